@@ -1,0 +1,39 @@
+# Two commands do everything, set-up included: `make reproduce` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help reproduce test bench lint format types clean
+help:            ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+.venv/.core: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+.venv/.dev: .venv/.core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+reproduce: .venv/.core   ## the papers' figures and a report in out/
+	$(BIN)/condensation reproduce --out out
+
+test: .venv/.dev         ## all tests (under five minutes)
+	$(BIN)/python -m pytest
+
+bench: .venv/.dev        ## speed and memory beside PyTorch, table in benchmarks/RESULTS.md
+	$(BIN)/python benchmarks/run.py
+
+lint: .venv/.dev         ## ruff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: .venv/.dev       ## ruff, mending what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: .venv/.dev        ## pyright
+	$(BIN)/pyright
+
+clean:           ## remove what make created
+	rm -rf .venv out

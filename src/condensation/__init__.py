@@ -1,0 +1,71 @@
+"""A laboratory for the condensation of neural networks: train, watch, count, predict, draw.
+
+The names below are imported when first used, so that ``import condensation`` is quick and measuring a user's
+weights needs no JAX.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from .activations import derivatives_at_zero as derivatives_at_zero
+    from .activations import multiplicity as multiplicity
+    from .data import Arrays as Arrays
+    from .data import Synthetic as Synthetic
+    from .data import hinges as hinges
+    from .data import sine_sum as sine_sum
+    from .data import two_waves as two_waves
+    from .errors import InputError as InputError
+    from .experiment import Experiment as Experiment
+    from .measure import Lines as Lines
+    from .measure import find_lines as find_lines
+    from .networks import Dense as Dense
+    from .seeds import Seed as Seed
+    from .starts import GlorotNormal as GlorotNormal
+    from .starts import Normal as Normal
+    from .starts import OutCubed as OutCubed
+    from .starts import Start as Start
+    from .starts import WidthPower as WidthPower
+    from .training.losses import Loss as Loss
+    from .training.optimizers import GD as GD
+    from .training.optimizers import Adam as Adam
+    from .training.optimizers import NormalisedGD as NormalisedGD
+    from .training.schedule import At as At
+    from .training.schedule import Evenly as Evenly
+    from .training.schedule import Every as Every
+    from .training.schedule import Geometric as Geometric
+    from .training.train import train as train
+    from .training.trajectory import Trajectory as Trajectory
+
+_HOMES = {
+    "activations": ("derivatives_at_zero", "multiplicity"),
+    "data": ("Arrays", "Synthetic", "hinges", "sine_sum", "two_waves"),
+    "errors": ("InputError",),
+    "experiment": ("Experiment",),
+    "measure": ("Lines", "find_lines"),
+    "networks": ("Dense",),
+    "seeds": ("Seed",),
+    "starts": ("GlorotNormal", "Normal", "OutCubed", "Start", "WidthPower"),
+    "training.losses": ("Loss",),
+    "training.optimizers": ("GD", "Adam", "NormalisedGD"),
+    "training.schedule": ("At", "Evenly", "Every", "Geometric"),
+    "training.train": ("train",),
+    "training.trajectory": ("Trajectory",),
+}
+_ROOMS = ("activations", "data", "drawing", "measure", "networks", "papers", "starts", "training")
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+__all__ = [*_HOME_OF, *_ROOMS]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return importlib.import_module(f".{name}", __name__)
+    if name in _HOME_OF:
+        return getattr(importlib.import_module(f".{_HOME_OF[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,120 @@
+r"""Activations by name, and the multiplicity of any activation.
+
+The multiplicity of $\sigma$ is the order p of its first non-zero derivative at 0: there
+$\sigma(x) - \sigma(0) \approx \sigma^{(p)}(0)\, x^p / p!$.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .errors import InputError, unknown_name
+
+Function = Callable[[Array], Array]
+Activation = str | Function
+
+
+def x_tanh(x: Array) -> Array:
+    """X tanh x, of multiplicity 2."""
+    return x * jnp.tanh(x)
+
+
+def x2_tanh(x: Array) -> Array:
+    """x^2 tanh x, of multiplicity 3."""
+    return x * x * jnp.tanh(x)
+
+
+ACTIVATIONS: dict[str, Function] = {
+    "tanh": jnp.tanh,
+    "sigmoid": jax.nn.sigmoid,
+    "softplus": jax.nn.softplus,
+    "relu": jax.nn.relu,
+    "leaky_relu": jax.nn.leaky_relu,
+    "gelu": partial(jax.nn.gelu, approximate=False),
+    "swish": jax.nn.swish,
+    "x_tanh": x_tanh,
+    "x2_tanh": x2_tanh,
+}
+LABELS = {"x_tanh": "x tanh x", "x2_tanh": "x² tanh x", "leaky_relu": "leaky relu"}
+HIGHEST_ORDER = 8
+
+
+def get_activation(activation: Activation) -> Function:
+    """The function of a name; a function is returned as it is.
+
+    >>> get_activation("tanh")(0.0) == 0
+    Array(True, dtype=bool)
+    """
+    if callable(activation):
+        return activation
+    if activation not in ACTIVATIONS:
+        raise unknown_name("activation", activation, ACTIVATIONS)
+    return ACTIVATIONS[activation]
+
+
+def label(activation: Activation) -> str:
+    """How an activation is written in a picture.
+
+    >>> label("x2_tanh")
+    'x² tanh x'
+    """
+    if callable(activation):
+        return getattr(activation, "__name__", "user function")
+    return LABELS.get(activation, activation)
+
+
+def derivatives_at_zero(activation: Activation, orders: int) -> list[float]:
+    """f(0), f'(0), ..., f^(orders)(0) by nested automatic differentiation in float64.
+
+    >>> derivatives_at_zero("x_tanh", 2)
+    [0.0, 0.0, 2.0]
+    """
+    derivative = get_activation(activation)
+    values = []
+    with jax.enable_x64(True):
+        for order in range(orders + 1):
+            try:
+                value = np.asarray(derivative(jnp.zeros(())))
+            except Exception as error:
+                raise InputError(
+                    f"the activation {label(activation)!r} must be a function of one number written with "
+                    f"jax.numpy: derivative {order} at 0 failed with {type(error).__name__}"
+                ) from error
+            if value.shape != () or not np.isfinite(value):
+                raise InputError(f"derivative {order} of the activation {label(activation)!r} at 0 is {value}")
+            values.append(float(value))
+            derivative = jax.grad(derivative)
+    return values
+
+
+def multiplicity(activation: Activation) -> int | None:
+    """Order p of the first non-zero derivative at 0, or None ("undefined") where that Taylor term does not hold.
+
+    The term is compared with the function on both sides of 0: relu and leaky relu have a kink there, so their
+    derivatives at 0 say nothing and the multiplicity is undefined.
+
+    >>> [multiplicity(name) for name in ("tanh", "x_tanh", "x2_tanh", "relu")]
+    [1, 2, 3, None]
+    """
+    values = []
+    for order in range(1, HIGHEST_ORDER + 1):
+        values = derivatives_at_zero(activation, order)
+        if abs(values[order]) > 1e-10 * max(1.0, *map(abs, values)):
+            return order if _taylor_term_holds(activation, order, values[0], values[order]) else None
+    return None
+
+
+def _taylor_term_holds(activation: Activation, p: int, constant: float, derivative: float) -> bool:
+    """Whether f(h) - f(0) is the p-th Taylor term to 1% at two successive small h, on both sides of 0."""
+    function = get_activation(activation)
+    h = np.geomspace(1e-1, 1e-6, 26)
+    with jax.enable_x64(True):
+        values = np.stack([np.asarray(jax.vmap(function)(jnp.asarray(s * h))) for s in (1.0, -1.0)])
+    factorial = float(np.prod(np.arange(1, p + 1)))
+    terms = derivative * np.stack([h**p, (-h) ** p]) / factorial
+    worst = (np.abs(values - constant - terms) / np.abs(terms)).max(axis=0)
+    return bool(np.maximum(worst[1:], worst[:-1]).min() < 0.01)

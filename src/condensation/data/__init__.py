@@ -1,0 +1,9 @@
+"""Data: what a network is trained on. Each kind draws samples x and targets y for a seed."""
+
+from .arrays import Arrays as Arrays
+from .synthetic import Synthetic as Synthetic
+from .synthetic import hinges as hinges
+from .synthetic import sine_sum as sine_sum
+from .synthetic import two_waves as two_waves
+
+Data = Synthetic | Arrays

@@ -1,0 +1,77 @@
+"""One look for all pictures: sizes of a paper's column, colours that colour-blind readers can tell apart."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+
+COLUMN = 3.35  # inches, one column of a two-column page
+PAGE = 6.9
+BEIGE, NAVY = "#f6e7c9", "#0c1f4a"
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
+FAINT = "#b8b8b8"
+INK = "#222222"
+SIMILARITY = LinearSegmentedColormap.from_list("condensation", [NAVY, "#2f6690", "#8fb8b0", BEIGE])
+
+_RC: dict[str, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "lines.linewidth": 1.2,
+    "axes.edgecolor": INK,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.prop_cycle": cycler(color=COLOURS),
+    "pdf.fonttype": 42,
+    "svg.fonttype": "none",
+}
+
+
+@contextmanager
+def look() -> Iterator[None]:
+    """Matplotlib's settings for our pictures, while the context lasts."""
+    with mpl.rc_context(_RC):  # pyright: ignore[reportArgumentType]
+        yield
+
+
+def new_axes(width: float = COLUMN, height: float = 2.4) -> Axes:
+    """A figure of one picture."""
+    return Figure(figsize=(width, height), layout="constrained").subplots()
+
+
+def figure_of(axes: Axes) -> Figure:
+    """The figure that a picture is in."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    return figure
+
+
+def save(picture: Figure | Axes, path: str | Path) -> list[Path]:
+    """Write a picture; a name without suffix gives a PDF and a PNG. Returns the files written."""
+    figure = picture if isinstance(picture, Figure) else figure_of(picture)
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    paths = [path] if path.suffix else [path.with_name(path.name + suffix) for suffix in (".pdf", ".png")]
+    with look():
+        for target in paths:
+            metadata = {"CreationDate": None} if target.suffix == ".pdf" else None
+            figure.savefig(target, dpi=200, metadata=metadata)
+    return paths

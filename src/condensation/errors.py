@@ -1,0 +1,32 @@
+"""What is said when something passed in cannot be used: one sentence that names it and what would have worked."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """The caller's input cannot be used; the message is one sentence for a person."""
+
+
+def unknown_name(what: str, name: object, known: Iterable[object]) -> InputError:
+    """The error for a name that is not known: lists the known ones and the nearest.
+
+    >>> print(unknown_name("activation", "tanhh", ["relu", "tanh"]))
+    unknown activation 'tanhh'; did you mean 'tanh'? Known: relu, tanh
+    """
+    names = [str(k) for k in known]
+    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]!r}? " if near else "; "
+    return InputError(f"unknown {what} {name!r}{hint}{'Known' if near else 'known'}: {', '.join(names)}")
+
+
+def check_positive(what: str, value: float) -> None:
+    """Refuse a number that is not finite and above zero."""
+    if not (isinstance(value, int | float) and 0 < value < float("inf")):
+        raise InputError(f"{what} must be a positive finite number, not {value!r}")
+
+
+def check_whole(what: str, value: int, least: int = 1) -> None:
+    """Refuse a value that is not a whole number of at least ``least``."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise InputError(f"{what} must be a whole number of at least {least}, not {value!r}")

@@ -1,0 +1,203 @@
+r"""How many lines a layer has condensed on.
+
+A *line* is a pair {u, -u}; an *orientation* is u alone. Units are weighted by their share of the norm, the *mass*.
+Average linkage on the angle $\arccos|\cos|$ is cut at $\arccos(c)$ with $c = \max(0.95, c_{chance}(D))$; a group
+with at least two units and 5% of the mass is a line, and the layer is *condensed* when its lines cover 90% of the
+mass. In two dimensions modes of a density take the place of the clustering (``circle``).
+
+$k_{eff} = 1 / \sum_{ij} w_i w_j [\,|\cos_{ij}| \ge c\,]$ needs no clustering: k equal lines give k, random weights
+about as many as there are units.
+"""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
+
+from ..errors import InputError
+from . import circle
+from .chance import chance_cosine
+from .similarity import as_weights, norms
+
+LEAST_COSINE = 0.95
+LEAST_SHARE = 0.05
+LEAST_UNITS = 2
+LEAST_COVER = 0.9
+SAMPLE = 1500  # larger layers are clustered by a sample of this many units, drawn by mass
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The lines found in a layer, the heaviest first.
+
+    Attributes:
+        directions: unit vector of each line, pointing to its heavier orientation.
+        shares: share of the norm of each line.
+        labels: the line of each unit, or -1.
+        signs: +1 or -1 for a unit along or against its line's direction, 0 for a unit on no line.
+        orientations: number of orientations: the sides of the lines with two units and 5% of the mass.
+        cover: share of the norm on all lines.
+        k_eff: effective number of lines, without clustering.
+        threshold: the cosine that decides.
+        condensed: whether the lines cover at least 90% of the norm, and more than chance does.
+    """
+
+    directions: Float[np.ndarray, "lines inputs"]
+    shares: Float[np.ndarray, " lines"]
+    labels: Int[np.ndarray, " units"]
+    signs: Int[np.ndarray, " units"]
+    orientations: int
+    cover: float
+    k_eff: float
+    threshold: float
+    condensed: bool
+
+    @property
+    def count(self) -> int:
+        """Number of lines."""
+        return len(self.shares)
+
+
+def find_lines(weights: ArrayLike, *, threshold: float | None = None, remove_mean: bool = False) -> Lines:
+    """The lines on which the units of a layer lie.
+
+    Args:
+        weights: units x inputs, bias included; from any framework.
+        threshold: the cosine c that decides; by default 0.95, or more where chance alone would reach it.
+        remove_mean: take the units' mean weight away first, for models whose units share a common direction.
+
+    Returns:
+        The lines. A unit of norm zero has no direction: it is on no line, and a warning says so.
+
+    >>> lines = find_lines(np.array([[1.0, 2, 3], [2, 4, 6], [-1, -2, -3]]))
+    >>> lines.count, lines.labels, lines.signs
+    (1, array([0, 0, 0]), array([ 1,  1, -1]))
+    """
+    array = as_weights(weights)
+    if array.shape[1] < 2:
+        raise InputError(f"directions need at least 2 inputs (the bias counts as one), not {array.shape[1]}")
+    if remove_mean:
+        array = array - array.mean(axis=0)
+    r = norms(array).astype(float)
+    mass = r.sum()
+    if not mass > 0:
+        raise InputError(f"all {len(r)} units have norm zero: there is no direction")
+    if not (r > 0).all():
+        warnings.warn(f"{(r == 0).sum()} of {len(r)} units have norm zero and are on no line", stacklevel=2)
+    shares = r / mass
+    if threshold is not None and not 0 < threshold < 1:
+        raise InputError(f"the threshold is a cosine between 0 and 1, not {threshold!r}")
+    in_plane = array.shape[1] == 2 and threshold is None
+    c = threshold or (LEAST_COSINE if in_plane else max(LEAST_COSINE, chance_cosine(array.shape[1])))
+    angles = np.arctan2(array[:, 1], array[:, 0])
+    labels = circle.modes(angles, shares, np.arccos(c)) if in_plane else _linkage_labels(array, r, shares, c)
+    labels = np.where(shares > 0, labels, -1)
+    axes, labels = _keep_lines(array, shares, labels)
+    signs = np.where(labels >= 0, np.where(_along(array, axes, labels) >= 0, 1, -1), 0)
+    line_shares = np.bincount(labels[labels >= 0], shares[labels >= 0], len(axes))
+    cover = float(line_shares.sum())
+    enough = cover >= LEAST_COVER
+    if enough and in_plane:
+        enough = circle.occupied(angles[None], shares)[0] < circle.chance_occupied(shares)
+    return Lines(
+        directions=axes,
+        shares=line_shares,
+        labels=labels,
+        signs=signs,
+        orientations=sum(
+            _is_group(shares, (labels == k) & (signs == side)) for k in range(len(axes)) for side in (1, -1)
+        ),
+        cover=cover,
+        k_eff=_effective_count(array, r, shares, c),
+        threshold=float(c),
+        condensed=bool(enough),
+    )
+
+
+def _is_group(shares: np.ndarray, members: np.ndarray) -> bool:
+    return bool(members.sum() >= LEAST_UNITS and shares[members].sum() >= LEAST_SHARE)
+
+
+def _linkage_labels(array: np.ndarray, r: np.ndarray, shares: np.ndarray, c: float) -> np.ndarray:
+    """Groups by average linkage; of a large layer only a sample is clustered and the rest joins its groups."""
+    chosen = _sample(shares)
+    if len(chosen) < 2:
+        return np.where(shares > 0, 0, -1)
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    u = array[chosen] / r[chosen, None]
+    angle = np.arccos(np.clip(np.abs(u @ u.T), 0, 1))
+    tree = linkage(squareform((angle + angle.T) / 2, checks=False), "average")
+    groups = fcluster(tree, np.arccos(c), "distance") - 1
+    labels = np.full(len(array), -1)
+    labels[chosen] = groups
+    if len(chosen) < np.count_nonzero(shares):
+        sampled = np.full(len(chosen), 1 / len(chosen))
+        axes, _ = _keep_lines(array[chosen], sampled, groups, least_share=LEAST_SHARE / 2)
+        for _ in range(2):  # join the nearest axis within the threshold, then turn the axes to their members
+            cosines = np.abs(array @ axes.T.astype(array.dtype)) / np.where(r > 0, r, 1)[:, None]
+            nearest = cosines.argmax(axis=1) if len(axes) else np.zeros(len(array), int)
+            near = cosines.max(axis=1, initial=0) >= c
+            labels = np.where(near & (shares > 0), nearest, -1)
+            axes, labels = _keep_lines(array, shares, labels)
+    return labels
+
+
+def _sample(shares: np.ndarray) -> np.ndarray:
+    """All units with a direction, or a fixed sample of them drawn by mass."""
+    nonzero = np.flatnonzero(shares)
+    if len(nonzero) <= SAMPLE:
+        return nonzero
+    stream = np.random.default_rng(0)
+    return np.sort(stream.choice(len(shares), SAMPLE, replace=False, p=shares))
+
+
+def _keep_lines(
+    array: np.ndarray, shares: np.ndarray, labels: np.ndarray, least_share: float = LEAST_SHARE
+) -> tuple[np.ndarray, np.ndarray]:
+    """Axes of the groups that are lines, the heaviest first, and the labels that go with them."""
+    count = labels.max(initial=-1) + 1
+    placed = labels >= 0
+    mass = np.bincount(labels[placed], shares[placed], count)
+    size = np.bincount(labels[placed], minlength=count)
+    order = [k for k in np.argsort(-mass, kind="stable") if size[k] >= LEAST_UNITS and mass[k] >= least_share]
+    renamed = np.full(count + 1, -1)  # the last entry is the label -1
+    renamed[order] = np.arange(len(order))
+    labels = renamed[labels]
+    axes = np.zeros((len(order), array.shape[1]))
+    heaviest = np.zeros(len(order), int)
+    by_mass = np.argsort(shares, kind="stable")
+    heaviest[labels[by_mass][labels[by_mass] >= 0]] = by_mass[labels[by_mass] >= 0]
+    axes[:] = array[heaviest]
+    for _ in range(3):  # signed sums: each member counts with its norm, towards the side the axis points to
+        sides = np.where(_along(array, axes, labels) >= 0, 1.0, -1.0)
+        for k in range(len(order)):
+            members = (labels == k) * sides
+            axes[k] = members.astype(array.dtype) @ array
+    if len(order):
+        axes /= np.linalg.norm(axes, axis=1, keepdims=True)
+        against = np.bincount(labels[labels >= 0], (shares * np.sign(_along(array, axes, labels)))[labels >= 0])
+        axes[against < 0] *= -1
+    return axes, labels
+
+
+def _along(array: np.ndarray, axes: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Product of each unit with its line's axis, 0 for a unit on no line."""
+    if not len(axes):
+        return np.zeros(len(array))
+    products = array @ axes.T.astype(array.dtype)
+    return np.where(labels >= 0, products[np.arange(len(array)), labels], 0)
+
+
+def _effective_count(array: np.ndarray, r: np.ndarray, shares: np.ndarray, c: float) -> float:
+    """k_eff; for a large layer from a sample drawn by mass, in which each unit then weighs the same."""
+    chosen = _sample(shares)
+    whole = len(chosen) == np.count_nonzero(shares)
+    u = array[chosen] / r[chosen, None]
+    near = np.abs(u @ u.T) >= c
+    np.fill_diagonal(near, True)
+    w = shares[chosen] if whole else np.full(len(chosen), 1 / len(chosen))
+    return float(1 / (w @ near @ w))

@@ -1,0 +1,75 @@
+r"""Cosine similarity of units, and the order in which its blocks show."""
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
+
+from ..errors import InputError
+
+
+def as_weights(weights: ArrayLike) -> Float[np.ndarray, "units inputs"]:
+    """Weights as a floating-point array of units x inputs; refused when they are anything else."""
+    array = np.asarray(weights)
+    if array.ndim != 2 or 0 in array.shape:
+        raise InputError(f"weights must be units x inputs, both at least 1, not of shape {array.shape}")
+    if not np.issubdtype(array.dtype, np.floating):
+        array = array.astype(float)
+    finite = np.isfinite(array).all(axis=1)
+    if not finite.all():
+        raise InputError(f"{(~finite).sum()} of {len(array)} units hold NaN or Inf, first unit {(~finite).argmax()}")
+    return array
+
+
+def norms(weights: Float[np.ndarray, "units inputs"]) -> Float[np.ndarray, " units"]:
+    """Euclidean norm (amplitude) of each unit, without a copy of the weights, safe against underflow.
+
+    >>> norms(np.array([[3.0, 4.0]]))
+    array([5.])
+    """
+    scale = max(float(np.abs(weights).max()), np.finfo(float).tiny)
+    if 1e-15 < scale < 1e15:
+        return np.sqrt(np.einsum("ij,ij->i", weights, weights))
+    scaled = weights / scale
+    return scale * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+
+
+def directions(weights: ArrayLike) -> Float[np.ndarray, "units inputs"]:
+    """Orientation w/|w| of each unit."""
+    array = as_weights(weights)
+    r = norms(array)
+    if not (r > 0).all():
+        zero = np.flatnonzero(r == 0)
+        raise InputError(f"{len(zero)} of {len(r)} units have norm zero and so no direction, first unit {zero[0]}")
+    return array / r[:, None]
+
+
+def cosine_similarity(weights: ArrayLike, others: ArrayLike | None = None) -> Float[np.ndarray, "units others"]:
+    r"""$D(u, v) = u \cdot v / (|u| |v|)$ of all pairs of units, or of units and others.
+
+    >>> cosine_similarity(np.array([[1.0, 0.0], [-2.0, 0.0]]))
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+    u = directions(weights)
+    v = u if others is None else directions(others)
+    if u.shape[1] != v.shape[1]:
+        raise InputError(f"the two sets of weights have {u.shape[1]} and {v.shape[1]} inputs")
+    return np.clip(u @ v.T, -1, 1)
+
+
+def block_order(weights: ArrayLike) -> Int[np.ndarray, " units"]:
+    """An order of the units in which condensed groups stand together: the leaves of a clustering by cosine.
+
+    The tree is that of average linkage on 1 - cos, with leaves ordered so that neighbours are near.
+    """
+    from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
+    from scipy.spatial.distance import squareform
+
+    u = directions(weights)
+    if len(u) < 3:
+        return np.arange(len(u))
+    distance = np.maximum(1 - u @ u.T, 0)
+    condensed_form = squareform((distance + distance.T) / 2, checks=False)
+    tree = linkage(condensed_form, "average")
+    # optimal ordering takes cubic time: for large layers the plain order of the leaves must do
+    return leaves_list(optimal_leaf_ordering(tree, condensed_form) if len(u) <= 200 else tree)

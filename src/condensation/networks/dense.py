@@ -1,0 +1,115 @@
+r"""Dense networks of any depth, an activation for each hidden layer, with or without residual connections.
+
+$h_1 = \sigma_1(W_1 x + b_1)$, then $h_{l+1} = \sigma_{l+1}(W_{l+1} h_l + b_{l+1})$ (``+ h_l`` with residual
+connections), and the output $A h_L$ (``+ b`` with an output bias).
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import equinox as eqx
+from jax import Array
+from jaxtyping import Float
+
+from ..activations import Activation, Function, get_activation
+from ..errors import InputError, check_whole
+from .layer import Affine, LayerShape
+
+
+class DenseNetwork(eqx.Module):
+    """One dense network: a value that can be called on samples."""
+
+    layers: tuple[Affine, ...]
+    activations: tuple[Function, ...] = eqx.field(static=True)
+    residual: bool = eqx.field(static=True)
+
+    def __call__(self, x: Float[Array, "samples inputs"]) -> Float[Array, "samples outputs"]:
+        """The outputs for a batch of samples (inside, a column is a sample: the faster layout)."""
+        h = x.T
+        for depth, (layer, activation) in enumerate(zip(self.layers[:-1], self.activations, strict=True)):
+            skip = h if self.residual and depth > 0 else None
+            h = activation(layer(h))
+            h = h if skip is None else h + skip
+        return self.layers[-1](h).T
+
+
+@dataclass(frozen=True)
+class Dense:
+    """Describes a dense network: ``Dense((5, 50, 1), "tanh")`` is the 5-50-1 network with tanh.
+
+    Args:
+        widths: inputs, hidden layers, outputs.
+        activation: a name or function for all hidden layers, or a tuple with one for each.
+        residual: add each hidden layer's input to its output, from the second hidden layer on.
+        bias: hidden layers have a bias (part of a neuron's input weight).
+        output_bias: the output layer has a bias.
+    """
+
+    kind: ClassVar[str] = "dense"
+
+    widths: tuple[int, ...]
+    activation: Activation | tuple[Activation, ...] = "tanh"
+    residual: bool = False
+    bias: bool = True
+    output_bias: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "widths", tuple(self.widths))
+        if isinstance(self.activation, list):
+            object.__setattr__(self, "activation", tuple(self.activation))
+        if len(self.widths) < 3:
+            raise InputError(f"widths must name inputs, at least one hidden layer and outputs, not {self.widths}")
+        for width in self.widths:
+            check_whole("each width", width)
+        if isinstance(self.activation, tuple) and len(self.activation) != len(self.hidden):
+            raise InputError(
+                f"{len(self.activation)} activations were given for {len(self.hidden)} hidden layers: "
+                "give one name for all, or one for each hidden layer"
+            )
+        for activation in self.activations:
+            get_activation(activation)
+        if self.residual and len(set(self.hidden)) > 1:
+            raise InputError(f"residual connections need hidden layers of one width, not {self.hidden}")
+
+    @property
+    def inputs(self) -> int:
+        """Number of inputs, the bias not counted."""
+        return self.widths[0]
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        """Widths of the hidden layers."""
+        return self.widths[1:-1]
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return self.widths[-1]
+
+    @property
+    def activations(self) -> tuple[Activation, ...]:
+        """The activation of each hidden layer."""
+        single = not isinstance(self.activation, tuple)
+        return (self.activation,) * len(self.hidden) if single else self.activation  # type: ignore[return-value]
+
+    @property
+    def layers(self) -> tuple[LayerShape, ...]:
+        """Name and shape of each layer with weights: dense1, dense2, ..., output.
+
+        >>> [(layer.name, layer.weight) for layer in Dense((5, 50, 1)).layers]
+        [('dense1', (50, 5)), ('output', (1, 50))]
+        """
+        names = [f"dense{k}" for k in range(1, len(self.hidden) + 1)] + ["output"]
+        biases = [self.bias] * len(self.hidden) + [self.output_bias]
+        pairs = zip(self.widths[:-1], self.widths[1:], strict=True)
+        return tuple(
+            LayerShape(name, (out, into), bias) for name, bias, (into, out) in zip(names, biases, pairs, strict=True)
+        )
+
+    def assemble(self, parameters: dict[str, Any]) -> DenseNetwork:
+        """The network with the given parameters, by name (``dense1.weight``, ``dense1.bias``, ...)."""
+        return DenseNetwork(
+            tuple(Affine.of(layer, parameters) for layer in self.layers),
+            tuple(get_activation(activation) for activation in self.activations),
+            self.residual,
+        )

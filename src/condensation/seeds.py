@@ -1,0 +1,48 @@
+"""Seeds: what an experiment leaves open. The data's seed and the start's seed are apart."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from .errors import InputError
+
+
+class Seed(NamedTuple):
+    """One run's seeds. A plain whole number k stands for ``Seed(data=k, start=k)``."""
+
+    data: int
+    start: int
+
+    def data_stream(self) -> np.random.Generator:
+        """The random numbers that draw the data."""
+        return np.random.default_rng([self.data, 0])
+
+    def start_stream(self) -> np.random.Generator:
+        """The random numbers that draw the start."""
+        return np.random.default_rng([self.start, 1])
+
+
+def as_seeds(seeds: int | Iterable[int | Seed]) -> tuple[Seed, ...]:
+    """Seeds as a tuple: a number n means the seeds 0 to n - 1.
+
+    >>> as_seeds(2)
+    (Seed(data=0, start=0), Seed(data=1, start=1))
+    >>> as_seeds([Seed(data=0, start=7)])
+    (Seed(data=0, start=7),)
+    """
+    listed = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+    found = tuple(as_seed(seed) for seed in listed)
+    if not found:
+        raise InputError(f"at least one seed is needed, not seeds={seeds!r}")
+    if len(set(found)) < len(found):
+        raise InputError(f"each seed may stand once, not seeds={seeds!r}")
+    return found
+
+
+def as_seed(seed: int | Seed) -> Seed:
+    """One seed; a number stands for both."""
+    pair = seed if isinstance(seed, Seed) else Seed(seed, seed)
+    if not all(isinstance(part, int | np.integer) and part >= 0 for part in pair):
+        raise InputError(f"a seed is a whole number of at least 0, not {seed!r}")
+    return Seed(int(pair.data), int(pair.start))

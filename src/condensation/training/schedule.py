@@ -1,0 +1,103 @@
+"""Save schedules: at which steps something is kept. Step 0 and the last step always are."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from ..errors import InputError, check_whole
+
+
+class Schedule(Protocol):
+    """Chooses steps from 0 to the last one."""
+
+    kind: ClassVar[str]
+
+    def steps(self, last: int) -> list[int]:
+        """The chosen steps, ascending, with 0 and ``last``."""
+        ...
+
+
+@dataclass(frozen=True)
+class At:
+    """The steps that are listed."""
+
+    kind: ClassVar[str] = "at"
+
+    chosen: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "chosen", tuple(sorted(set(self.chosen))))
+        for step in self.chosen:
+            check_whole("a saved step", step, least=0)
+
+    def steps(self, last: int) -> list[int]:
+        """The listed steps, 0 and the last.
+
+        >>> At((5, 2)).steps(10)
+        [0, 2, 5, 10]
+        """
+        if self.chosen and self.chosen[-1] > last:
+            raise InputError(f"step {self.chosen[-1]} is to be saved, but training ends at step {last}")
+        return sorted({0, last, *self.chosen})
+
+
+@dataclass(frozen=True)
+class Every:
+    """Every k-th step."""
+
+    kind: ClassVar[str] = "every"
+
+    k: int
+
+    def __post_init__(self) -> None:
+        check_whole("k", self.k)
+
+    def steps(self, last: int) -> list[int]:
+        """0, k, 2k, ... and the last.
+
+        >>> Every(4).steps(10)
+        [0, 4, 8, 10]
+        """
+        return sorted({*range(0, last + 1, self.k), last})
+
+
+@dataclass(frozen=True)
+class Evenly:
+    """About ``count`` steps, equally spaced from 0 to the last; all of them if there are fewer."""
+
+    kind: ClassVar[str] = "evenly"
+
+    count: int
+
+    def __post_init__(self) -> None:
+        check_whole("count", self.count, least=2)
+
+    def steps(self, last: int) -> list[int]:
+        """Equally spaced steps.
+
+        >>> Evenly(3).steps(10)
+        [0, 5, 10]
+        """
+        return sorted({int(step) for step in np.rint(np.linspace(0, last, min(self.count, last + 1)))})
+
+
+@dataclass(frozen=True)
+class Geometric:
+    """Steps that grow by a constant factor, ``per_decade`` of them for each factor of ten."""
+
+    kind: ClassVar[str] = "geometric"
+
+    per_decade: int = 10
+
+    def __post_init__(self) -> None:
+        check_whole("per_decade", self.per_decade)
+
+    def steps(self, last: int) -> list[int]:
+        """0, 1 and so on in geometric growth, and the last.
+
+        >>> Geometric(2).steps(40)
+        [0, 1, 3, 10, 32, 40]
+        """
+        powers = np.arange(int(np.log10(max(last, 1)) * self.per_decade) + 1) / self.per_decade
+        return sorted({0, last, *(int(step) for step in np.rint(10**powers) if step <= last)})

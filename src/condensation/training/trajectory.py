@@ -1,0 +1,125 @@
+"""A trajectory: what training leaves, for all seeds, as NumPy arrays."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from ..errors import InputError, unknown_name
+from ..experiment import Experiment
+from ..networks import LayerShape
+from ..seeds import Seed, as_seed
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """Weights at the saved steps; loss and gradient sizes at the recorded steps (the saved ones among them).
+
+    ``parameters`` maps a name such as ``dense1.weight`` to an array of seeds x saved steps x its shape.
+    ``gradient`` maps a layer to the root mean square of its gradient, seeds x recorded steps. What a seed would
+    have left after its loss was no longer finite is NaN; ``diverged`` tells the step of each such seed.
+    """
+
+    experiment: Experiment
+    seeds: tuple[Seed, ...]
+    saved: Int[np.ndarray, " saved"]
+    recorded: Int[np.ndarray, " recorded"]
+    parameters: dict[str, np.ndarray]
+    loss: Float[np.ndarray, "seeds recorded"]
+    gradient: dict[str, Float[np.ndarray, "seeds recorded"]]
+    diverged: dict[Seed, int]
+    seconds: float
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the layers with weights."""
+        return tuple(layer.name for layer in self.experiment.network.layers)
+
+    def weights(self, layer: str | int, step: int, seed: int | Seed | None = None) -> Float[np.ndarray, "..."]:
+        """Input weights of a layer's units at a saved step, the bias as the last input.
+
+        Args:
+            layer: its name, or its number from 1 on.
+            step: a saved step.
+            seed: one seed, for an array of units x inputs; without it, seeds x units x inputs.
+        """
+        shape = self._layer(layer)
+        return shape.units({name: self._at(name, step, seed) for name in shape.parameters})
+
+    def history(self, layer: str | int) -> Float[np.ndarray, "seeds saved units inputs"]:
+        """Input weights of a layer's units at all saved steps, the bias as the last input."""
+        shape = self._layer(layer)
+        return shape.units({name: self.parameters[name] for name in shape.parameters})
+
+    def network(self, step: int, seed: int | Seed) -> eqx.Module:
+        """The trained network at a saved step, with NumPy parameters."""
+        return self.experiment.network.assemble(self.parameters_at(step, seed))
+
+    def parameters_at(self, step: int, seed: int | Seed) -> dict[str, np.ndarray]:
+        """All parameters by name, at a saved step, of one seed."""
+        return {name: self._at(name, step, seed) for name in self.parameters}
+
+    def output(
+        self, x: Float[np.ndarray, "samples inputs"], step: int, seed: int | Seed
+    ) -> Float[np.ndarray, "samples outputs"]:
+        """The network's output on any samples at a saved step, in the experiment's precision."""
+        x = np.asarray(x)
+        if x.ndim != 2 or x.shape[1] != self.experiment.network.inputs:
+            raise InputError(f"x must be samples x {self.experiment.network.inputs} inputs, not {x.shape}")
+        dtype = self.experiment.dtype
+        with jax.enable_x64(dtype == "float64"):
+            network: Any = jax.tree.map(jnp.asarray, self.network(step, seed))
+            return np.asarray(network(jnp.asarray(x, dtype)))
+
+    def data(
+        self, seed: int | Seed
+    ) -> tuple[Float[np.ndarray, "samples inputs"], Float[np.ndarray, "samples outputs"]]:
+        """Samples and targets that a seed was trained on."""
+        return self.experiment.data.draw(self.seeds[self._seed(seed)])
+
+    def initial_stage_end(self, fraction: float = 0.7) -> tuple[int | None, ...]:
+        """For each seed the first recorded step at which the loss is at most 70% of its first value."""
+        below = self.loss <= fraction * self.loss[:, :1]
+        return tuple(int(self.recorded[row.argmax()]) if row.any() else None for row in below)
+
+    def _layer(self, layer: str | int) -> LayerShape:
+        shapes = self.experiment.network.layers
+        if isinstance(layer, int) and 1 <= layer <= len(shapes):
+            return shapes[layer - 1]
+        for shape in shapes:
+            if shape.name == layer:
+                return shape
+        raise unknown_name("layer", layer, [*self.layers, f"1 to {len(shapes)}"])
+
+    def _at(self, name: str, step: int, seed: int | Seed | None) -> np.ndarray:
+        found = np.flatnonzero(self.saved == step)
+        if not len(found):
+            raise InputError(f"step {step} was not saved; saved are {_listed(self.saved.tolist())}")
+        if seed is None:
+            return self.parameters[name][:, found[0]]
+        number = self._seed(seed)
+        if self.diverged.get(self.seeds[number], step + 1) <= step:
+            before = self.saved[self.saved < self.diverged[self.seeds[number]]]
+            raise InputError(
+                f"seed {seed} diverged at step {self.diverged[self.seeds[number]]}; its last saved step is {before[-1]}"
+                if len(before)
+                else f"seed {seed} diverged at step {self.diverged[self.seeds[number]]}, before anything was saved"
+            )
+        return self.parameters[name][number, found[0]]
+
+    def _seed(self, seed: int | Seed) -> int:
+        try:
+            return self.seeds.index(as_seed(seed))
+        except ValueError:
+            known = [str(s.data) if s.data == s.start else str(s) for s in self.seeds]
+            raise InputError(f"seed {seed} was not run; the seeds are {_listed(known)}") from None
+
+
+def _listed(items: list[Any]) -> str:
+    """Items in a row, the middle of a long row left out."""
+    texts = [str(item) for item in items]
+    return ", ".join(texts if len(texts) <= 12 else [*texts[:6], "...", *texts[-5:]])
