@@ -49,7 +49,7 @@ class Experiment:
         if self.dtype not in DTYPES:
             raise unknown_name("dtype", self.dtype, DTYPES)
         for schedule in (self.save, self.record):
-            if not hasattr(schedule, "steps"):
+            if not isinstance(schedule, Schedule):
                 raise InputError(f"a schedule such as Every(10) is needed, not {schedule!r}")
             schedule.steps(self.steps)
         self.start.laws(self.network)
@@ -76,9 +76,6 @@ class Experiment:
     def to_plain(self) -> dict[str, Any]:
         """The experiment as dictionaries, lists, strings and numbers."""
         return {"format": FORMAT} | to_plain(self)
-
-    def __plain__(self) -> dict[str, Any]:
-        return {f.name: to_plain(getattr(self, f.name)) for f in dataclasses.fields(self)}
 
     def fingerprint(self) -> str:
         """SHA-256 of the experiment's canonical JSON: the one key under which its results are known."""

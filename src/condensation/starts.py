@@ -1,23 +1,15 @@
-"""Starts: the law each layer's weights are drawn from, always with an explicit standard deviation."""
+"""Starts: the law each layer's weights are drawn from, always with an explicit standard deviation.
+
+A law gives the std of a layer from its shape and from the ``width`` at it, the number of hidden neurons there.
+"""
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
 from .errors import InputError, check_positive
 from .networks import Dense, LayerShape
-
-
-class Law(Protocol):
-    """Gives the standard deviation of a layer's weights from its shape."""
-
-    kind: ClassVar[str]
-    draws_bias: ClassVar[bool]
-
-    def std_of(self, shape: LayerShape, width: int) -> float:
-        """Standard deviation for a layer; ``width`` is the number of hidden neurons at it."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -75,6 +67,9 @@ class GlorotNormal:
         return float(np.sqrt(2 / (shape.weight[0] + shape.weight[1])))
 
 
+Law = Normal | OutCubed | WidthPower | GlorotNormal
+
+
 @dataclass(frozen=True)
 class Start:
     """The laws of a network's layers.
@@ -95,7 +90,7 @@ class Start:
             object.__setattr__(self, "hidden", tuple(self.hidden))
         laws = self.hidden if isinstance(self.hidden, tuple) else (self.hidden,)
         for law in (*laws, *([] if self.output is None else [self.output])):
-            if not hasattr(law, "std_of"):
+            if not isinstance(law, Law):
                 raise InputError(f"a start needs a law such as Normal(std=0.005), not {law!r}")
 
     def laws(self, network: Dense) -> tuple[Law, ...]:

@@ -20,7 +20,7 @@ def to_plain(value: Any) -> Any:
         return value.__plain__()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         kind = getattr(value, "kind", None)
-        fields = {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        fields = {f.name: to_plain(_as_declared(f, getattr(value, f.name))) for f in dataclasses.fields(value)}
         return {"kind": kind} | fields if kind else fields
     if isinstance(value, tuple | list):
         return [to_plain(item) for item in value]
@@ -29,6 +29,11 @@ def to_plain(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     raise InputError(f"a value of type {type(value).__name__} cannot be written as plain data: {value!r}")
+
+
+def _as_declared(field: dataclasses.Field, value: Any) -> Any:
+    """A whole number given for a float is that float: equal experiments have equal fingerprints."""
+    return float(value) if field.type is float and isinstance(value, int) else value
 
 
 def function_path(function: Callable[..., Any]) -> str:

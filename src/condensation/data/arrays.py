@@ -20,8 +20,8 @@ class Arrays:
 
     kind: ClassVar[str] = "arrays"
 
-    x: Float[np.ndarray, "samples inputs"]
-    y: Float[np.ndarray, "samples outputs"]
+    x: np.ndarray
+    y: np.ndarray
 
     def __post_init__(self) -> None:
         x, y = (np.array(value, dtype=float) for value in (self.x, self.y))

@@ -26,8 +26,8 @@ def relative_change(end: ArrayLike, start: ArrayLike) -> float:
 def share_along(weights: ArrayLike, direction: ArrayLike) -> float:
     r"""Share of the weights along z: $|\theta_{w,z}| / |\theta_w|$, from 0 (orthogonal) to 1 (all on the line of z).
 
-    >>> share_along(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1.0, 0.0])) ** 2
-    0.5000000000000001
+    >>> share_along(np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([1.0, 0.0]))
+    0.6
     """
     w, z = as_weights(weights), np.asarray(direction, float)
     if z.shape != w.shape[1:] or not np.linalg.norm(z) > 0:

@@ -47,7 +47,7 @@ def occupied(
     """Smallest part of the circle that holds 90% of the smoothed mass.
 
     >>> occupied(np.zeros((1, 5)), np.full(5, 0.2)).round(3)  # one line: 3.3 widths of the Gaussian
-    array([0.075])
+    array([0.072])
     """
     falling = np.sort(density(theta, shares), axis=1)[:, ::-1]
     return (np.cumsum(falling, axis=1) < HELD).sum(axis=1) / BINS

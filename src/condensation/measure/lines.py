@@ -25,7 +25,7 @@ LEAST_COSINE = 0.95
 LEAST_SHARE = 0.05
 LEAST_UNITS = 2
 LEAST_COVER = 0.9
-SAMPLE = 1500  # larger layers are clustered by a sample of this many units, drawn by mass
+SAMPLE = 1000  # larger layers are clustered by a sample of this many units, drawn by mass
 
 
 @dataclass(frozen=True)
@@ -93,10 +93,10 @@ def find_lines(weights: ArrayLike, *, threshold: float | None = None, remove_mea
     c = threshold or (LEAST_COSINE if in_plane else max(LEAST_COSINE, chance_cosine(array.shape[1])))
     angles = np.arctan2(array[:, 1], array[:, 0])
     labels = circle.modes(angles, shares, np.arccos(c)) if in_plane else _linkage_labels(array, r, shares, c)
-    labels = np.where(shares > 0, labels, -1)
-    axes, labels = _keep_lines(array, shares, labels)
-    signs = np.where(labels >= 0, np.where(_along(array, axes, labels) >= 0, 1, -1), 0)
-    line_shares = np.bincount(labels[labels >= 0], shares[labels >= 0], len(axes))
+    labels = _keep_lines(np.where(shares > 0, labels, -1), shares)
+    axes, along = _turn_axes(array, labels, shares)
+    signs = np.where(labels >= 0, np.where(along >= 0, 1, -1), 0)
+    line_shares = np.bincount(labels[labels >= 0], shares[labels >= 0], len(axes)).astype(float)
     cover = float(line_shares.sum())
     enough = cover >= LEAST_COVER
     if enough and in_plane:
@@ -121,7 +121,7 @@ def _is_group(shares: np.ndarray, members: np.ndarray) -> bool:
 
 
 def _linkage_labels(array: np.ndarray, r: np.ndarray, shares: np.ndarray, c: float) -> np.ndarray:
-    """Groups by average linkage; of a large layer only a sample is clustered and the rest joins its groups."""
+    """Groups by average linkage; of a large layer only a sample is clustered, and all units join its groups."""
     chosen = _sample(shares)
     if len(chosen) < 2:
         return np.where(shares > 0, 0, -1)
@@ -133,16 +133,15 @@ def _linkage_labels(array: np.ndarray, r: np.ndarray, shares: np.ndarray, c: flo
     tree = linkage(squareform((angle + angle.T) / 2, checks=False), "average")
     groups = fcluster(tree, np.arccos(c), "distance") - 1
     labels = np.full(len(array), -1)
-    labels[chosen] = groups
-    if len(chosen) < np.count_nonzero(shares):
-        sampled = np.full(len(chosen), 1 / len(chosen))
-        axes, _ = _keep_lines(array[chosen], sampled, groups, least_share=LEAST_SHARE / 2)
-        for _ in range(2):  # join the nearest axis within the threshold, then turn the axes to their members
-            cosines = np.abs(array @ axes.T.astype(array.dtype)) / np.where(r > 0, r, 1)[:, None]
-            nearest = cosines.argmax(axis=1) if len(axes) else np.zeros(len(array), int)
-            near = cosines.max(axis=1, initial=0) >= c
-            labels = np.where(near & (shares > 0), nearest, -1)
-            axes, labels = _keep_lines(array, shares, labels)
+    if len(chosen) == np.count_nonzero(shares):
+        labels[chosen] = groups
+        return labels
+    equal = np.full(len(chosen), 1 / len(chosen))  # the sample is drawn by mass
+    groups = _keep_lines(groups, equal, least_share=LEAST_SHARE / 2)
+    axes, _ = _turn_axes(u, groups, equal)
+    if len(axes):
+        cosines = np.abs(array @ axes.T.astype(array.dtype)) / np.where(r > 0, r, 1)[:, None]
+        labels = np.where(cosines.max(axis=1) >= c, cosines.argmax(axis=1), -1)
     return labels
 
 
@@ -155,41 +154,35 @@ def _sample(shares: np.ndarray) -> np.ndarray:
     return np.sort(stream.choice(len(shares), SAMPLE, replace=False, p=shares))
 
 
-def _keep_lines(
-    array: np.ndarray, shares: np.ndarray, labels: np.ndarray, least_share: float = LEAST_SHARE
-) -> tuple[np.ndarray, np.ndarray]:
-    """Axes of the groups that are lines, the heaviest first, and the labels that go with them."""
+def _keep_lines(labels: np.ndarray, shares: np.ndarray, least_share: float = LEAST_SHARE) -> np.ndarray:
+    """Labels of the groups that are lines, renamed so that the heaviest is 0; all other units get -1."""
     count = labels.max(initial=-1) + 1
     placed = labels >= 0
     mass = np.bincount(labels[placed], shares[placed], count)
     size = np.bincount(labels[placed], minlength=count)
     order = [k for k in np.argsort(-mass, kind="stable") if size[k] >= LEAST_UNITS and mass[k] >= least_share]
-    renamed = np.full(count + 1, -1)  # the last entry is the label -1
+    renamed = np.full(count + 1, -1)  # the last entry is for the label -1
     renamed[order] = np.arange(len(order))
-    labels = renamed[labels]
-    axes = np.zeros((len(order), array.shape[1]))
-    heaviest = np.zeros(len(order), int)
-    by_mass = np.argsort(shares, kind="stable")
-    heaviest[labels[by_mass][labels[by_mass] >= 0]] = by_mass[labels[by_mass] >= 0]
-    axes[:] = array[heaviest]
-    for _ in range(3):  # signed sums: each member counts with its norm, towards the side the axis points to
-        sides = np.where(_along(array, axes, labels) >= 0, 1.0, -1.0)
-        for k in range(len(order)):
-            members = (labels == k) * sides
-            axes[k] = members.astype(array.dtype) @ array
-    if len(order):
+    return renamed[labels]
+
+
+def _turn_axes(array: np.ndarray, labels: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Unit vector of each line, towards its heavier side, and each unit's product with its own line's vector.
+
+    The vector is the sum of the line's weights, each turned to the side that the heaviest of them points to.
+    """
+    lines, own = np.arange(labels.max(initial=-1) + 1), np.maximum(labels, 0)
+    if not len(lines):
+        return np.zeros((0, array.shape[1])), np.zeros(len(array))
+    members = labels == lines[:, None]
+    axes, along = array[(members * shares).argmax(axis=1)], np.zeros(len(array))
+    for _ in range(2):
+        along = np.where(labels >= 0, (array @ axes.T)[np.arange(len(array)), own], 0)
+        axes = (members * np.where(along >= 0, 1, -1)).astype(array.dtype) @ array
         axes /= np.linalg.norm(axes, axis=1, keepdims=True)
-        against = np.bincount(labels[labels >= 0], (shares * np.sign(_along(array, axes, labels)))[labels >= 0])
-        axes[against < 0] *= -1
-    return axes, labels
-
-
-def _along(array: np.ndarray, axes: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Product of each unit with its line's axis, 0 for a unit on no line."""
-    if not len(axes):
-        return np.zeros(len(array))
-    products = array @ axes.T.astype(array.dtype)
-    return np.where(labels >= 0, products[np.arange(len(array)), labels], 0)
+    balance = members @ (shares * np.where(along >= 0, 1, -1))
+    axes, turned = axes * np.where(balance < 0, -1, 1)[:, None], np.where(balance < 0, -1, 1)[own]
+    return axes.astype(float), along * turned
 
 
 def _effective_count(array: np.ndarray, r: np.ndarray, shares: np.ndarray, c: float) -> float:

@@ -26,7 +26,7 @@ def norms(weights: Float[np.ndarray, "units inputs"]) -> Float[np.ndarray, " uni
     >>> norms(np.array([[3.0, 4.0]]))
     array([5.])
     """
-    scale = max(float(np.abs(weights).max()), np.finfo(float).tiny)
+    scale = max(float(weights.max()), -float(weights.min()), np.finfo(float).tiny)
     if 1e-15 < scale < 1e15:
         return np.sqrt(np.einsum("ij,ij->i", weights, weights))
     scaled = weights / scale

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float
 
@@ -23,14 +25,14 @@ class DenseNetwork(eqx.Module):
     activations: tuple[Function, ...] = eqx.field(static=True)
     residual: bool = eqx.field(static=True)
 
-    def __call__(self, x: Float[Array, "samples inputs"]) -> Float[Array, "samples outputs"]:
+    def __call__(self, x: Float[Array | np.ndarray, "samples inputs"]) -> Float[Array, "samples outputs"]:
         """The outputs for a batch of samples (inside, a column is a sample: the faster layout)."""
         h = x.T
         for depth, (layer, activation) in enumerate(zip(self.layers[:-1], self.activations, strict=True)):
             skip = h if self.residual and depth > 0 else None
             h = activation(layer(h))
             h = h if skip is None else h + skip
-        return self.layers[-1](h).T
+        return jnp.asarray(self.layers[-1](h).T)
 
 
 @dataclass(frozen=True)

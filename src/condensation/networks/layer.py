@@ -38,10 +38,10 @@ class LayerShape:
 class Affine(eqx.Module):
     """The map h -> W h + b on columns."""
 
-    weight: Float[Array, "outputs inputs"]
-    bias: Float[Array, " outputs"] | None
+    weight: Float[Array | np.ndarray, "outputs inputs"]
+    bias: Float[Array | np.ndarray, " outputs"] | None
 
-    def __call__(self, h: Float[Array, "inputs samples"]) -> Float[Array, "outputs samples"]:
+    def __call__(self, h: Float[Array | np.ndarray, "inputs samples"]) -> Float[Array | np.ndarray, "outputs samples"]:
         """The outputs for samples that stand as columns."""
         product = self.weight @ h
         return product if self.bias is None else product + self.bias[:, None]

@@ -128,7 +128,7 @@ def _fig3_picture(runs: dict[str, Trajectory], histories: dict[str, LineHistory]
     with look():
         figure = Figure(figsize=(PAGE, 3.1), layout="constrained")
         top, bottom = figure.subplots(2, len(runs), height_ratios=(1.35, 1))
-        most = max(_at_epoch(runs[name], histories[name])[0].max() for name in runs)
+        most = int(max(_at_epoch(runs[name], histories[name])[0].max() for name in runs))
         for column, (name, run) in enumerate(runs.items()):
             lines, k_eff, condensed = _at_epoch(run, histories[name])
             seed = run.seeds[median_seed(lines, k_eff)]
@@ -179,11 +179,9 @@ def _loss_picture(runs: dict[str, Trajectory]) -> Figure:
 
 
 def _only_outer(row: dict[str, Axes]) -> None:
-    """Keep the axis label of the first picture and the legend of the last."""
-    first, *others = row.values()
-    for axes in others:
+    """Keep the axis label and the legend of the first picture only."""
+    for axes in list(row.values())[1:]:
         axes.set_ylabel("")
-    for axes in (first, *others[:-1]):
         legend = axes.get_legend()
         if legend is not None:
             legend.remove()

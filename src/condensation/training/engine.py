@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import jax
@@ -77,9 +78,14 @@ class Plan:
 
 
 @cache
-def compile_program(program: Program, batched: bool) -> Callable[..., Any]:
-    """The jitted function ``advance(state, x, y, numbers, lengths) -> (state, rows)``."""
+def compile_program(program: Program, batched: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Two jitted functions: ``begin(parameters, numbers) -> state``, the parameters with the optimizer's memory, and
+    ``advance(state, x, y, numbers, lengths) -> (state, rows)``.
+    """
     network, loss, optimizer, _ = program
+
+    def begin(parameters: dict[str, Array], numbers: dict[str, Array]) -> Any:
+        return parameters, optimizer.transform(network, **numbers).init(parameters)
 
     def objective(parameters: dict[str, Array], x: Array, y: Array) -> Array:
         return loss(network.assemble(parameters)(x), y)
@@ -91,28 +97,24 @@ def compile_program(program: Program, batched: bool) -> Callable[..., Any]:
             (parameters, memory), first = carry
             value, gradient = jax.value_and_grad(objective)(parameters, x, y)
             updates, memory = transform.update(gradient, memory, parameters)
-            seen = value, _sizes(network, gradient)
-            first = jax.tree.map(lambda new, old: jnp.where(index == 0, new, old), seen, first)
+            first = lax.cond(
+                index == 0,
+                lambda: (value, {name: jnp.mean(jnp.abs(part)) for name, part in gradient.items()}),
+                lambda: first,
+            )
             return (optax.apply_updates(parameters, updates), memory), first
 
         def row(state: Any, length: Array) -> Any:
             nothing = jnp.zeros((), x.dtype)
-            first = nothing, {layer.name: nothing for layer in network.layers}
+            first = nothing, dict.fromkeys(state[0], nothing)
             after, first = lax.fori_loop(0, length, step, (state, first))
             return after, (state[0], *first)
 
         return lax.scan(row, state, lengths)
 
-    return jax.jit(jax.vmap(advance, in_axes=(0, 0, 0, 0, None)) if batched else advance)
-
-
-def _sizes(network: Dense, gradient: dict[str, Array]) -> dict[str, Array]:
-    """Root mean square of each layer's gradient."""
-    sizes = {}
-    for layer in network.layers:
-        parts = [gradient[name] for name in layer.parameters]
-        sizes[layer.name] = jnp.sqrt(sum(jnp.sum(g**2) for g in parts) / sum(g.size for g in parts))
-    return sizes
+    if batched:
+        return jax.jit(jax.vmap(begin)), jax.jit(jax.vmap(advance, in_axes=(0, 0, 0, 0, None)))
+    return jax.jit(begin), jax.jit(advance)
 
 
 def run(
@@ -143,38 +145,36 @@ class _Block:
         size = sum(value.nbytes for member in members for value in member.start.values())
         self.rows = max(1, min(ROWS_PER_CALL, len(plan.recorded), BYTES_PER_CALL // max(size, 1)))
 
-    def _stack(self, values: Sequence[Any]) -> Any:
+    def _gather(self, part: Callable[[Member], Any]) -> Any:
+        """A part of all members in the program's precision, one above the other if they are a batch."""
         dtype = self.program.dtype
         if not self.batched:
-            return jax.tree.map(lambda value: jnp.asarray(value, dtype), values[0])
-        return jax.tree.map(lambda *parts: jnp.asarray(np.stack(parts), dtype), *values)
+            return jax.tree.map(lambda value: np.asarray(value, dtype), part(self.members[0]))
+        return jax.tree.map(lambda *values: np.stack(values).astype(dtype), *map(part, self.members))
 
-    def _arguments(self) -> tuple[Any, Any, Any, Any]:
-        network, _, optimizer, _ = self.program
-        parameters = self._stack([member.start for member in self.members])
-        numbers = self._stack([member.numbers for member in self.members])
-        init = lambda p, n: optimizer.transform(network, **n).init(p)  # noqa: E731
-        memory = (jax.vmap(init) if self.batched else init)(parameters, numbers)
-        x = self._stack([member.x for member in self.members])
-        y = self._stack([member.y for member in self.members])
-        return (parameters, memory), x, y, numbers
+    def _arguments(self) -> tuple[Any, Any]:
+        """The first state, and the arguments that stay."""
+        begin, _ = compile_program(self.program, self.batched)
+        fixed = jax.device_put(tuple(self._gather(attrgetter(name)) for name in ("x", "y", "numbers")))
+        return begin(self._gather(attrgetter("start")), fixed[2]), fixed
 
-    def _call(self, state: Any, fixed: Sequence[Any], lengths: Sequence[int]) -> Any:
+    def _call(self, state: Any, fixed: tuple[Any, ...], lengths: Sequence[int]) -> Any:
         padded = np.zeros(self.rows, np.int32)
         padded[: len(lengths)] = lengths
-        return compile_program(self.program, self.batched)(state, *fixed, jnp.asarray(padded))
+        _, advance = compile_program(self.program, self.batched)
+        return advance(state, *fixed, padded)
 
     def compile(self) -> None:
         """Compile before the threads start: a call of rows without steps."""
         with jax.enable_x64(self.program.dtype == "float64"):
-            state, *fixed = self._arguments()
+            state, fixed = self._arguments()
             jax.block_until_ready(self._call(state, fixed, []))
 
     def run(self) -> list[Record]:
         """Go through all rows; ends early when no network is left with a finite loss."""
         records = [_empty(member, self.program, self.plan) for member in self.members]
         with jax.enable_x64(self.program.dtype == "float64"):  # thread-local: each worker enters it
-            state, *fixed = self._arguments()
+            state, fixed = self._arguments()
             rows = _Rows(self.plan.recorded, self.rows)
             for lengths, kept, indices in rows:
                 began = time.perf_counter()
@@ -192,7 +192,8 @@ class _Block:
                 self.plan.report(sum(lengths) * len(records), float(np.median(loss[:, len(lengths) - 1])))
                 if self.plan.stop.is_set() or all(record.diverged is not None for record in records):
                     break
-        self.plan.report(rows.left() * len(records), float("nan"))
+        if rows.left():
+            self.plan.report(rows.left() * len(records), float("nan"))
         return records
 
     def _by_member(self, value: Array) -> np.ndarray:
@@ -240,7 +241,7 @@ def _empty(member: Member, program: Program, plan: Plan) -> Record:
     return Record(
         weights={name: full(saves, *value.shape) for name, value in member.start.items()},
         loss=full(count),
-        gradient={layer.name: full(count) for layer in program.network.layers},
+        gradient={name: full(count) for name in member.start},
     )
 
 

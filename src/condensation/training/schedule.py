@@ -1,21 +1,11 @@
 """Save schedules: at which steps something is kept. Step 0 and the last step always are."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
 from ..errors import InputError, check_whole
-
-
-class Schedule(Protocol):
-    """Chooses steps from 0 to the last one."""
-
-    kind: ClassVar[str]
-
-    def steps(self, last: int) -> list[int]:
-        """The chosen steps, ascending, with 0 and ``last``."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -101,3 +91,6 @@ class Geometric:
         """
         powers = np.arange(int(np.log10(max(last, 1)) * self.per_decade) + 1) / self.per_decade
         return sorted({0, last, *(int(step) for step in np.rint(10**powers) if step <= last)})
+
+
+Schedule = At | Every | Evenly | Geometric

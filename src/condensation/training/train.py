@@ -17,7 +17,7 @@ from .trajectory import Trajectory
 
 
 class GradientBelowEps(UserWarning):
-    """A layer's gradient is smaller than Adam's eps, so that its steps shrink."""
+    """A parameter's gradient is smaller than Adam's eps, so that its steps shrink."""
 
 
 class Diverged(UserWarning):
@@ -136,16 +136,15 @@ def _warn(trajectory: Trajectory) -> None:
     optimizer = trajectory.experiment.optimizer
     if isinstance(optimizer, Adam):
         initial = trajectory.loss > 0.7 * trajectory.loss[:, :1]
-        below = {layer: initial & (sizes < optimizer.eps) for layer, sizes in trajectory.gradient.items()}
-        found = [
-            f"{layer} ({sizes[where].min():.1e} in {where.any(axis=1).sum()} of {len(where)} seeds)"
-            for (layer, where), sizes in zip(below.items(), trajectory.gradient.values(), strict=True)
-            if where.any()
-        ]
-        if found:
+        below = {name: initial & (sizes < optimizer.eps) for name, sizes in trajectory.gradient.items()}
+        least = {name: trajectory.gradient[name][where].min() for name, where in below.items() if where.any()}
+        if least:
+            worst = sorted(least, key=least.__getitem__)[:3]
+            named = [f"{name} ({least[name]:.1e} in {below[name].any(axis=1).sum()} seeds)" for name in worst]
+            others = f" and {len(least) - 3} more" if len(least) > 3 else ""
             warnings.warn(
-                f"in the initial stage gradients are below Adam's eps {optimizer.eps:.0e} in {', '.join(found)}: "
-                "there Adam's steps shrink with them; a smaller eps (with float64) avoids it",
+                f"in the initial stage the mean gradient is below Adam's eps {optimizer.eps:.0e} in {', '.join(named)}"
+                f"{others}: there Adam's steps shrink with it; a smaller eps (with float64) avoids that",
                 GradientBelowEps,
                 stacklevel=3,
             )

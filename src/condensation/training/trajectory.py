@@ -20,8 +20,9 @@ class Trajectory:
     """Weights at the saved steps; loss and gradient sizes at the recorded steps (the saved ones among them).
 
     ``parameters`` maps a name such as ``dense1.weight`` to an array of seeds x saved steps x its shape.
-    ``gradient`` maps a layer to the root mean square of its gradient, seeds x recorded steps. What a seed would
-    have left after its loss was no longer finite is NaN; ``diverged`` tells the step of each such seed.
+    ``gradient`` maps such a name to the mean size |g| of its gradient's entries, seeds x recorded steps: what Adam's
+    eps is compared with. What a seed would have left after its loss was no longer finite is NaN; ``diverged`` tells
+    the step of each such seed.
     """
 
     experiment: Experiment

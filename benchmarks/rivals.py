@@ -1,0 +1,82 @@
+"""What training is compared with: PyTorch, as its users write it."""
+
+import time
+
+import numpy as np
+import torch
+
+from condensation import Adam, Experiment, Seed
+
+FUNCTIONS = {
+    "tanh": torch.tanh, "sigmoid": torch.sigmoid, "softplus": torch.nn.functional.softplus,
+    "x_tanh": lambda z: z * torch.tanh(z), "x2_tanh": lambda z: z * z * torch.tanh(z),
+}  # fmt: skip
+
+
+class Network(torch.nn.Module):
+    """A dense network, one layer after the other."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        super().__init__()
+        network = experiment.network
+        self.activations, self.residual = [FUNCTIONS[str(name)] for name in network.activations], network.residual
+        dtype = getattr(torch, experiment.dtype)
+        self.layers = torch.nn.ModuleList(
+            torch.nn.Linear(shape.weight[1], shape.weight[0], bias=shape.has_bias, dtype=dtype)
+            for shape in network.layers
+        )
+        for parameter in self.parameters():
+            torch.nn.init.normal_(parameter, std=0.005)
+
+    def forward(self, h: torch.Tensor) -> torch.Tensor:
+        for k, activation in enumerate(self.activations):
+            new = activation(self.layers[k](h))
+            h = new + h if self.residual and k else new
+        return self.layers[-1](h)
+
+
+def plain_loop(experiment: Experiment, steps: int) -> float:
+    """Seconds of a plain loop over ``nn.Module`` and ``torch.optim.Adam`` on one thread."""
+    assert isinstance(experiment.optimizer, Adam)
+    torch.set_num_threads(1)
+    network = Network(experiment)
+    x, y = (torch.tensor(v, dtype=getattr(torch, experiment.dtype)) for v in experiment.data.draw(Seed(0, 0)))
+    optimizer = torch.optim.Adam(network.parameters(), experiment.optimizer.learning_rate)
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.mse_loss(network(x), y) / 2
+            loss.backward()
+            optimizer.step()
+
+    run(20)
+    began = time.perf_counter()
+    run(steps)
+    return time.perf_counter() - began
+
+
+def batched_by_hand(experiment: Experiment, networks: int, steps: int) -> float:
+    """Seconds of an ensemble of two-layer tanh networks batched by hand, autograd, fused Adam, two threads."""
+    assert isinstance(experiment.optimizer, Adam)
+    torch.set_num_threads(2)
+    dtype = getattr(torch, experiment.dtype)
+    inputs, (width,) = experiment.network.inputs, experiment.network.hidden
+    pairs = [experiment.data.draw(Seed(k, k)) for k in range(networks)]
+    x, y = (torch.tensor(np.stack(part), dtype=dtype) for part in zip(*pairs, strict=True))
+    shapes = ((networks, inputs, width), (networks, 1, width), (networks, width, 1))
+    w, b, a = ((torch.randn(shape, dtype=dtype) * 0.005).requires_grad_() for shape in shapes)
+    optimizer = torch.optim.Adam([w, b, a], experiment.optimizer.learning_rate, fused=True)
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            optimizer.zero_grad()
+            f = torch.baddbmm(b, x, w).tanh() @ a
+            loss = ((f - y) ** 2).mean(dim=(1, 2)).sum() / 2
+            loss.backward()
+            optimizer.step()
+
+    run(2)
+    began = time.perf_counter()
+    run(steps)
+    return time.perf_counter() - began

@@ -1,0 +1,189 @@
+"""Speed and memory, side by side in one run: writes RESULTS.md beside this file.
+
+Each row is repeated with the two sides in turn; the ratio is the median over the repetitions, so that a machine that is
+slow for a while slows both sides.
+"""
+
+import platform
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from floor import train_in_c
+from rivals import batched_by_hand, plain_loop
+
+from condensation import Adam, Dense, Evenly, Experiment, Normal, Start, sine_sum, train
+from condensation.papers.report import versions
+from condensation.training.train import GradientBelowEps
+
+REPEATS = 5
+FEW = Evenly(2)
+TWO_LAYER = Experiment(
+    Dense((5, 50, 1)),
+    Start(Normal(0.005)),
+    sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2),
+    Adam(1e-3),
+    5000,
+    save=FEW,
+    record=FEW,
+)
+SIX_LAYER = Experiment(
+    Dense((3, *[18] * 5, 1), ("x2_tanh", "x_tanh", "sigmoid", "tanh", "softplus"), residual=True),
+    Start(Normal(0.01)),
+    sine_sum(4, 12, 1, dim=3, n=80, low=-4, high=2),
+    Adam(4e-5, eps=1e-8),
+    2000,
+    save=FEW,
+    record=FEW,
+)
+
+
+@dataclass
+class Row:
+    what: str
+    ours: str
+    theirs: str
+    ratio: str
+    asked: str
+    floor: str
+
+
+def ours(experiment: Experiment, seeds: int) -> float:
+    began = time.perf_counter()
+    train(experiment, seeds)
+    return time.perf_counter() - began
+
+
+def compare(mine: Callable[[], float], rival: Callable[[], float], floor: Callable[[], float]) -> tuple[float, ...]:
+    """Medians of our time, the rival's, their ratio and our time over the floor, all per step and network."""
+    mine()  # compiles
+    floor()
+    rows = [(mine(), rival(), floor()) for _ in range(REPEATS)]
+    a, b, c = (statistics.median(column) for column in zip(*rows, strict=True))
+    ratios = statistics.median(theirs / own for own, theirs, _ in rows)
+    floors = statistics.median(own / least for own, _, least in rows)
+    return a, b, ratios, floors, c
+
+
+def single(name: str, experiment: Experiment, dtype: str, asked: float) -> Row:
+    chosen = experiment.replace(dtype=dtype)
+    steps = chosen.steps
+    a, b, ratio, floor, c = compare(
+        lambda: ours(chosen, 1) / steps,
+        lambda: plain_loop(chosen, 500) / 500,
+        lambda: train_in_c(chosen, steps)[0] / steps,
+    )
+    return Row(
+        f"{name}, one network, {dtype}", f"{a * 1e6:.1f} us/step", f"{b * 1e6:.0f} us/step", f"{ratio:.1f}",
+        f">= {asked:g}", f"{floor:.2f} x C loop ({c * 1e6:.1f} us)",
+    )  # fmt: skip
+
+
+def ensemble(dtype: str, asked: float, networks: int = 1024) -> Row:
+    chosen = TWO_LAYER.replace(dtype=dtype, steps=1000)
+    a, b, ratio, floor, c = compare(
+        lambda: ours(chosen, networks) / chosen.steps,
+        lambda: batched_by_hand(chosen, networks, 20) / 20,
+        lambda: train_in_c(chosen, 5000)[0] / 5000 * networks / 2,
+    )
+    return Row(
+        f"5-50-1, ensemble of {networks}, {dtype}", f"{a * 1e3:.2f} ms/step", f"{b * 1e3:.1f} ms/step", f"{ratio:.1f}",
+        f">= {asked:g}", f"{floor:.2f} x C loop on two cores ({c * 1e3:.2f} ms)",
+    )  # fmt: skip
+
+
+LINES = """
+import re, time, numpy as np
+from condensation.measure import find_lines
+def peak(): return int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1]) / 1024
+stream = np.random.default_rng(0)
+axes = stream.normal(size=(3, 1000))
+labels = stream.integers(3, size=20_000)
+weights = np.empty((20_000, 1000))
+for k, label in enumerate(labels):
+    weights[k] = stream.choice([-1.0, 1.0]) * axes[label] + 0.05 * stream.normal(size=1000)
+find_lines(weights[:3000])
+began = time.perf_counter(); weights.sum(); once = time.perf_counter() - began
+before = peak()
+began = time.perf_counter(); found = find_lines(weights); seconds = time.perf_counter() - began
+after = peak()
+assert found.count == 3 and found.condensed
+print(seconds, after - before, after, once)
+"""
+
+
+def lines() -> Row:
+    runs = [run_python(LINES) for _ in range(3)]
+    seconds, extra, peak, once = (statistics.median(column) for column in zip(*runs, strict=True))
+    floor = f"{seconds / once:.0f} x one pass over them ({once * 1e3:.0f} ms); whole process {peak:.0f} MB"
+    return Row(
+        "lines of 20,000 x 1000 condensed weights (160 MB)", f"{seconds:.2f} s, {extra:.0f} MB more", "",
+        "", "< 1 s, < 500 MB", floor,
+    )  # fmt: skip
+
+
+def importing() -> Row:
+    code = "import time; t = time.perf_counter(); import condensation; print(time.perf_counter() - t)"
+    whole = code.replace("import condensation;", "from condensation import Experiment, train, find_lines;")
+    light = statistics.median(run_python(code)[0] for _ in range(REPEATS))
+    heavy = statistics.median(run_python(whole)[0] for _ in range(REPEATS))
+    return Row(
+        "import condensation", f"{light:.2f} s", "", "", "< 1.5 s", f"with JAX and training loaded: {heavy:.2f} s"
+    )
+
+
+def run_python(code: str) -> list[float]:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return [float(part) for part in done.stdout.split()]
+
+
+def check_floor() -> None:
+    """The C loop must train the same network, or it is no floor."""
+    for experiment in (TWO_LAYER, SIX_LAYER):
+        short = experiment.replace(steps=100)
+        _, theirs = train_in_c(short, 100)
+        mine = train(short, 1).parameters_at(100, 0)
+        for name, value in theirs.items():
+            np.testing.assert_allclose(mine[name], value, atol=1e-7, err_msg=name)
+
+
+def main() -> None:
+    warnings.simplefilter("ignore", GradientBelowEps)
+    check_floor()
+    rows = [
+        single("5-50-1", TWO_LAYER, "float32", 20),
+        single("5-50-1", TWO_LAYER, "float64", 15),
+        single("six layers, residual", SIX_LAYER, "float32", 7),
+        single("six layers, residual", SIX_LAYER, "float64", 7),
+        ensemble("float32", 4),
+        ensemble("float64", 4),
+        lines(),
+        importing(),
+    ]
+    header = ("case", "ours", "PyTorch", "ratio", "asked", "floor")
+    table = [header, ("---",) * len(header), *((r.what, r.ours, r.theirs, r.ratio, r.asked, r.floor) for r in rows)]
+    text = "\n".join("| " + " | ".join(row) + " |" for row in table)
+    stack = ", ".join(f"{name} {version}" for name, version in versions().items())
+    page = f"""# Speed and memory
+
+Written by `make bench`. Full-batch Adam, n = 80, after compilation; our side draws data and start and makes the
+trajectory, too. PyTorch: `nn.Module` and `torch.optim.Adam` in a plain loop on one thread; the ensemble is batched by
+hand with autograd and fused Adam on two threads. The floor is the same training in C (`floor.c`, gcc -Ofast
+-march=native), checked to end with the same weights.
+
+{text}
+
+Machine: {platform.machine()}, 2 cores. {stack}.
+"""
+    Path(__file__).with_name("RESULTS.md").write_text(page)
+    print(page)
+
+
+if __name__ == "__main__":
+    main()

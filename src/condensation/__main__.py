@@ -1,0 +1,5 @@
+"""``python -m condensation``."""
+
+from .cli import main
+
+main()

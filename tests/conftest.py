@@ -1,0 +1,18 @@
+"""Shapes in signatures are checked while testing; ``unchecked`` lets bad input through to our own errors."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+from jaxtyping import config, install_import_hook
+
+install_import_hook("condensation", "shapes.checked")
+settings.register_profile("condensation", deadline=None, derandomize=True)
+settings.load_profile("condensation")
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)

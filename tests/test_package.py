@@ -1,0 +1,73 @@
+"""What a user gets on import, on the command line and in the README."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import condensation
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(*command: str, cwd: Path = ROOT) -> subprocess.CompletedProcess:
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120, check=False)
+
+
+def python(code: str) -> str:
+    done = run(sys.executable, "-c", code)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_import_is_light_and_measuring_needs_no_jax():
+    code = (
+        "import sys, condensation; assert 'jax' not in sys.modules and 'numpy' not in sys.modules;"
+        "from condensation.measure import find_lines; import numpy as np; find_lines(np.eye(5));"
+        "print([m for m in ('jax', 'torch', 'equinox', 'matplotlib') if m in sys.modules])"
+    )
+    assert python(code) == "[]"
+
+
+def test_the_core_never_imports_an_extra():
+    code = (
+        "import sys\n"
+        "for name in ('torch', 'hypothesis', 'pytest', 'beartype'): sys.modules[name] = None\n"
+        "import condensation\n"
+        "for name in condensation.__all__: getattr(condensation, name)\n"
+        "import condensation.cli, condensation.papers\n"
+        "print('fine')"
+    )
+    assert python(code) == "fine"
+
+
+def test_all_public_names_are_there():
+    for name in condensation.__all__:
+        assert getattr(condensation, name) is not None
+        assert name in dir(condensation)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        condensation.nothing  # noqa: B018
+
+
+def test_the_readme_example_runs(tmp_path):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        done = run(sys.executable, "-c", block, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert len([line for line in blocks[0].splitlines() if line.strip()]) <= 14
+    assert (tmp_path / "tanh.pdf").exists()
+
+
+def test_the_command_line(tmp_path):
+    command = (sys.executable, "-m", "condensation", "reproduce")
+    done = run(*command, "fc-fig3", "--seeds", "1", "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    assert "tanh (multiplicity 1)" in done.stdout
+    assert (tmp_path / "out" / "index.html").exists()
+    bad = run(*command, "fc-fig33", "--out", str(tmp_path / "none"))
+    assert bad.returncode == 2
+    assert bad.stderr.strip() == "condensation: unknown figure 'fc-fig33'; did you mean 'fc-fig3'? Known: fc-fig3"
+    assert not (tmp_path / "none").exists()

@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+
+from condensation import (
+    GD,
+    Dense,
+    Experiment,
+    GlorotNormal,
+    InputError,
+    Normal,
+    OutCubed,
+    Seed,
+    Start,
+    WidthPower,
+    sine_sum,
+    train,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("law", "hidden", "output", "bias"),
+    [
+        (Normal(0.005), 0.005, 0.005, 0.005),
+        (OutCubed(), 300**-1.5, 20**-1.5, 300**-1.5),
+        (WidthPower(0.7), 300**-0.7, 300**-0.7, 300**-0.7),
+        (GlorotNormal(), (2 / 500) ** 0.5, (2 / 320) ** 0.5, 0),
+    ],
+)
+def test_each_law_has_its_std(law, hidden, output, bias):
+    drawn = Start(law).draw(Dense((200, 300, 20)), np.random.default_rng(0))
+    assert np.std(drawn["dense1.weight"]) == pytest.approx(hidden, rel=0.02)
+    assert np.std(drawn["output.weight"]) == pytest.approx(output, rel=0.04)
+    assert np.std(drawn["dense1.bias"]) == pytest.approx(bias, rel=0.2)
+
+
+def test_stds_by_layer_and_by_group():
+    network = Dense((50, 60, 70, 80))
+    drawn = Start((Normal(0.1), Normal(0.2)), output=Normal(3.0)).draw(network, np.random.default_rng(0))
+    stds = [np.std(drawn[f"{layer.name}.weight"]) for layer in network.layers]
+    np.testing.assert_allclose(stds, [0.1, 0.2, 3.0], rtol=0.05)
+
+
+@pytest.mark.parametrize(
+    "network", [Dense((5, 50, 1), "sigmoid", output_bias=True), Dense((5, 8, 8, 8, 1), residual=True)]
+)
+def test_the_antisymmetric_start_has_output_zero(network):
+    experiment = Experiment(
+        network, Start(Normal(1.0), antisymmetric=True), sine_sum(1, 1, 0, dim=5, n=8, low=-1, high=1), GD(0.1), 1
+    )
+    trajectory = train(experiment, 1)
+    x = np.random.default_rng(0).normal(size=(30, 5))
+    assert np.abs(trajectory.output(x, 0, 0)).max() < 1e-12
+    assert np.abs(trajectory.output(x, 1, 0)).max() > 1e-3
+
+
+def test_data_and_start_seeds_are_apart():
+    experiment = Experiment(
+        Dense((2, 4, 1)), Start(Normal(0.1)), sine_sum(1, 1, 0, dim=2, n=5, low=-1, high=1), GD(0.1), 1
+    )
+    one, other = (train(experiment, [Seed(data=0, start=k)]) for k in (0, 1))
+    np.testing.assert_array_equal(one.data(Seed(0, 0))[0], other.data(Seed(0, 1))[0])
+    assert not np.array_equal(one.weights(1, 0), other.weights(1, 0))
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Normal(0), "std must be a positive finite number, not 0"),
+        (lambda: Normal(float("nan")), "std must be a positive finite number, not nan"),
+        (lambda: Start(0.005), "such as Normal"),
+        (lambda: Start((Normal(1.0),) * 3).laws(Dense((2, 2, 1))), "laws for 3 hidden layers, the network has 1"),
+        (lambda: Start(Normal(1.0), antisymmetric=True).draw(Dense((2, 3, 1)), np.random.default_rng(0)), "even width"),
+    ],
+)
+def test_a_start_that_cannot_be_is_refused(make, said):
+    with pytest.raises(InputError, match=said):
+        make()
