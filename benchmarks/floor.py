@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from condensation import Experiment, Seed
+from condensation import Adam, Dense, Experiment, Seed
 
 KINDS = {"tanh": 0, "sigmoid": 1, "softplus": 2, "x_tanh": 3, "x2_tanh": 4}
 REALS = {"float32": ("float", ctypes.c_float), "float64": ("double", ctypes.c_double)}
@@ -27,7 +27,8 @@ def library(dtype: str) -> ctypes.CDLL:
 
 def train_in_c(experiment: Experiment, steps: int) -> tuple[float, dict[str, np.ndarray]]:
     """Seconds for some steps of one network, and the parameters it ends with."""
-    network, dtype = experiment.network, experiment.dtype
+    network, dtype, optimizer = experiment.network, experiment.dtype, experiment.optimizer
+    assert isinstance(network, Dense) and isinstance(optimizer, Adam)
     real = REALS[dtype][1]
     start = experiment.start.draw(network, Seed(0, 0).start_stream())
     flat = np.concatenate([value.ravel() for value in start.values()]).astype(dtype)
@@ -36,7 +37,7 @@ def train_in_c(experiment: Experiment, steps: int) -> tuple[float, dict[str, np.
     kinds = np.array([KINDS[str(name)] for name in network.activations], np.int32)
     pointer = lambda array, kind: array.ctypes.data_as(ctypes.POINTER(kind))  # noqa: E731
     call = library(dtype).train
-    rate = real(experiment.optimizer.learning_rate)
+    rate = real(optimizer.learning_rate)
     began = time.perf_counter()
     call(
         len(kinds), pointer(widths, ctypes.c_int), pointer(kinds, ctypes.c_int), int(network.residual), len(x),

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import torch
 
-from condensation import Adam, Experiment, Seed
+from condensation import Adam, Dense, Experiment, Seed
 
 FUNCTIONS = {
     "tanh": torch.tanh, "sigmoid": torch.sigmoid, "softplus": torch.nn.functional.softplus,
@@ -19,6 +19,7 @@ class Network(torch.nn.Module):
     def __init__(self, experiment: Experiment) -> None:
         super().__init__()
         network = experiment.network
+        assert isinstance(network, Dense)
         self.activations, self.residual = [FUNCTIONS[str(name)] for name in network.activations], network.residual
         dtype = getattr(torch, experiment.dtype)
         self.layers = torch.nn.ModuleList(
@@ -58,7 +59,7 @@ def plain_loop(experiment: Experiment, steps: int) -> float:
 
 def batched_by_hand(experiment: Experiment, networks: int, steps: int) -> float:
     """Seconds of an ensemble of two-layer tanh networks batched by hand, autograd, fused Adam, two threads."""
-    assert isinstance(experiment.optimizer, Adam)
+    assert isinstance(experiment.optimizer, Adam) and isinstance(experiment.network, Dense)
     torch.set_num_threads(2)
     dtype = getattr(torch, experiment.dtype)
     inputs, (width,) = experiment.network.inputs, experiment.network.hidden

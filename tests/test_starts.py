@@ -68,7 +68,12 @@ def test_data_and_start_seeds_are_apart():
     [
         (lambda: Normal(0), "std must be a positive finite number, not 0"),
         (lambda: Normal(float("nan")), "std must be a positive finite number, not nan"),
-        (lambda: Start(0.005), "such as Normal"),
+        (
+            lambda: Start(0.005),
+            "hidden must be Normal or OutCubed or WidthPower or GlorotNormal or ChannelPower or a list",
+        ),
+        (lambda: WidthPower(float("nan")), "gamma must be a finite number"),
+        (lambda: Start(WidthPower(400)).draw(Dense((2, 90, 1)), np.random.default_rng(0)), "the std of dense1"),
         (lambda: Start((Normal(1.0),) * 3).laws(Dense((2, 2, 1))), "laws for 3 hidden layers, the network has 1"),
         (lambda: Start(Normal(1.0), antisymmetric=True).draw(Dense((2, 3, 1)), np.random.default_rng(0)), "even width"),
     ],

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from .experiment import Experiment as Experiment
     from .measure import Lines as Lines
     from .measure import find_lines as find_lines
+    from .networks import Conv as Conv
     from .networks import Dense as Dense
     from .seeds import Seed as Seed
+    from .starts import ChannelPower as ChannelPower
     from .starts import GlorotNormal as GlorotNormal
     from .starts import Normal as Normal
     from .starts import OutCubed as OutCubed
@@ -31,11 +33,16 @@ if TYPE_CHECKING:
     from .training.losses import Loss as Loss
     from .training.optimizers import GD as GD
     from .training.optimizers import Adam as Adam
+    from .training.optimizers import GradientFlow as GradientFlow
     from .training.optimizers import NormalisedGD as NormalisedGD
+    from .training.rates import Cosine as Cosine
+    from .training.rates import Stairs as Stairs
+    from .training.rates import Warmup as Warmup
     from .training.schedule import At as At
     from .training.schedule import Evenly as Evenly
     from .training.schedule import Every as Every
     from .training.schedule import Geometric as Geometric
+    from .training.store import load_run as load_run
     from .training.train import train as train
     from .training.trajectory import Trajectory as Trajectory
 
@@ -45,12 +52,14 @@ _HOMES = {
     "errors": ("InputError",),
     "experiment": ("Experiment",),
     "measure": ("Lines", "find_lines"),
-    "networks": ("Dense",),
+    "networks": ("Conv", "Dense"),
     "seeds": ("Seed",),
-    "starts": ("GlorotNormal", "Normal", "OutCubed", "Start", "WidthPower"),
+    "starts": ("ChannelPower", "GlorotNormal", "Normal", "OutCubed", "Start", "WidthPower"),
     "training.losses": ("Loss",),
-    "training.optimizers": ("GD", "Adam", "NormalisedGD"),
+    "training.optimizers": ("GD", "Adam", "GradientFlow", "NormalisedGD"),
+    "training.rates": ("Cosine", "Stairs", "Warmup"),
     "training.schedule": ("At", "Evenly", "Every", "Geometric"),
+    "training.store": ("load_run",),
     "training.train": ("train",),
     "training.trajectory": ("Trajectory",),
 }

@@ -100,16 +100,21 @@ def _differentiate(function: Function) -> Function:
 def multiplicity(activation: Activation) -> int | None:
     """Order p of the first non-zero derivative at 0, or None ("undefined") where the Taylor polynomial does not hold.
 
+    Undefined is also a function whose first eight derivatives are all zero.
+
     The polynomial is compared with the function on both sides of 0: relu and leaky relu have a kink there, so their
     derivatives at 0 say nothing and the multiplicity is undefined.
 
     >>> [multiplicity(name) for name in ("tanh", "x_tanh", "x2_tanh", "relu")]
     [1, 2, 3, None]
     """
-    values = []
+    function = get_activation(activation)
+    constant = derivatives_at_zero(activation, 0)[0]
+    with jax.enable_x64(True):
+        scale = max(abs(float(function(jnp.asarray(h))) - constant) for h in (-1.0, -0.3, 0.3, 1.0))
     for order in range(1, HIGHEST_ORDER + 1):
-        values = derivatives_at_zero(activation, order)
-        if abs(values[order]) > 1e-10 * max(1.0, *map(abs, values)):
+        derivative = derivatives_at_zero(activation, order)[order]
+        if abs(derivative) > 1e-10 * scale * factorial(order):
             return order if _taylor_holds(activation, order) else None
     return None
 

@@ -1,6 +1,9 @@
-"""The command line: ``condensation reproduce fc-fig3``."""
+"""The command line. Exit codes: 0 fine, 2 input that cannot be used, 3 a seed diverged, 130 interrupted."""
 
+import dataclasses
+import json
 import logging
+import math
 import sys
 import warnings
 from collections.abc import Callable
@@ -14,8 +17,112 @@ from rich.table import Table
 
 from .errors import InputError
 
-BAD_INPUT, INTERRUPTED = 2, 130
+BAD_INPUT, DIVERGED, INTERRUPTED = 2, 3, 130
 COLOURS = {"reproduced": "green", "partly": "yellow", "not reproduced": "red", "not run": "dim"}
+TABLE_STEPS = 12
+
+File = Annotated[Path, tyro.conf.Positional]
+
+
+def train(experiment: File, /, seeds: int = 10, out: Path = Path("runs"), json: bool = False) -> None:
+    """Train an experiment for all seeds and keep the run; what is finished is not trained again.
+
+    Args:
+        experiment: a TOML file (see examples/).
+        seeds: how many seeds of data and start, from 0 on.
+        out: the folder of runs; the run is kept there under the experiment's fingerprint.
+        json: print the result as JSON.
+    """
+    from .experiment import Experiment
+    from .measure import count_lines
+    from .training.train import train as run
+
+    chosen = Experiment.load(experiment)
+    with _Bars() as reporter:
+        trajectory = run(chosen, seeds, out=out, progress=reporter(experiment.stem))
+    folder = out / chosen.fingerprint()[:16]
+    last = trajectory.recorded[-1]
+    layers = {}
+    for layer in trajectory.layers[:-1]:
+        history = count_lines(trajectory.history(layer)[:, -1:])
+        layers[layer] = {"lines": history.lines[:, 0].tolist(), "condensed": int(history.condensed.sum())}
+    result = {
+        "run": str(folder),
+        "fingerprint": chosen.fingerprint(),
+        "seeds": len(trajectory.seeds),
+        "step": int(last),
+        "loss": [_number(value) for value in trajectory.loss[:, -1]],
+        "initial_stage_end": trajectory.initial_stage_end(),
+        "diverged": {f"{seed.data}-{seed.start}": step for seed, step in trajectory.diverged.items()},
+        "layers": layers,
+        "seconds": trajectory.seconds,
+    }
+    if json:
+        _print_json(result)
+    else:
+        table = Table("layer", f"lines at step {last}, by seed", "condensed", box=None)
+        for layer, found in layers.items():
+            table.add_row(layer, " ".join(map(str, found["lines"])), f"{found['condensed']}/{len(trajectory.seeds)}")
+        console = Console()
+        console.print(table)
+        console.print(f"run: {folder}")
+    if trajectory.diverged:
+        sys.exit(DIVERGED)
+
+
+def measure(file: File, /, threshold: float | None = None, json: bool = False) -> None:
+    """Measure how condensed weights are: one row a layer, and of a run one row a layer and step.
+
+    Args:
+        file: a .safetensors, .npz or .npy file (each array a layer, units first), or the folder of a run.
+        threshold: the cosine that decides; by default 0.95, or more where chance alone would reach it.
+        json: print the rows as JSON, of a run for every saved step.
+    """
+    from .files import read_arrays
+    from .measure import measure_arrays
+
+    if file.is_dir():
+        rows = _measure_run(file, threshold, every_step=json)
+    else:
+        rows = [dataclasses.asdict(row) for row in measure_arrays(read_arrays(file), threshold)]
+    if json:
+        _print_json([{name: _number(value) for name, value in row.items()} for row in rows])
+        return
+    names = list(rows[0]) if rows else ["layer"]
+    table = Table(*(name.replace("_", " ") for name in names), box=None)
+    for row in rows:
+        table.add_row(*(_said(row[name]) for name in names))
+    Console().print(table)
+
+
+def _measure_run(folder: Path, threshold: float | None, every_step: bool) -> list[dict[str, Any]]:
+    """Medians over seeds for each layer and saved step; for a table at most a dozen steps."""
+    import numpy as np
+
+    from .measure import count_lines
+    from .training.store import load_run
+
+    trajectory = load_run(folder)
+    chosen = np.arange(len(trajectory.saved))
+    if not every_step and len(chosen) > TABLE_STEPS:
+        chosen = np.unique(np.rint(np.geomspace(1, len(chosen), TABLE_STEPS)).astype(int) - 1)
+    rows = []
+    for layer in trajectory.layers[:-1]:
+        history = count_lines(trajectory.history(layer)[:, chosen], threshold)
+        for k, step in enumerate(trajectory.saved[chosen]):
+            rows.append(
+                {
+                    "layer": layer,
+                    "step": int(step),
+                    "seeds": len(trajectory.seeds),
+                    "lines": float(np.median(history.lines[:, k])),
+                    "orientations": float(np.median(history.orientations[:, k])),
+                    "cover": float(np.median(history.cover[:, k])),
+                    "k_eff": float(np.median(history.k_eff[:, k])),
+                    "condensed": int(history.condensed[:, k].sum()),
+                }
+            )
+    return rows
 
 
 def reproduce(
@@ -23,6 +130,7 @@ def reproduce(
     /,
     seeds: int = 10,
     out: Path = Path("out"),
+    json: bool = False,
 ) -> None:
     """Make the papers' figures and a report on their claims.
 
@@ -30,13 +138,18 @@ def reproduce(
         names: figures to make, such as fc-fig3; all of them without a name.
         seeds: how many seeds of data and start.
         out: the folder for figures, claims.json and index.html.
+        json: print the claims as JSON.
     """
     from .papers import reproduce as run
 
-    with _bars() as reporter:
+    with _Bars() as reporter:
         sections = run(names, seeds=seeds, out=out, progress=reporter)
+    claims = [claim for section in sections for claim in section.findings.claims]
+    if json:
+        _print_json([claim.to_plain() for claim in claims])
+        return
     table = Table("claim", "expected", "holds", "verdict", box=None)
-    for claim in (claim for section in sections for claim in section.findings.claims):
+    for claim in claims:
         share = f"{sum(claim.holds)}/{len(claim.holds)}"
         table.add_row(claim.statement, str(claim.expected), share, f"[{COLOURS[claim.verdict]}]{claim.verdict}[/]")
     console = Console()
@@ -44,8 +157,56 @@ def reproduce(
     console.print(f"report: {out / 'index.html'}")
 
 
-class _bars:
-    """A progress bar for each figure, with loss and time left."""
+def info(json: bool = False) -> None:
+    """Versions, devices and what is used of them.
+
+    Args:
+        json: print as JSON.
+    """
+    import jax
+
+    from .activations import ACTIVATIONS
+    from .papers import FIGURES
+    from .training.engine import cores
+    from .versions import versions
+
+    found = {
+        "versions": versions(),
+        "devices": [str(device) for device in jax.devices()],
+        "cores": cores(),
+        "activations": list(ACTIVATIONS),
+        "figures": list(FIGURES),
+    }
+    if json:
+        _print_json(found)
+        return
+    table = Table(show_header=False, box=None)
+    for name, value in found.items():
+        pairs = value.items() if isinstance(value, dict) else ()
+        table.add_row(name, ", ".join(f"{k} {v}" for k, v in pairs) or _said(value))
+    Console().print(table)
+
+
+def _number(value: Any) -> Any:
+    """A number for JSON: what is not finite becomes null."""
+    return None if isinstance(value, float) and not math.isfinite(value) else getattr(value, "item", lambda: value)()
+
+
+def _said(value: Any) -> str:
+    """A value in a table."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return "-" if math.isnan(value) else f"{value:.4g}"
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=1, ensure_ascii=False))
+
+
+class _Bars:
+    """A progress bar for each task, with loss and time left, on standard error."""
 
     def __enter__(self) -> Callable[[str], Callable[..., None]]:
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
@@ -60,19 +221,19 @@ class _bars:
         task = self.display.add_task(name, total=None, loss="-")
 
         def report(progress: Any) -> None:
-            loss = f"{progress.loss:.3g}"
+            loss = "-" if math.isnan(progress.loss) else f"{progress.loss:.3g}"
             self.display.update(task, completed=progress.done, total=progress.total, loss=loss)
 
         return report
 
 
 def main() -> None:
-    """Run a command; input that cannot be used gives one sentence and exit code 2."""
+    """Run a command; input that cannot be used gives one sentence."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     warnings.showwarning = lambda message, category, *_: print(f"warning: {message}", file=sys.stderr)
     try:
         tyro.extras.subcommand_cli_from_dict(
-            {"reproduce": reproduce},
+            {"train": train, "measure": measure, "reproduce": reproduce, "info": info},
             prog="condensation",
             description="A laboratory for the condensation of neural networks.",
         )
@@ -80,5 +241,7 @@ def main() -> None:
         print(f"condensation: {error}", file=sys.stderr)
         sys.exit(BAD_INPUT)
     except KeyboardInterrupt:
-        print("condensation: interrupted", file=sys.stderr)
+        print(
+            "condensation: interrupted; what was saved stays, and the same command goes on from there", file=sys.stderr
+        )
         sys.exit(INTERRUPTED)

@@ -1,6 +1,7 @@
 """What is said when something passed in cannot be used: one sentence that names it and what would have worked."""
 
 import difflib
+import numbers
 from collections.abc import Iterable
 
 
@@ -22,11 +23,11 @@ def unknown_name(what: str, name: object, known: Iterable[object]) -> InputError
 
 def check_positive(what: str, value: float) -> None:
     """Refuse a number that is not finite and above zero."""
-    if not (isinstance(value, int | float) and 0 < value < float("inf")):
+    if not 0 < value < float("inf"):
         raise InputError(f"{what} must be a positive finite number, not {value!r}")
 
 
 def check_whole(what: str, value: int, least: int = 1) -> None:
     """Refuse a value that is not a whole number of at least ``least``."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
         raise InputError(f"{what} must be a whole number of at least {least}, not {value!r}")

@@ -1,20 +1,22 @@
 """The experiment: a frozen value that fixes a training run except the seeds."""
 
-import dataclasses
+import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from .data import Data
+import tomli_w
+
+from .data import Arrays, Data
 from .errors import InputError, check_whole, unknown_name
-from .networks import Dense
+from .networks import Network
 from .starts import Start
 from .training.losses import Loss
-from .training.optimizers import Optimizer
+from .training.optimizers import GradientFlow, Optimizer
 from .training.schedule import Evenly, Schedule
-from .values import fingerprint, replace_at, to_plain
+from .values import FORMAT, check_format, fingerprint, from_plain, replace_at, settle, to_plain, without_none
 
-FORMAT = 1
 DTYPES = ("float32", "float64")
 
 
@@ -25,16 +27,18 @@ class Experiment:
     Args:
         network: what is trained.
         start: the law of its first weights.
-        data: what it is trained on; the whole of it in every step.
+        data: what it is trained on.
         optimizer: how it is trained.
         steps: how long.
         loss: what is minimised.
         save: at which steps the weights are kept.
         record: at which steps the loss and the gradient sizes are kept (the saved ones are added).
         dtype: ``"float64"`` or ``"float32"``; the user's JAX configuration is not touched.
+        batch_size: samples in a step; all of them if not given. Each epoch goes through the samples in a new order
+            (by the start seed) and leaves out a last incomplete batch; loss and accuracy are recorded on all samples.
     """
 
-    network: Dense
+    network: Network
     start: Start
     data: Data
     optimizer: Optimizer
@@ -43,28 +47,24 @@ class Experiment:
     save: Schedule = Evenly(101)
     record: Schedule = Evenly(1001)
     dtype: str = "float64"
+    batch_size: int | None = None
 
     def __post_init__(self) -> None:
+        settle(self)
         check_whole("steps", self.steps)
         if self.dtype not in DTYPES:
             raise unknown_name("dtype", self.dtype, DTYPES)
         for schedule in (self.save, self.record):
-            if not isinstance(schedule, Schedule):
-                raise InputError(f"a schedule such as Every(10) is needed, not {schedule!r}")
             schedule.steps(self.steps)
         self.start.laws(self.network)
+        if self.batch_size is not None:
+            check_whole("batch_size", self.batch_size)
+        if isinstance(self.optimizer, GradientFlow) and (self.batch_size is not None or self.network.dropout):
+            raise InputError("gradient flow sees all samples and the whole network: no batch_size, no dropout")
 
     def replace(self, **changes: Any) -> "Experiment":
         """A copy with some fields changed; a dotted path reaches inside: ``**{"optimizer.learning_rate": 1e-4}``."""
-        plain = {path: value for path, value in changes.items() if "." not in path}
-        names = [f.name for f in dataclasses.fields(self)]
-        for path in plain:
-            if path not in names:
-                raise unknown_name("field of Experiment", path, names)
-        changed = dataclasses.replace(self, **plain)
-        for path in changes.keys() - plain.keys():
-            changed = replace_at(changed, path, changes[path])
-        return changed
+        return replace_at(self, changes)
 
     def vary(self, path: str, values: Iterable[Any]) -> list["Experiment"]:
         """One experiment for each value of the field at a dotted path, to be trained as one ensemble.
@@ -73,9 +73,59 @@ class Experiment:
         """
         return [self.replace(**{path: value}) for value in values]
 
+    def saved_steps(self) -> list[int]:
+        """The steps at which the weights are kept."""
+        return self.save.steps(self.steps)
+
+    def recorded_steps(self) -> list[int]:
+        """The steps at which the curves are kept, the saved ones among them."""
+        return sorted({*self.record.steps(self.steps), *self.saved_steps()})
+
     def to_plain(self) -> dict[str, Any]:
         """The experiment as dictionaries, lists, strings and numbers."""
-        return {"format": FORMAT} | to_plain(self)
+        plain = {"format": FORMAT} | to_plain(self)
+        if isinstance(self.data, Arrays) and self.data.file is not None:
+            plain["data"]["file"] = self.data.file
+        return plain
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any], folder: str | Path = ".") -> "Experiment":
+        """The experiment that plain data stands for; file names in it are relative to ``folder``."""
+        if not isinstance(plain, dict):
+            raise InputError(f"an experiment is a table of fields, not {type(plain).__name__}")
+        check_format("experiment", plain.get("format"))
+        fields = {name: value for name, value in plain.items() if name != "format" and value is not None}
+        return from_plain(cls, without_none(fields), folder=Path(folder))
+
+    def to_toml(self) -> str:
+        """The experiment as TOML."""
+        if isinstance(self.data, Arrays) and self.data.file is None:
+            raise InputError("arrays cannot stand in TOML: write x and y to an .npz file and use Arrays.load(file)")
+        return tomli_w.dumps(without_none(self.to_plain()))
+
+    @classmethod
+    def from_toml(cls, text: str, folder: str | Path = ".") -> "Experiment":
+        """The experiment that a TOML text stands for."""
+        try:
+            plain = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"this is not TOML: {error}") from error
+        return cls.from_plain(plain, folder)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Experiment":
+        """The experiment in a TOML file."""
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"the experiment file {path} cannot be read: {getattr(error, 'strerror', error)}"
+            ) from error
+        try:
+            return cls.from_toml(text, path.parent)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
 
     def fingerprint(self) -> str:
         """SHA-256 of the experiment's canonical JSON: the one key under which its results are known."""

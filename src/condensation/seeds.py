@@ -1,5 +1,6 @@
 """Seeds: what an experiment leaves open. The data's seed and the start's seed are apart."""
 
+import numbers
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -22,8 +23,12 @@ class Seed(NamedTuple):
         """The random numbers that draw the start."""
         return np.random.default_rng([self.start, 1])
 
+    def training_key(self) -> np.ndarray:
+        """The key of the random numbers used while training (order of the samples, dropout), two words of 32 bits."""
+        return np.random.SeedSequence([self.start, 2]).generate_state(2)
 
-def as_seeds(seeds: int | Iterable[int | Seed]) -> tuple[Seed, ...]:
+
+def as_seeds(seeds: int | Seed | Iterable[int | Seed]) -> tuple[Seed, ...]:
     """Seeds as a tuple: a number n means the seeds 0 to n - 1.
 
     >>> as_seeds(2)
@@ -31,7 +36,11 @@ def as_seeds(seeds: int | Iterable[int | Seed]) -> tuple[Seed, ...]:
     >>> as_seeds([Seed(data=0, start=7)])
     (Seed(data=0, start=7),)
     """
-    listed = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+    if isinstance(seeds, Seed):
+        return (as_seed(seeds),)
+    if not isinstance(seeds, numbers.Integral | Iterable) or isinstance(seeds, str | bool):
+        raise InputError(f"seeds must be a whole number or a list of seeds, not {seeds!r}")
+    listed = range(int(seeds)) if isinstance(seeds, numbers.Integral) else list(seeds)
     found = tuple(as_seed(seed) for seed in listed)
     if not found:
         raise InputError(f"at least one seed is needed, not seeds={seeds!r}")
@@ -43,6 +52,6 @@ def as_seeds(seeds: int | Iterable[int | Seed]) -> tuple[Seed, ...]:
 def as_seed(seed: int | Seed) -> Seed:
     """One seed; a number stands for both."""
     pair = seed if isinstance(seed, Seed) else Seed(seed, seed)
-    if not all(isinstance(part, int | np.integer) and part >= 0 for part in pair):
+    if not all(isinstance(part, numbers.Integral) and not isinstance(part, bool) and part >= 0 for part in pair):
         raise InputError(f"a seed is a whole number of at least 0, not {seed!r}")
     return Seed(int(pair.data), int(pair.start))

@@ -1,6 +1,6 @@
 """Starts: the law each layer's weights are drawn from, always with an explicit standard deviation.
 
-A law gives the std of a layer from its shape and from the ``width`` at it, the number of hidden neurons there.
+A law gives the std of a layer from its shape and from the ``width`` at it, the number of hidden units there.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,14 @@ from typing import ClassVar
 import numpy as np
 
 from .errors import InputError, check_positive
-from .networks import Dense, LayerShape
+from .networks import LayerShape, Network
+from .values import settle
+
+
+def check_exponent(gamma: float) -> None:
+    """Refuse an exponent that is no finite number."""
+    if not np.isfinite(gamma):
+        raise InputError(f"gamma must be a finite number, not {gamma!r}")
 
 
 @dataclass(frozen=True)
@@ -22,6 +29,7 @@ class Normal:
     std: float
 
     def __post_init__(self) -> None:
+        settle(self)
         check_positive("std", self.std)
 
     def std_of(self, shape: LayerShape, width: int) -> float:
@@ -50,6 +58,10 @@ class WidthPower:
 
     gamma: float
 
+    def __post_init__(self) -> None:
+        settle(self)
+        check_exponent(self.gamma)
+
     def std_of(self, shape: LayerShape, width: int) -> float:
         """m^-gamma."""
         return width**-self.gamma
@@ -63,11 +75,31 @@ class GlorotNormal:
     draws_bias: ClassVar[bool] = False
 
     def std_of(self, shape: LayerShape, width: int) -> float:
-        """sqrt(2 / (m_in + m_out))."""
-        return float(np.sqrt(2 / (shape.weight[0] + shape.weight[1])))
+        """sqrt(2 / (m_in + m_out)), kernel entries counted."""
+        return float(np.sqrt(2 / sum(shape.fans)))
 
 
-Law = Normal | OutCubed | WidthPower | GlorotNormal
+@dataclass(frozen=True)
+class ChannelPower:
+    """A std of ((c_in + c_out)/2 m^2)^-gamma for a convolution layer with m x m kernels, the bias too."""
+
+    kind: ClassVar[str] = "channel_power"
+    draws_bias: ClassVar[bool] = True
+
+    gamma: float
+
+    def __post_init__(self) -> None:
+        settle(self)
+        check_exponent(self.gamma)
+
+    def std_of(self, shape: LayerShape, width: int) -> float:
+        """((c_in + c_out)/2 m^2)^-gamma."""
+        if not shape.is_convolution:
+            raise InputError(f"the law channel_power is for convolution layers, not for {shape.name}")
+        return (sum(shape.fans) / 2) ** -self.gamma
+
+
+Law = Normal | OutCubed | WidthPower | GlorotNormal | ChannelPower
 
 
 @dataclass(frozen=True)
@@ -77,36 +109,39 @@ class Start:
     Args:
         hidden: the law of all hidden layers, or a tuple with one for each.
         output: the law of the output layer (the paper's a); the last hidden layer's law if not given.
-        antisymmetric: neurons in pairs of equal input weights and opposite output weights, so that the output
+        convolution: the law of the convolution layers; ``hidden`` is then for the dense hidden layers.
+        antisymmetric: units in pairs of equal input weights and opposite output weights, so that the output
             is zero at step 0. The last hidden layer is paired; with residual connections all of them are.
     """
 
     hidden: Law | tuple[Law, ...]
     output: Law | None = None
+    convolution: Law | None = None
     antisymmetric: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.hidden, list):
-            object.__setattr__(self, "hidden", tuple(self.hidden))
-        laws = self.hidden if isinstance(self.hidden, tuple) else (self.hidden,)
-        for law in (*laws, *([] if self.output is None else [self.output])):
-            if not isinstance(law, Law):
-                raise InputError(f"a start needs a law such as Normal(std=0.005), not {law!r}")
+        settle(self)
 
-    def laws(self, network: Dense) -> tuple[Law, ...]:
+    def laws(self, network: Network) -> tuple[Law, ...]:
         """The law of each layer, the output layer last."""
-        count = len(network.hidden)
-        hidden = self.hidden if isinstance(self.hidden, tuple) else (self.hidden,) * count
-        if len(hidden) != count:
-            raise InputError(f"the start has laws for {len(hidden)} hidden layers, the network has {count}")
-        return (*hidden, self.output or hidden[-1])
+        *hidden, _ = network.layers
+        own = [layer for layer in hidden if self.convolution is None or not layer.is_convolution]
+        given = list(self.hidden) if isinstance(self.hidden, tuple) else [self.hidden] * len(own)
+        if len(given) != len(own):
+            raise InputError(f"the start has laws for {len(given)} hidden layers, the network has {len(own)}")
+        if self.convolution is not None and len(own) == len(hidden):
+            raise InputError("the start has a law for convolution layers, the network has none")
+        remaining = iter(given)
+        chosen = [next(remaining) if layer in own else self.convolution for layer in hidden]
+        last = self.output or (given or [self.hidden])[-1]
+        return (*chosen, last)  # type: ignore[return-value]
 
-    def draw(self, network: Dense, stream: np.random.Generator) -> dict[str, np.ndarray]:
+    def draw(self, network: Network, stream: np.random.Generator) -> dict[str, np.ndarray]:
         """Parameters by name, float64, drawn in the order of the layers, a layer's weight before its bias."""
         parameters = {}
-        widths = (*network.hidden, network.hidden[-1])
-        for layer, law, width in zip(network.layers, self.laws(network), widths, strict=True):
-            std = law.std_of(layer, width)
+        for layer, law in zip(network.layers, self.laws(network), strict=True):
+            std = law.std_of(layer, layer.weight[1 if layer.name == "output" else 0])
+            check_positive(f"the std of {layer.name}", std)
             for name, shape in layer.parameters.items():
                 drawn = stream.standard_normal(shape) * std
                 parameters[name] = drawn if law.draws_bias or not name.endswith(".bias") else np.zeros(shape)
@@ -115,10 +150,10 @@ class Start:
         return parameters
 
 
-def _pair(network: Dense, parameters: dict[str, np.ndarray]) -> None:
-    """Make the second half of the neurons a copy of the first with opposite output weights, in place."""
+def _pair(network: Network, parameters: dict[str, np.ndarray]) -> None:
+    """Make the second half of the units a copy of the first with opposite output weights, in place."""
     *hidden, output = network.layers
-    for layer in hidden if network.residual else hidden[-1:]:
+    for layer in hidden if getattr(network, "residual", False) else hidden[-1:]:
         if layer.weight[0] % 2:
             raise InputError(f"an antisymmetric start needs an even width, not {layer.weight[0]} in {layer.name}")
         half = layer.weight[0] // 2

@@ -1,17 +1,41 @@
-"""Frozen values as plain data: what an experiment's fingerprint is made of.
+"""Frozen values as plain data and back: what experiment files and fingerprints are made of.
 
 A *part* is a frozen dataclass with a class variable ``kind``, the name it has in plain data. A part becomes
-a dictionary of its fields with its kind in front; tuples become lists; a function becomes ``module:name``.
+a dictionary of its fields with its kind in front; tuples become lists; a function becomes ``module:name``. Back, the
+types that the fields declare decide; whatever does not fit is refused with its place.
 """
 
 import dataclasses
 import hashlib
 import importlib
 import json
+import numbers
+import types
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from .errors import InputError, unknown_name
+
+FORMAT = 1  # of experiment files and runs
+
+
+def check_format(what: str, found: Any) -> None:
+    """Refuse a format that is missing or newer than this version knows."""
+    if found is None:
+        raise InputError(f"this {what} names no format: a line 'format = {FORMAT}' is needed")
+    if not isinstance(found, int) or not 1 <= found <= FORMAT:
+        raise InputError(f"this {what} has format {found!r}, but this version of condensation knows up to {FORMAT}")
+
+
+def without_none(plain: Any) -> Any:
+    """Plain data without the fields that are left out, for formats that have no word for that."""
+    if isinstance(plain, dict):
+        return {name: without_none(value) for name, value in plain.items() if value is not None}
+    return [without_none(item) for item in plain] if isinstance(plain, list) else plain
 
 
 def to_plain(value: Any) -> Any:
@@ -20,7 +44,7 @@ def to_plain(value: Any) -> Any:
         return value.__plain__()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         kind = getattr(value, "kind", None)
-        fields = {f.name: to_plain(_as_declared(f, getattr(value, f.name))) for f in dataclasses.fields(value)}
+        fields = {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
         return {"kind": kind} | fields if kind else fields
     if isinstance(value, tuple | list):
         return [to_plain(item) for item in value]
@@ -29,11 +53,6 @@ def to_plain(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     raise InputError(f"a value of type {type(value).__name__} cannot be written as plain data: {value!r}")
-
-
-def _as_declared(field: dataclasses.Field, value: Any) -> Any:
-    """A whole number given for a float is that float: equal experiments have equal fingerprints."""
-    return float(value) if field.type is float and isinstance(value, int) else value
 
 
 def function_path(function: Callable[..., Any]) -> str:
@@ -47,7 +66,7 @@ def function_path(function: Callable[..., Any]) -> str:
         found = getattr(importlib.import_module(module or ""), name)
     except (ImportError, AttributeError, ValueError):
         found = None
-    if found is not function:
+    if found is not function or module == "__main__":
         raise InputError(
             f"the function {name or function!r} cannot be named as module:function, so it has no fingerprint; "
             "define it at the top level of an importable module"
@@ -57,23 +76,154 @@ def function_path(function: Callable[..., Any]) -> str:
 
 def fingerprint(value: Any) -> str:
     """SHA-256 of the canonical JSON of a part: sorted keys, no spaces, shortest floats that read back exactly."""
-    text = json.dumps(to_plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(
+        {"format": FORMAT, "value": to_plain(value)}, sort_keys=True, separators=(",", ":"), allow_nan=False
+    )
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def replace_at(value: Any, path: str, new: Any) -> Any:
-    """A copy of a frozen part with the field at a dotted path changed; a number in the path indexes a tuple."""
-    head, _, rest = path.partition(".")
+def replace_at(value: Any, changes: dict[str, Any]) -> Any:
+    """A copy of a frozen part with the fields at dotted paths changed, all at once; a number indexes a tuple."""
+    heads: dict[str, dict[str, Any]] = {}
+    for path, new in changes.items():
+        head, _, rest = path.partition(".")
+        heads.setdefault(head, {})[rest] = new
     if isinstance(value, tuple):
-        if not head.isdigit() or int(head) >= len(value):
-            raise unknown_name("index", head, range(len(value)))
-        position = int(head)
-        changed = replace_at(value[position], rest, new) if rest else new
-        return (*value[:position], changed, *value[position + 1 :])
-    if not dataclasses.is_dataclass(value) or isinstance(value, type):
-        raise InputError(f"{path!r} leads into {value!r}, which has no fields")
-    names = [f.name for f in dataclasses.fields(value)]
-    if head not in names:
-        raise unknown_name(f"field of {type(value).__name__}", head, names)
-    changed = replace_at(getattr(value, head), rest, new) if rest else new
-    return dataclasses.replace(value, **{head: changed})
+        known = [str(k) for k in range(len(value))]
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        known = [field.name for field in dataclasses.fields(value)]
+    else:
+        raise InputError(f"the path {next(iter(changes))!r} leads into {value!r}, which has no fields")
+    for head in heads:
+        if head not in known:
+            raise unknown_name(f"field of {type(value).__name__}", head, known)
+    parts = dict(zip(known, value, strict=True)) if isinstance(value, tuple) else {n: getattr(value, n) for n in known}
+    for head, inner in heads.items():
+        parts[head] = inner[""] if "" in inner else replace_at(parts[head], inner)
+    return tuple(parts.values()) if isinstance(value, tuple) else dataclasses.replace(value, **parts)
+
+
+def settle(part: Any) -> None:
+    """Make the fields of a frozen part what they are declared to be, or refuse them: first thing in ``__post_init__``.
+
+    NumPy's numbers become Python's, whole numbers given for floats become floats, lists and arrays become tuples: equal
+    parts so have equal fingerprints.
+    """
+    for name, hint in _hints(type(part)).items():
+        object.__setattr__(part, name, conform(hint, getattr(part, name), name))
+
+
+@cache
+def _hints(part: type) -> dict[str, Any]:
+    hints = get_type_hints(part)
+    return {field.name: hints[field.name] for field in dataclasses.fields(part)}
+
+
+def conform(hint: Any, value: Any, place: str) -> Any:
+    """The value as its declared type, or an error that names its place.
+
+    >>> conform(tuple[float, ...], [1, 2], "widths")
+    (1.0, 2.0)
+    """
+    options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    for option in options:
+        if get_origin(option) is tuple and isinstance(value, list | tuple | np.ndarray):
+            return _conform_items(get_args(option), list(value), place)
+        if option is float and isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool):
+            return float(value)
+        if option is int and isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool):
+            return int(value)
+        if option in (str, bool, types.NoneType, np.ndarray) or dataclasses.is_dataclass(option):
+            if isinstance(value, option):  # type: ignore[arg-type]
+                return value
+        elif option not in (float, int) and get_origin(option) is not tuple and callable(value):
+            return value
+    raise InputError(f"{place} must be {' or '.join(map(_said, options))}, not {value!r}")
+
+
+def _conform_items(hints: tuple[Any, ...], items: list[Any], place: str) -> tuple[Any, ...]:
+    each = [hints[0]] * len(items) if hints[-1] is Ellipsis else list(hints)
+    if len(each) != len(items):
+        raise InputError(f"{place} must be a list of {len(each)}, not of {len(items)}")
+    return tuple(conform(hint, item, f"{place}[{k}]") for k, (hint, item) in enumerate(zip(each, items, strict=True)))
+
+
+def from_plain(hint: Any, plain: Any, place: str = "", folder: Path = Path()) -> Any:
+    """The value that plain data stands for.
+
+    Args:
+        hint: the type it must have: a part, a union of parts told apart by ``kind``, a tuple, or a simple type.
+        plain: dictionaries, lists, strings and numbers.
+        place: where it stands, for messages (``optimizer.rate``).
+        folder: what file names in it are relative to.
+    """
+    options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    if isinstance(plain, dict):
+        return _from_table(_part_of_kind(options, plain, place), plain, place, folder)
+    if isinstance(plain, list):
+        items = [get_args(option) for option in options if get_origin(option) is tuple]
+        if items:
+            inner = [items[0][0]] * len(plain) if items[0][-1] is Ellipsis else [*items[0], *plain[len(items[0]) :]]
+            return tuple(from_plain(h, p, f"{place}[{k}]", folder) for k, (h, p) in enumerate(zip(inner, plain)))  # noqa: B905
+    if isinstance(plain, str) and ":" in plain and any(get_origin(option) is Callable for option in options):
+        return function_at(plain)
+    return conform(hint, plain, place)
+
+
+def _part_of_kind(options: tuple[Any, ...], plain: dict[str, Any], place: str) -> Any:
+    """The part that a table stands for, among those that may stand there."""
+    parts = [option for option in options if dataclasses.is_dataclass(option)]
+    if not parts:
+        raise InputError(f"{place} must be {' or '.join(map(_said, options))}, not a table")
+    if len(parts) == 1:
+        return parts[0]
+    kinds = {part.kind: part for part in parts}  # type: ignore[attr-defined]
+    if "kind" not in plain:
+        raise InputError(f"{place} has no kind; one of {', '.join(kinds)} is needed")
+    if plain["kind"] not in kinds:
+        raise unknown_name(f"kind of {place}", plain["kind"], kinds)
+    return kinds[plain["kind"]]
+
+
+def _from_table(part: Any, plain: Any, place: str, folder: Path) -> Any:
+    if hasattr(part, "__from_plain__"):
+        return part.__from_plain__(plain, place, folder)
+    kind = getattr(part, "kind", None)
+    if plain.get("kind", kind) != kind:
+        raise InputError(f"the kind of {place} must be {kind!r}, not {plain['kind']!r}")
+    given = {name: value for name, value in plain.items() if not (name == "kind" and kind)}
+    known = {field.name: field for field in dataclasses.fields(part)}
+    where = f"in {place}" if place else "of an experiment"
+    for name in given:
+        if name not in known:
+            raise unknown_name(f"field {where}", name, known)
+    needed = [n for n, f in known.items() if f.default is dataclasses.MISSING and n not in given]
+    if needed:
+        raise InputError(f"missing {where}: {', '.join(needed)}")
+    hints = _hints(part)
+    inner = {n: from_plain(hints[n], value, f"{place}.{n}" if place else n, folder) for n, value in given.items()}
+    try:
+        return part(**inner)
+    except InputError as error:
+        raise InputError(f"{place}: {error}" if place else str(error)) from error
+
+
+def _said(hint: Any) -> str:
+    """A type in words."""
+    words = {float: "a number", int: "a whole number", str: "a text", bool: "true or false", types.NoneType: "left out"}
+    if get_origin(hint) is tuple:
+        return "a list"
+    return words.get(hint) or (hint.__name__ if isinstance(hint, type) else "a function")
+
+
+def function_at(path: str) -> Callable[..., Any]:
+    """The function that ``module:name`` stands for.
+
+    >>> function_at("json:dumps") is json.dumps
+    True
+    """
+    module, _, name = path.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"the function {path!r} cannot be imported: {error}") from error

@@ -44,6 +44,8 @@ def test_effective_numbers_of_known_cases():
     assert participation_ratio(np.eye(6) * 1e-200) == pytest.approx(6)
     assert participation_ratio(np.diag([1.0, 1e-9, 1e-9])) == pytest.approx(1)
     assert relative_change(np.array([[2.0, 0], [0, 2]]), np.eye(2)) == pytest.approx(1)
+    assert relative_change(np.eye(2) * 3e-200, np.eye(2) * 1e-200) == pytest.approx(2)
+    assert share_along(np.eye(2) * 1e-200, np.array([1e-200, 0])) == pytest.approx(0.5**0.5)
 
 
 @given(st.integers(1, 20), st.integers(1, 10), st.integers(0, 10**6))
@@ -70,7 +72,9 @@ def test_orientation_and_amplitude_give_the_weights_back():
         (lambda: directions(np.ones((2, 2, 2))), "units x inputs"),
         (lambda: relative_change(np.ones(2), np.ones(3)), "one shape"),
         (lambda: relative_change(np.ones(2), np.zeros(2)), "not zero"),
-        (lambda: share_along(np.ones((2, 3)), np.ones(2)), "non-zero vector of 3 numbers"),
+        (lambda: share_along(np.ones((2, 3)), np.ones(2)), "vector of 3 numbers"),
+        (lambda: share_along(np.ones((2, 3)), np.array([1, np.nan, 1])), "finite and not zero"),
+        (lambda: relative_change(np.ones(2), np.array([1, np.inf])), "finite start"),
         (lambda: effective_rank(np.zeros((2, 3))), "all weights are zero"),
         (lambda: participation_ratio(np.zeros((2, 3))), "all weights are zero"),
         (lambda: orientation_amplitude(np.ones((4, 3))), "units x 2"),

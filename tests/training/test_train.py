@@ -1,4 +1,10 @@
+import functools
+import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 import warnings
 
 import jax
@@ -16,6 +22,7 @@ from condensation import (
     Experiment,
     Geometric,
     InputError,
+    Loss,
     Normal,
     NormalisedGD,
     Seed,
@@ -26,6 +33,8 @@ from condensation import (
 )  # fmt: skip
 from condensation.training import engine
 from condensation.training.train import Diverged, GradientBelowEps
+
+train_module = sys.modules[train.__module__]
 
 DATA = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
 TANH = Experiment(Dense((5, 50, 1)), Start(Normal(0.005)), DATA, Adam(1e-3), 200, save=Every(50))
@@ -54,22 +63,16 @@ def test_what_is_saved_does_not_change_the_numbers():
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_a_batch_of_networks_trains_like_single_ones():
-    """The way a GPU is used, run here on the CPU."""
-    program = engine.Program(TANH.network, TANH.loss, TANH.optimizer.__class__(1.0, eps=1.0), "float64")
-    seeds = [Seed(k, k) for k in range(5)]
-    members = [
-        engine.Member(
-            TANH.start.draw(TANH.network, s.start_stream()), *DATA.draw(s), {"learning_rate": 1e-3, "eps": 1e-8}
-        )
-        for s in seeds
-    ]
-    steps = np.arange(0, 201, 10)
-    batched = engine.run(program, members, engine.Plan(steps, steps), block=4)
-    single = train(TANH.replace(save=Every(10), record=Every(10)), 5)
-    for k, record in enumerate(batched):
-        np.testing.assert_allclose(record.loss, single.loss[k], rtol=1e-11)
-        np.testing.assert_allclose(record.weights["dense1.weight"], single.parameters["dense1.weight"][k], atol=1e-10)
+@pytest.mark.parametrize("block", [2, 4, 8])
+def test_a_batch_of_networks_trains_like_single_ones(block, monkeypatch):
+    """The way a GPU is used, run here on the CPU: full batches, a last one that is padded."""
+    experiment = TANH.replace(save=Every(10), record=Every(10))
+    single = train(experiment, 5)
+    monkeypatch.setattr(train_module, "run", functools.partial(engine.run, block=block))
+    batched = train(experiment, 5)
+    np.testing.assert_allclose(batched.loss, single.loss, rtol=1e-11)
+    for name, values in batched.parameters.items():
+        np.testing.assert_allclose(values, single.parameters[name], atol=1e-10)
 
 
 def test_several_experiments_train_as_one_ensemble():
@@ -169,6 +172,15 @@ def test_a_neuron_without_gradient_stays():
     np.testing.assert_array_equal(trajectory.weights(1, 1, 0)[dead], trajectory.weights(1, 0, 0)[dead])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_neuron_normalised_steps_survive_tiny_gradients(dtype):
+    tiny = {"float32": 1e-10, "float64": 1e-100}[dtype]
+    experiment = Experiment(Dense((5, 50, 1), "x2_tanh"), Start(Normal(tiny)), DATA, NormalisedGD(1e-3), 1, dtype=dtype)
+    trajectory = train(experiment, 1)
+    moved = np.linalg.norm(trajectory.weights(1, 1, 0).astype(float), axis=1)
+    assert np.median(moved) > 1e-4
+
+
 def test_progress_adds_up():
     seen = []
     train(TANH, 3, progress=seen.append)
@@ -186,11 +198,29 @@ def test_printed_progress_is_one_line(capsys):
 
 
 def test_an_interrupt_stops_the_workers():
-    def stop(_):
-        raise KeyboardInterrupt
+    """A real Ctrl-C in a process of its own: it ends within seconds, by KeyboardInterrupt."""
+    code = (
+        "from condensation import *\n"
+        "d = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)\n"
+        "e = Experiment(Dense((5, 50, 1)), Start(Normal(0.005)), d, GD(1e-3), 50_000_000, save=Evenly(3))\n"
+        "train(e, 4, progress=lambda p: print(p.done, flush=True))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.readline()
+    began = time.perf_counter()
+    os.kill(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert "KeyboardInterrupt" in said
+    assert time.perf_counter() - began < 20
 
-    with pytest.raises(KeyboardInterrupt):
-        train(TANH.replace(steps=2_000_000), 4, progress=stop)
+
+def test_a_reporter_that_fails_stops_the_training():
+    def stop(_):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        train(TANH.replace(steps=50_000_000, save=Evenly(3)), 4, progress=stop)
     assert not [t for t in threading.enumerate() if t.name.startswith("ThreadPoolExecutor") and t.is_alive()]
 
 
@@ -210,7 +240,9 @@ def test_the_end_of_the_initial_stage():
         (lambda t: t.weights(3, 0), "unknown layer 3; known: dense1, output, 1 to 2"),
         (lambda t: t.weights(1, 7), "step 7 was not saved; saved are 0, 50, 100, 150, 200"),
         (lambda t: t.weights(1, 0, 9), "seed 9 was not run; the seeds are 0, 1"),
-        (lambda t: t.output(np.ones((3, 2)), 0, 0), r"samples x 5 inputs, not \(3, 2\)"),
+        (lambda t: t.output(np.ones((3, 2)), 0, 0), r"a sample of this network has shape \(5,\), not \(2,\)"),
+        (lambda t: t.accuracy, "has no accuracy"),
+        (lambda t: t.weights(1, 0, view="kernel"), "unknown view of the layer dense1 'kernel'; known: neuron"),
     ],
 )
 def test_what_a_trajectory_does_not_hold_is_named(ask, said):
@@ -222,10 +254,13 @@ def test_what_a_trajectory_does_not_hold_is_named(ask, said):
     ("experiments", "said"),
     [
         ([], "at least one experiment"),
-        ([TANH, TANH.replace(steps=100)], "differ in steps"),
-        ([TANH, TANH.replace(network=Dense((5, 40, 1)), dtype="float32")], "differ in network, dtype"),
-        ([TANH, TANH.replace(data=sine_sum(1, 1, 0, dim=5, n=9, low=0, high=1))], "data of one shape"),
-        ([TANH.replace(data=two_waves())], "the data has 1 inputs and 1 outputs, the network 5 and 1"),
+        ([TANH, TANH.replace(steps=100)], "their steps is 200 and 100"),
+        ([TANH, TANH.replace(dtype="float32")], "their dtype is float64 and float32"),
+        ([TANH, TANH.replace(**{"optimizer.b1": 0.5})], "their optimizer is .*b1=0.9.* and .*b1=0.5"),
+        ([TANH, TANH.replace(data=sine_sum(1, 1, 0, dim=5, n=9, low=0, high=1))], r"data of one shape, not .*\(9, 5\)"),
+        ([TANH.replace(data=two_waves())], r"samples of shape \(1,\) and 1 outputs, the network \(5,\) and 1"),
+        ([TANH.replace(loss=Loss("cross_entropy"))], r"np.eye\(K\)\[labels\]"),
+        ([TANH.replace(batch_size=81)], "a batch of 81 samples is asked for, but there are only 80"),
     ],
 )
 def test_what_cannot_be_trained_is_refused(experiments, said):

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from ..errors import InputError, check_whole, unknown_name
 from ..seeds import Seed
+from ..values import settle
 
 FUNCTIONS = {"sin": np.sin, "relu": lambda z: np.maximum(z, 0.0)}
 SPACINGS = ("random", "even")
@@ -41,9 +42,9 @@ class Synthetic:
     spacing: str = "random"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "terms", tuple(tuple(float(part) for part in term) for term in self.terms))
-        if not self.terms or any(len(term) != 3 for term in self.terms):
-            raise InputError(f"terms must be triples (A, k, b) of A g(k x + b), not {self.terms}")
+        settle(self)
+        if not self.terms or not np.isfinite(self.terms).all():
+            raise InputError(f"terms must be finite triples (A, k, b) of A g(k x + b), not {self.terms}")
         if self.function not in FUNCTIONS:
             raise unknown_name("target function", self.function, FUNCTIONS)
         if self.spacing not in SPACINGS:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
@@ -39,7 +38,6 @@ _RC: dict[str, Any] = {
     "axes.labelcolor": INK,
     "xtick.color": INK,
     "ytick.color": INK,
-    "axes.prop_cycle": cycler(color=COLOURS),
     "pdf.fonttype": 42,
     "svg.fonttype": "none",
 }
@@ -65,11 +63,12 @@ def figure_of(axes: Axes) -> Figure:
 
 
 def save(picture: Figure | Axes, path: str | Path) -> list[Path]:
-    """Write a picture; a name without suffix gives a PDF and a PNG. Returns the files written."""
+    """Write a picture as .pdf, .png, .svg or .eps; another name gives a PDF and a PNG. Returns the files written."""
     figure = picture if isinstance(picture, Figure) else figure_of(picture)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    paths = [path] if path.suffix else [path.with_name(path.name + suffix) for suffix in (".pdf", ".png")]
+    known = path.suffix in (".pdf", ".png", ".svg", ".eps")
+    paths = [path] if known else [path.with_name(path.name + suffix) for suffix in (".pdf", ".png")]
     with look():
         for target in paths:
             metadata = {"CreationDate": None} if target.suffix == ".pdf" else None

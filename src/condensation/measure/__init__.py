@@ -14,3 +14,5 @@ from .lines import find_lines as find_lines
 from .similarity import block_order as block_order
 from .similarity import cosine_similarity as cosine_similarity
 from .similarity import directions as directions
+from .table import Row as Row
+from .table import measure_arrays as measure_arrays

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from ..errors import InputError
-from .similarity import as_weights, norms
+from .similarity import as_floats, as_weights, norms
 
 
 def relative_change(end: ArrayLike, start: ArrayLike) -> float:
@@ -14,13 +14,13 @@ def relative_change(end: ArrayLike, start: ArrayLike) -> float:
     >>> relative_change(np.array([3.0, 0.0]), np.array([1.0, 0.0]))
     2.0
     """
-    a, b = np.asarray(end, float), np.asarray(start, float)
+    a, b = as_floats("end", end).astype(float), as_floats("start", start).astype(float)
     if a.shape != b.shape:
         raise InputError(f"end and start must have one shape, not {a.shape} and {b.shape}")
-    size = np.linalg.norm(b)
-    if not size > 0 or not np.isfinite(a).all():
+    scale = np.abs(b).max(initial=0)
+    if not 0 < scale < np.inf or not np.isfinite(a).all():
         raise InputError("the relative change needs a finite start that is not zero, and a finite end")
-    return float(np.linalg.norm(a - b) / size)
+    return float(np.linalg.norm(a / scale - b / scale) / np.linalg.norm(b / scale))
 
 
 def share_along(weights: ArrayLike, direction: ArrayLike) -> float:
@@ -29,12 +29,15 @@ def share_along(weights: ArrayLike, direction: ArrayLike) -> float:
     >>> share_along(np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([1.0, 0.0]))
     0.6
     """
-    w, z = as_weights(weights), np.asarray(direction, float)
-    if z.shape != w.shape[1:] or not np.linalg.norm(z) > 0:
-        raise InputError(f"the direction must be a non-zero vector of {w.shape[1]} numbers, not of shape {z.shape}")
+    w, z = as_weights(weights), as_floats("direction", direction).astype(float)
+    if z.shape != w.shape[1:]:
+        raise InputError(f"the direction must be a vector of {w.shape[1]} numbers, not of shape {z.shape}")
+    if not 0 < np.abs(z).max() < np.inf:
+        raise InputError(f"the direction must be finite and not zero, not {z}")
     total = np.linalg.norm(w)
     if not total > 0:
         raise InputError("all weights are zero: no share along a direction")
+    z = z / np.abs(z).max()
     return float(np.linalg.norm(w @ (z / np.linalg.norm(z))) / total)
 
 
@@ -76,12 +79,13 @@ def orientation_amplitude(
     >>> orientation_amplitude(np.array([[0.0, 2.0]]))
     (array([1.57079633]), array([2.]))
     """
-    w = as_weights(weights)
+    as_weights(weights)
+    w = as_floats("weights", weights)
     if w.shape[1] != 2:
         raise InputError(f"orientation as an angle needs units x 2 (weight and bias), not {w.shape}")
-    amplitude = norms(w)
+    amplitude = np.hypot(w[:, 0], w[:, 1])
     if output is not None:
-        a = np.atleast_2d(np.asarray(output, float))
+        a = np.atleast_2d(as_floats("output weights", output).astype(float))
         if a.shape[1] != len(w):
             raise InputError(f"output weights of {len(w)} units are needed, not of shape {np.shape(output)}")
         amplitude = amplitude * np.linalg.norm(a, axis=0)

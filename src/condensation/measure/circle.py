@@ -2,8 +2,9 @@ r"""Lines in two dimensions: modes of a density on the projective circle.
 
 In the plane random directions are never far from each other, so a fixed cosine would group anything. There the
 angles $\theta_j$ of the units' lines, each with its share of the norm, are smoothed by a wrapped Gaussian, and the
-modes of that density are the lines. Whether the layer is condensed is judged by the *occupied* part of the circle,
-the smallest one that holds 90% of the smoothed mass, against random units in the same number.
+modes of that density are the lines; two modes with no valley of half their height between them are one. Whether the
+layer is condensed is judged by the *occupied* part of the circle, the smallest one that holds 90% of the smoothed mass:
+it must be below 40%, and below what random units in the same number give.
 """
 
 from functools import lru_cache
@@ -14,6 +15,8 @@ from jaxtyping import Float, Int
 BINS = 360  # of the half circle: half a degree
 WIDTH = np.deg2rad(4.0)
 HELD = 0.9
+MOST_OCCUPIED = 0.4
+VALLEY = 0.5
 DRAWS = 2000
 QUANTILE = 0.002  # well below 1% false alarms, also for units that are not equally heavy
 
@@ -34,11 +37,33 @@ def modes(
     theta: Float[np.ndarray, " units"], shares: Float[np.ndarray, " units"], reach: float
 ) -> Int[np.ndarray, " units"]:
     """For each unit the nearest mode of the density if it is within reach (radians), else -1."""
-    smooth = density(theta[None], shares)[0]
-    higher = (smooth > np.roll(smooth, 1)) & (smooth >= np.roll(smooth, -1)) & (smooth > 1e-9 * smooth.max())
-    found = (np.flatnonzero(higher) + 0.5) * np.pi / BINS
+    found = (_peaks(density(theta[None], shares)[0]) + 0.5) * np.pi / BINS
     away = np.abs(np.mod(theta[:, None] - found + np.pi / 2, np.pi) - np.pi / 2)
     return np.where(away.min(axis=1) <= reach, away.argmin(axis=1), -1)
+
+
+def _peaks(smooth: Float[np.ndarray, " bins"]) -> Int[np.ndarray, " modes"]:
+    """Bins of the modes; of two neighbours without a valley between them the higher one."""
+    higher = (smooth > np.roll(smooth, 1)) & (smooth >= np.roll(smooth, -1))
+    peaks = np.flatnonzero(higher & (smooth > 1e-9 * smooth.max()))  # not the rounding of zero
+    if not len(peaks):
+        return np.array([smooth.argmax()])
+    while len(peaks) > 1:
+        ends = np.roll(peaks, -1)
+        spans = [np.arange(a, b if b > a else b + BINS) % BINS for a, b in zip(peaks, ends, strict=True)]
+        depth = [smooth[span].min() / min(smooth[a], smooth[b]) for span, a, b in zip(spans, peaks, ends, strict=True)]
+        worst = int(np.argmax(depth))
+        if depth[worst] < VALLEY:
+            break
+        pair = (peaks[worst], ends[worst])
+        peaks = peaks[peaks != min(pair, key=smooth.__getitem__)]
+    return peaks
+
+
+def is_condensed(theta: Float[np.ndarray, " units"], shares: Float[np.ndarray, " units"]) -> bool:
+    """Whether the units occupy little of the circle, and less than chance gives."""
+    part = occupied(theta[None], shares)[0]
+    return bool(part < MOST_OCCUPIED and part < chance_occupied(shares))
 
 
 def occupied(

@@ -7,30 +7,45 @@ from numpy.typing import ArrayLike
 from ..errors import InputError
 
 
+def as_floats(what: str, values: ArrayLike) -> np.ndarray:
+    """Values as an array of float32 or float64; refused when they are no real numbers."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{what} must be an array of numbers: {error}") from error
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"{what} must be an array of real numbers, not of {array.dtype}")
+    return array if array.dtype in (np.float32, np.float64) else array.astype(float)
+
+
 def as_weights(weights: ArrayLike) -> Float[np.ndarray, "units inputs"]:
-    """Weights as a floating-point array of units x inputs; refused when they are anything else."""
-    array = np.asarray(weights)
+    """Weights as an array of units x inputs whose squares neither overflow nor vanish; refused if they are no weights.
+
+    Very large or small weights are scaled as a whole: no measure here depends on that.
+    """
+    array = as_floats("weights", weights)
     if array.ndim != 2 or 0 in array.shape:
         raise InputError(f"weights must be units x inputs, both at least 1, not of shape {array.shape}")
-    if not np.issubdtype(array.dtype, np.floating):
-        array = array.astype(float)
     finite = np.isfinite(array).all(axis=1)
     if not finite.all():
         raise InputError(f"{(~finite).sum()} of {len(array)} units hold NaN or Inf, first unit {(~finite).argmax()}")
-    return array
+    scale = max(float(array.max()), -float(array.min()))
+    return array if 1e-9 < scale < 1e9 or scale == 0 else array / np.array(scale, array.dtype)
 
 
 def norms(weights: Float[np.ndarray, "units inputs"]) -> Float[np.ndarray, " units"]:
-    """Euclidean norm (amplitude) of each unit, without a copy of the weights, safe against underflow.
+    """Euclidean norm (amplitude) of each unit, exact also where the squares of a small unit vanish.
 
     >>> norms(np.array([[3.0, 4.0]]))
     array([5.])
     """
-    scale = max(float(weights.max()), -float(weights.min()), np.finfo(float).tiny)
-    if 1e-15 < scale < 1e15:
-        return np.sqrt(np.einsum("ij,ij->i", weights, weights))
-    scaled = weights / scale
-    return scale * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+    r = np.sqrt(np.einsum("ij,ij->i", weights, weights).astype(float))
+    small = np.flatnonzero(r < 1e-15)
+    if len(small):
+        part = weights[small].astype(float)
+        largest = np.abs(part).max(axis=1)
+        r[small] = largest * np.linalg.norm(part / np.where(largest > 0, largest, 1)[:, None], axis=1)
+    return r
 
 
 def directions(weights: ArrayLike) -> Float[np.ndarray, "units inputs"]:
@@ -40,7 +55,7 @@ def directions(weights: ArrayLike) -> Float[np.ndarray, "units inputs"]:
     if not (r > 0).all():
         zero = np.flatnonzero(r == 0)
         raise InputError(f"{len(zero)} of {len(r)} units have norm zero and so no direction, first unit {zero[0]}")
-    return array / r[:, None]
+    return (array / r[:, None]).astype(array.dtype)
 
 
 def cosine_similarity(weights: ArrayLike, others: ArrayLike | None = None) -> Float[np.ndarray, "units others"]:

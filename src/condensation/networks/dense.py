@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -15,6 +16,7 @@ from jaxtyping import Float
 
 from ..activations import Activation, Function, get_activation
 from ..errors import InputError, check_whole
+from ..values import settle
 from .layer import Affine, LayerShape
 
 
@@ -24,15 +26,34 @@ class DenseNetwork(eqx.Module):
     layers: tuple[Affine, ...]
     activations: tuple[Function, ...] = eqx.field(static=True)
     residual: bool = eqx.field(static=True)
+    dropout: float = eqx.field(static=True)
 
-    def __call__(self, x: Float[Array | np.ndarray, "samples inputs"]) -> Float[Array, "samples outputs"]:
-        """The outputs for a batch of samples (inside, a column is a sample: the faster layout)."""
+    def __call__(
+        self, x: Float[Array | np.ndarray, "samples inputs"], key: Any = None
+    ) -> Float[Array, "samples outputs"]:
+        """The outputs for a batch of samples (inside, a column is a sample: the faster layout).
+
+        With a key, dropout is active; without one the network is as it is used after training.
+        """
         h = x.T
         for depth, (layer, activation) in enumerate(zip(self.layers[:-1], self.activations, strict=True)):
-            skip = h if self.residual and depth > 0 else None
-            h = activation(layer(h))
-            h = h if skip is None else h + skip
+            new = drop(activation(layer(h)), self.dropout, key, depth)
+            h = new + h if self.residual and depth > 0 else new
         return jnp.asarray(self.layers[-1](h).T)
+
+
+def drop(h: Any, share: float, key: Any, depth: int) -> Any:
+    """Set a share of the entries to zero and scale the others up, if there is a key and anything to drop."""
+    if key is None or not share:
+        return h
+    kept = jax.random.bernoulli(jax.random.fold_in(key, depth), 1 - share, h.shape)
+    return jnp.where(kept, h / (1 - share), 0)
+
+
+def check_dropout(share: float) -> None:
+    """Refuse a share that is not at least 0 and below 1."""
+    if not 0 <= share < 1:
+        raise InputError(f"dropout is a share of at least 0 and below 1, not {share!r}")
 
 
 @dataclass(frozen=True)
@@ -45,6 +66,7 @@ class Dense:
         residual: add each hidden layer's input to its output, from the second hidden layer on.
         bias: hidden layers have a bias (part of a neuron's input weight).
         output_bias: the output layer has a bias.
+        dropout: share of the hidden neurons that a training step leaves out.
     """
 
     kind: ClassVar[str] = "dense"
@@ -54,11 +76,10 @@ class Dense:
     residual: bool = False
     bias: bool = True
     output_bias: bool = False
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "widths", tuple(self.widths))
-        if isinstance(self.activation, list):
-            object.__setattr__(self, "activation", tuple(self.activation))
+        settle(self)
         if len(self.widths) < 3:
             raise InputError(f"widths must name inputs, at least one hidden layer and outputs, not {self.widths}")
         for width in self.widths:
@@ -70,6 +91,7 @@ class Dense:
             )
         for activation in self.activations:
             get_activation(activation)
+        check_dropout(self.dropout)
         if self.residual and len(set(self.hidden)) > 1:
             raise InputError(f"residual connections need hidden layers of one width, not {self.hidden}")
 
@@ -77,6 +99,11 @@ class Dense:
     def inputs(self) -> int:
         """Number of inputs, the bias not counted."""
         return self.widths[0]
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of one sample."""
+        return (self.inputs,)
 
     @property
     def hidden(self) -> tuple[int, ...]:
@@ -114,4 +141,5 @@ class Dense:
             tuple(Affine.of(layer, parameters) for layer in self.layers),
             tuple(get_activation(activation) for activation in self.activations),
             self.residual,
+            self.dropout,
         )

@@ -8,6 +8,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from ..errors import unknown_name
+
 
 @dataclass(frozen=True)
 class LayerShape:
@@ -27,12 +29,38 @@ class LayerShape:
         shapes = {f"{self.name}.weight": self.weight}
         return shapes | {f"{self.name}.bias": self.weight[:1]} if self.has_bias else shapes
 
-    def units(self, parameters: dict[str, np.ndarray]) -> np.ndarray:
-        """Input weights of the units, ``... units inputs``, the bias as the last input where there is one."""
+    @property
+    def is_convolution(self) -> bool:
+        """Whether the layer has kernels."""
+        return len(self.weight) == 4
+
+    @property
+    def fans(self) -> tuple[int, int]:
+        """Numbers of inputs of an output and of outputs of an input, kernel entries counted.
+
+        >>> LayerShape("conv1", (32, 3, 5, 5), True).fans
+        (75, 800)
+        """
+        entries = int(np.prod(self.weight[2:]))
+        return self.weight[1] * entries, self.weight[0] * entries
+
+    def units(self, parameters: dict[str, np.ndarray], view: str | None = None) -> np.ndarray:
+        """Input weights of the units, ``... units inputs``.
+
+        Of a dense layer the units are its neurons, the bias as the last input. Of a convolution layer they are its
+        ``"kernel"``s, one for each pair of output and input channel, or its ``"filter"``s, all input channels of an
+        output channel with the bias as the last input.
+        """
+        known = ("kernel", "filter") if self.is_convolution else ("neuron",)
+        view = view or known[0]
+        if view not in known:
+            raise unknown_name(f"view of the layer {self.name}", view, known)
         weight = parameters[f"{self.name}.weight"]
-        if not self.has_bias:
-            return weight
-        return np.concatenate([weight, parameters[f"{self.name}.bias"][..., None]], axis=-1)
+        before = weight.shape[: weight.ndim - len(self.weight)]
+        if view == "kernel":
+            return weight.reshape(*before, self.weight[0] * self.weight[1], -1)
+        flat = weight.reshape(*before, self.weight[0], -1)
+        return np.concatenate([flat, parameters[f"{self.name}.bias"][..., None]], -1) if self.has_bias else flat
 
 
 class Affine(eqx.Module):

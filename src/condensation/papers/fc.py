@@ -94,12 +94,9 @@ def _at_epoch(run: Trajectory, history: LineHistory) -> tuple[np.ndarray, np.nda
     return history.lines[:, column], history.k_eff[:, column], history.condensed[:, column]
 
 
-def _fig3_claim(name: str, run: Trajectory, history: LineHistory) -> Claim:
-    lines, _, condensed = _at_epoch(run, history)
+def fig3_claim(name: str, lines: np.ndarray, condensed: np.ndarray, remark: str) -> Claim:
+    """The claim of one panel, from the lines of each seed at the caption's epoch and whether they are condensed."""
     expected = FIG3_PANELS[name][1]
-    holds = condensed & (lines == expected)
-    ends = [end for end in run.initial_stage_end() if end is not None]
-    inside = f"the initial stage ends at step {np.median(ends):.0f} (median)" if ends else "the loss stays above 70%"
     return Claim(
         id=f"fc-fig3-{name}",
         paper="FC",
@@ -108,11 +105,18 @@ def _fig3_claim(name: str, run: Trajectory, history: LineHistory) -> Claim:
         f"line{'s' if expected > 1 else ''} by epoch {FIG3_EPOCH}",
         expected=expected,
         measured=tuple(int(k) for k in lines),
-        holds=tuple(bool(h) for h in holds),
+        holds=tuple(bool(h) for h in condensed & (lines == expected)),
         scale="paper",
         figure="fc-fig3",
-        remark=f"condensed in {condensed.sum()} of {len(condensed)} seeds; {inside}",
+        remark=remark,
     )
+
+
+def _fig3_claim(name: str, run: Trajectory, history: LineHistory) -> Claim:
+    lines, _, condensed = _at_epoch(run, history)
+    ends = [end for end in run.initial_stage_end() if end is not None]
+    inside = f"the initial stage ends at step {np.median(ends):.0f} (median)" if ends else "the loss stays above 70%"
+    return fig3_claim(name, lines, condensed, f"condensed in {condensed.sum()} of {len(condensed)} seeds; {inside}")
 
 
 def median_seed(lines: np.ndarray, k_eff: np.ndarray) -> int:
@@ -145,12 +149,12 @@ def _fig3_picture(runs: dict[str, Trajectory], histories: dict[str, LineHistory]
 def _draw_distribution(axes: Axes, lines: np.ndarray, condensed: np.ndarray, expected: int, most: int) -> None:
     """Bars of how many seeds have how many lines."""
     places = np.arange(most + 1)
-    yes, no = (np.bincount(lines[chosen], minlength=most + 1) for chosen in (condensed, ~condensed))
+    yes, no = (np.bincount(np.maximum(lines[chosen], 0), minlength=most + 1) for chosen in (condensed, ~condensed))
     colours = [COLOURS[1] if place == expected else COLOURS[0] for place in places]
     axes.bar(places, yes, color=colours, width=0.8)
     axes.bar(places, no, bottom=yes, color="white", edgecolor=FAINT, hatch="/////", width=0.8, linewidth=0.5)
-    axes.set(xlabel="lines", ylabel="seeds", ylim=(0, len(lines)), xlim=(0.4, most + 0.6))
-    axes.set_xticks(places[1 :: 1 if most < 8 else 2])
+    axes.set(xlabel="lines", ylabel="seeds", ylim=(0, len(lines)), xlim=(-0.6, most + 0.6))
+    axes.set_xticks(places[:: 1 if most < 6 else 2])
 
 
 def _row(runs: dict[str, Trajectory]) -> tuple[Figure, dict[str, Axes]]:

@@ -1,19 +1,15 @@
 """The report: one HTML file with verdicts, pictures, settings and the numbers behind them."""
 
 import base64
-import platform
 from collections import Counter
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader
 
-from .. import __version__
+from ..versions import versions
 from .claims import PARTLY, REPRODUCED
 from .fc import Findings
-
-PACKAGES = ("jax", "equinox", "optax", "numpy", "scipy", "matplotlib")
 
 
 @dataclass(frozen=True)
@@ -36,17 +32,6 @@ class Section:
             for path in self.files
             if path.suffix == ".png"
         ]
-
-
-def versions() -> dict[str, str]:
-    """Versions of this package and of what it stands on."""
-    found = {"condensation": __version__, "python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "?"
-    return found
 
 
 def write_report(sections: list[Section], seeds: int) -> str:

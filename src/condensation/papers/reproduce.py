@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..drawing.style import save
 from ..errors import InputError, check_whole, unknown_name
+from ..files import write_whole
 from ..training.progress import Reporter
 from . import fc
 from .report import Section, write_report
@@ -48,13 +49,6 @@ def reproduce(
         sections.append(Section(name, found, tuple(files), time.perf_counter() - began))
         log.info("%s took %.1f s", name, sections[-1].seconds)
     claims = [claim.to_plain() for section in sections for claim in section.findings.claims]
-    _write(folder / "claims.json", json.dumps(claims, indent=1, ensure_ascii=False) + "\n")
-    _write(folder / "index.html", write_report(sections, seeds))
+    write_whole(folder / "claims.json", (json.dumps(claims, indent=1, ensure_ascii=False) + "\n").encode())
+    write_whole(folder / "index.html", write_report(sections, seeds).encode())
     return sections
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    beside = path.with_name(path.name + ".part")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)

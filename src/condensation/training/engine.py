@@ -1,11 +1,15 @@
-r"""The compiled training loop, and the one place that decides how it is run on this machine.
+r"""Runs a program for many networks, and is the one place that decides how that is done on this machine.
 
-A run is a list of *rows*. Row k records the weights, the loss and the gradient sizes at a step, then takes the
-steps up to the next recorded one. All steps of all rows go through one compiled loop body, so the numbers do
-not depend on what is recorded, on how rows are cut into calls, or on which networks run beside.
+A run is a list of *rows*. Row k records the weights and the curves at a step, then takes the steps up to the next
+recorded one. All steps of all rows go through one compiled step, so the numbers do not depend on what is recorded, on
+how rows are cut into calls, or on which networks run beside. (Gradient flow starts its integrator anew at each record:
+there they agree within its tolerance.)
 
-On a CPU each network is its own task, dealt to as many threads as there are cores: small networks stay in the
-cache, and a network's numbers cannot depend on its company. On a GPU all networks are one batch.
+- On a CPU a dense network's rows are one compiled loop, and each network is its own task, dealt to as many threads as
+  there are cores: small networks stay in the cache, and a network's numbers cannot depend on its company.
+- On a CPU a convolutional network takes one compiled step after the other from Python, using all cores for each: inside
+  a compiled loop its convolutions are several times slower.
+- On a GPU all dense networks are one batch; convolutional ones come one after another.
 """
 
 import os
@@ -13,43 +17,41 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array, lax
 
-from ..networks import Dense
-from .losses import Loss
-from .optimizers import Optimizer
+from ..networks import Conv
+from .flow import flow_row
+from .optimizers import GradientFlow
+from .program import Program, State
 
 ROWS_PER_CALL = 1024
 BYTES_PER_CALL = 64 * 2**20
+BATCH_BYTES = 2**30
 SECONDS_PER_CALL = 0.3  # a call cannot be interrupted or report: keep it short
-
-
-class Program(NamedTuple):
-    """What networks trained by one compiled program have in common; hashable, so that it is compiled once."""
-
-    network: Dense
-    loss: Loss
-    optimizer: Optimizer
-    dtype: str
+KEEP_SECONDS = 2.0  # what is kept for resuming is written at most this often
+KEEP_SHARE = 0.04  # and so rarely that writing takes at most this share of the time
+# Without YNN fusion XLA's convolutions are as fast as PyTorch's; to be measured again with each new JAX.
+CPU_OPTIONS: dict[str, Any] = {"xla_cpu_experimental_ynn_fusion_type": ""}
 
 
 @dataclass(frozen=True)
 class Member:
-    """One network to train: its start, its data and its optimizer's numbers."""
+    """One network to train: its start, its data, its optimizer's numbers, and the key of its random numbers."""
 
     start: dict[str, np.ndarray]
     x: np.ndarray
     y: np.ndarray
     numbers: dict[str, float]
+    key: np.ndarray
 
 
 @dataclass
@@ -57,9 +59,33 @@ class Record:
     """What one network leaves: rows at the recorded steps; rows after a divergence stay NaN."""
 
     weights: dict[str, np.ndarray]
-    loss: np.ndarray
-    gradient: dict[str, np.ndarray]
+    curves: dict[str, np.ndarray]
     diverged: int | None = None
+    seconds: float = 0.0
+
+
+@dataclass
+class Kept:
+    """Where a network is on its way: enough to go on as if nothing had happened."""
+
+    record: Record
+    row: int
+    offset: int
+    leaves: list[np.ndarray]
+    finished: bool = False
+
+
+@runtime_checkable
+class Keeper(Protocol):
+    """Keeps networks on their way, for instance on disk."""
+
+    def load(self, member: int) -> Kept | None:
+        """What was kept of a member."""
+        ...
+
+    def keep(self, member: int, kept: Kept) -> None:
+        """Keep where a member is; whole or not at all."""
+        ...
 
 
 @dataclass
@@ -69,6 +95,7 @@ class Plan:
     recorded: np.ndarray
     saved: np.ndarray
     report: Callable[[int, float], None] = lambda steps, loss: None
+    keeper: Keeper | None = None
     stop: threading.Event = field(default_factory=threading.Event)
 
     @cached_property
@@ -77,191 +104,307 @@ class Plan:
         return np.where(np.isin(self.recorded, self.saved), np.searchsorted(self.saved, self.recorded), -1)
 
 
-@cache
-def compile_program(program: Program, batched: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Two jitted functions: ``begin(parameters, numbers) -> state``, the parameters with the optimizer's memory, and
-    ``advance(state, x, y, numbers, lengths) -> (state, rows)``.
-    """
-    network, loss, optimizer, _ = program
+def run(program: Program, members: Sequence[Member], plan: Plan, *, block: int | None = None) -> list[Record]:
+    """Train all members; ``block`` networks go through one call (default: 1 on a CPU, a constant batch on a GPU)."""
+    device = jax.config.jax_default_device or jax.devices()[0]  # pyright: ignore[reportAttributeAccessIssue]
+    on_cpu = getattr(device, "platform", device) == "cpu"
+    convolutional = isinstance(program.network, Conv)
+    stepwise = on_cpu and convolutional
+    block = block or (1 if on_cpu or convolutional else batch_size(members[0]))
+    threads = 1 if stepwise or not on_cpu else cores()
+    blocks = [range(k, min(k + block, len(members))) for k in range(0, len(members), block)]
+    make = _Stepwise if stepwise else _Batch if block > 1 else _Single
+    work = [make(program, [members[k] for k in group], plan, group, block) for group in blocks]
 
-    def begin(parameters: dict[str, Array], numbers: dict[str, Array]) -> Any:
-        return parameters, optimizer.transform(network, **numbers).init(parameters)
+    def on_device(one: Callable[[], Any]) -> Any:
+        with jax.default_device(device):  # a setting of the thread
+            return one()
 
-    def objective(parameters: dict[str, Array], x: Array, y: Array) -> Array:
-        return loss(network.assemble(parameters)(x), y)
-
-    def advance(state: Any, x: Array, y: Array, numbers: dict[str, Array], lengths: Array) -> Any:
-        transform = optimizer.transform(network, **numbers)
-
-        def step(index: Array, carry: Any) -> Any:
-            (parameters, memory), first = carry
-            value, gradient = jax.value_and_grad(objective)(parameters, x, y)
-            updates, memory = transform.update(gradient, memory, parameters)
-            first = lax.cond(
-                index == 0,
-                lambda: (value, {name: jnp.mean(jnp.abs(part)) for name, part in gradient.items()}),
-                lambda: first,
-            )
-            return (optax.apply_updates(parameters, updates), memory), first
-
-        def row(state: Any, length: Array) -> Any:
-            nothing = jnp.zeros((), x.dtype)
-            first = nothing, dict.fromkeys(state[0], nothing)
-            after, first = lax.fori_loop(0, length, step, (state, first))
-            return after, (state[0], *first)
-
-        return lax.scan(row, state, lengths)
-
-    if batched:
-        return jax.jit(jax.vmap(begin)), jax.jit(jax.vmap(advance, in_axes=(0, 0, 0, 0, None)))
-    return jax.jit(begin), jax.jit(advance)
-
-
-def run(
-    program: Program, members: Sequence[Member], plan: Plan, *, block: int | None = None, threads: int | None = None
-) -> list[Record]:
-    """Train all members; ``block`` networks go through one call (default: 1 on a CPU, all on a GPU)."""
-    on_cpu = jax.default_backend() == "cpu"
-    block = block or (1 if on_cpu else len(members))
-    threads = threads or ((os.cpu_count() or 1) if on_cpu else 1)
-    blocks = [members[k : k + block] for k in range(0, len(members), block)]
-    work = [_Block(program, group, plan, batched=block > 1) for group in blocks]
-    work[0].compile()
-    if len(work[-1].members) != len(work[0].members):
-        work[-1].compile()
+    on_device(work[0].compile)
     with ThreadPoolExecutor(min(threads, len(work))) as pool:
         try:
-            return [record for records in pool.map(_Block.run, work) for record in records]
+            return [record for records in pool.map(on_device, [one.run for one in work]) for record in records]
         except BaseException:
             plan.stop.set()
             raise
 
 
-class _Block:
-    """Some networks on their way through the rows: one of them, or several as one batch."""
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
-    def __init__(self, program: Program, members: Sequence[Member], plan: Plan, batched: bool) -> None:
-        self.program, self.members, self.plan, self.batched = program, members, plan, batched
-        size = sum(value.nbytes for member in members for value in member.start.values())
+
+def batch_size(member: Member) -> int:
+    """Networks in a batch on a GPU: the same however many there are, because float32 sums depend on it."""
+    size = 8 * (member.x.size + sum(value.size for value in member.start.values()) + len(member.x) * 1024)
+    return int(2 ** np.clip(np.floor(np.log2(BATCH_BYTES / size)), 1, 10))
+
+
+@contextmanager
+def precision(dtype: str) -> Iterator[None]:
+    """The program's precision, in this thread only: float32 is never TF32, float64 is float64.
+
+    TF32, a GPU's default, moves the weights of a 5-50-1 network by 9e-3 within 100 Adam steps, float32 by 3e-5.
+    """
+    with jax.enable_x64(dtype == "float64"), jax.default_matmul_precision("highest"):
+        yield
+
+
+@cache
+def _begin(program: Program, batched: bool) -> Callable[..., Any]:
+    return jax.jit(jax.vmap(program.begin) if batched else program.begin)
+
+
+@cache
+def _advance(program: Program, batched: bool) -> Callable[..., Any]:
+    """The jitted loop ``advance(count, state, fixed, lengths) -> (state, (weights, curves))``, a line for each row."""
+    names = program.curve_names()
+
+    def advance(count: Array, state: State, fixed: dict[str, Any], lengths: Array) -> Any:
+        nothing = dict.fromkeys(names, jnp.zeros((), fixed["x"].dtype))
+
+        def row(carry: tuple[State, Array], length: Array) -> Any:
+            state, count = carry
+
+            def body(index: Array, inner: tuple[State, Any]) -> tuple[State, Any]:
+                after, curves = program.step(count + index, inner[0], fixed)
+                return after, lax.cond(index == 0, curves, lambda: inner[1])
+
+            if isinstance(program.optimizer, GradientFlow):
+                after, seen = flow_row(program, state, fixed, length)
+            else:
+                after, seen = lax.fori_loop(0, length, body, (state, nothing))
+            return (after, count + length), (state[0], seen)
+
+        (state, _), rows = lax.scan(row, (state, count), lengths)
+        return state, rows
+
+    return jax.jit(jax.vmap(advance, in_axes=(None, 0, 0, None)) if batched else advance)
+
+
+class _Work:
+    """Some networks on their way through the rows: gather their arguments, call, write down, keep."""
+
+    batched = False
+
+    def __init__(self, program: Program, members: list[Member], plan: Plan, places: Sequence[int], block: int) -> None:
+        self.program, self.plan, self.places = program, plan, places
+        self.members = [*members, *[members[-1]] * (block - len(members))]  # a batch is padded to its full size
+        size = sum(value.nbytes for member in self.members for value in member.start.values())
         self.rows = max(1, min(ROWS_PER_CALL, len(plan.recorded), BYTES_PER_CALL // max(size, 1)))
 
-    def _gather(self, part: Callable[[Member], Any]) -> Any:
+    def advance(self, count: int, state: Any, fixed: Any, lengths: list[int]) -> Any:
+        """The state after some rows, and (weights, curves), a line for each row."""
+        padded = np.zeros(self.rows, np.int32)
+        padded[: len(lengths)] = lengths
+        return _advance(self.program, self.batched)(np.int32(count), state, fixed, padded)
+
+    def compile(self) -> None:
+        """Compile before the threads start: a call of rows without steps."""
+        with precision(self.program.dtype):
+            jax.block_until_ready(self.advance(0, *self.arguments(), []))
+
+    def arguments(self) -> tuple[Any, Any]:
+        """The first state, and what stays fixed."""
+        fixed = {name: self._gather(attrgetter(name)) for name in ("x", "y", "numbers")}
+        fixed = jax.device_put(fixed | {"key": self._gather(attrgetter("key"), np.uint32)})
+        return _begin(self.program, self.batched)(self._gather(attrgetter("start")), fixed), fixed
+
+    def _gather(self, part: Callable[[Member], Any], dtype: Any = None) -> Any:
         """A part of all members in the program's precision, one above the other if they are a batch."""
-        dtype = self.program.dtype
+        dtype = dtype or self.program.dtype
         if not self.batched:
             return jax.tree.map(lambda value: np.asarray(value, dtype), part(self.members[0]))
         return jax.tree.map(lambda *values: np.stack(values).astype(dtype), *map(part, self.members))
 
-    def _arguments(self) -> tuple[Any, Any]:
-        """The first state, and the arguments that stay."""
-        begin, _ = compile_program(self.program, self.batched)
-        fixed = jax.device_put(tuple(self._gather(attrgetter(name)) for name in ("x", "y", "numbers")))
-        return begin(self._gather(attrgetter("start")), fixed[2]), fixed
-
-    def _call(self, state: Any, fixed: tuple[Any, ...], lengths: Sequence[int]) -> Any:
-        padded = np.zeros(self.rows, np.int32)
-        padded[: len(lengths)] = lengths
-        _, advance = compile_program(self.program, self.batched)
-        return advance(state, *fixed, padded)
-
-    def compile(self) -> None:
-        """Compile before the threads start: a call of rows without steps."""
-        with jax.enable_x64(self.program.dtype == "float64"):
-            state, fixed = self._arguments()
-            jax.block_until_ready(self._call(state, fixed, []))
-
     def run(self) -> list[Record]:
         """Go through all rows; ends early when no network is left with a finite loss."""
-        records = [_empty(member, self.program, self.plan) for member in self.members]
-        with jax.enable_x64(self.program.dtype == "float64"):  # thread-local: each worker enters it
-            state, fixed = self._arguments()
-            rows = _Rows(self.plan.recorded, self.rows)
-            for lengths, kept, indices in rows:
-                began = time.perf_counter()
-                state, (weights, loss, gradient) = self._call(state, fixed, lengths)
-                loss, gradient = jax.tree.map(self._by_member, (loss, gradient))
-                rows.took(time.perf_counter() - began, sum(lengths))
+        with precision(self.program.dtype):  # thread-local: each worker enters it
+            state, fixed = self.arguments()
+            state, records, rows = self._resume(state)
+            began = kept_at = time.perf_counter()
+            last = int(self.plan.recorded[-1])
+            before = [record.seconds for record in records]
+            writing = 0.0
+            if self.plan.stop.is_set():
+                return records
+            for count, lengths, kept, indices in rows:
+                called = time.perf_counter()
+                state, (weights, curves) = self.advance(count, state, fixed, lengths)
+                curves = {name: self._by_member(values) for name, values in curves.items()}
+                now = time.perf_counter()
+                rows.took(now - called, sum(lengths))
                 slots = self.plan.slots[indices]
-                if (slots >= 0).any():
-                    weights = jax.tree.map(self._by_member, weights)
                 for k, record in enumerate(records):
+                    record.seconds = before[k] + now - began
                     if record.diverged is None:
-                        sizes = {name: values[k, kept] for name, values in gradient.items()}
-                        alive = _write_curves(record, indices, loss[k, kept], sizes, self.plan)
-                        _write_weights(record, slots[:alive], kept[:alive], weights, k)
-                self.plan.report(sum(lengths) * len(records), float(np.median(loss[:, len(lengths) - 1])))
-                if self.plan.stop.is_set() or all(record.diverged is not None for record in records):
+                        values = {name: curve[k, kept] for name, curve in curves.items()}
+                        alive = _write_curves(record, indices, values, self.plan)
+                        self._write_weights(record, slots[:alive], kept[:alive], weights, k)
+                median = float(np.median(curves["loss"][: len(records), len(lengths) - 1]))
+                self.plan.report((min(rows.done(), last) - count) * len(records), median)
+                if all(record.diverged is not None for record in records):
+                    self.plan.report((last - min(rows.done(), last)) * len(records), float("nan"))
                     break
-        if rows.left():
-            self.plan.report(rows.left() * len(records), float("nan"))
+                if self.plan.stop.is_set():
+                    break
+                if self.plan.keeper and now - kept_at > max(KEEP_SECONDS, writing / KEEP_SHARE):
+                    self._keep(records, rows, state, finished=False)
+                    kept_at = time.perf_counter()
+                    writing = kept_at - now
+            if self.plan.keeper and not rows.was_kept:
+                finished = not self.plan.stop.is_set()
+                self._keep(records, rows, state, finished=finished)
         return records
 
-    def _by_member(self, value: Array) -> np.ndarray:
+    def _resume(self, state: Any) -> tuple[Any, list[Record], "_Rows"]:
+        """State, records and rows from where they were kept, or from the beginning."""
+        keeper = self.plan.keeper
+        cut = not isinstance(self.program.optimizer, GradientFlow)
+        kept = [keeper.load(place) for place in self.places] if keeper else [None]
+        first = kept[0]
+        if first is None or any(one is None or (one.row, one.offset) != (first.row, first.offset) for one in kept):
+            records = [_empty(self.members[k], self.program, self.plan) for k in range(len(self.places))]
+            return state, records, _Rows(self.plan.recorded, self.rows, cut)
+        found = [one for one in kept if one is not None]
+        rows = _Rows(self.plan.recorded, self.rows, cut, first.row, first.offset)
+        rows.was_kept = all(one.finished for one in found)
+        self.plan.report(min(rows.done(), int(self.plan.recorded[-1])) * len(found), float("nan"))
+        if rows.was_kept:
+            rows.index, rows.offset = len(rows.gaps), 0
+        else:
+            shape = jax.tree.structure(state)
+            pad = len(self.members) - len(found)
+            leaves = zip(*(one.leaves for one in found), strict=True)
+            whole = [np.stack([*parts, *[parts[-1]] * pad]) if self.batched else parts[0] for parts in leaves]
+            state = jax.tree.unflatten(shape, [jnp.asarray(leaf) for leaf in whole])
+        return state, [one.record for one in found], rows
+
+    def _keep(self, records: list[Record], rows: "_Rows", state: Any, finished: bool) -> None:
+        assert self.plan.keeper is not None
+        leaves = [] if finished else [self._by_member(leaf) for leaf in jax.tree.leaves(state)]
+        for k, (place, record) in enumerate(zip(self.places, records, strict=True)):
+            own = [leaf[k] for leaf in leaves]
+            self.plan.keeper.keep(place, Kept(record, rows.index, rows.offset, own, finished))
+
+    def _by_member(self, value: Any) -> np.ndarray:
         array = np.asarray(value)
         return array if self.batched else array[None]
+
+    def _write_weights(self, record: Record, slots: np.ndarray, rows: np.ndarray, weights: Any, k: int) -> None:
+        """Copy one network's weights from the rows that have a place among the saved steps."""
+        chosen = slots >= 0
+        if chosen.any():
+            for name, values in weights.items():
+                record.weights[name][slots[chosen]] = self._by_member(values)[k, rows[chosen]]
+
+
+class _Single(_Work):
+    """One network, its rows as one compiled loop."""
+
+
+class _Batch(_Work):
+    """Several networks as one batch, their rows as one compiled loop."""
+
+    batched = True
+
+
+class _Stepwise(_Work):
+    """One network, one compiled step after the other."""
+
+    def __init__(self, program: Program, members: list[Member], plan: Plan, places: Sequence[int], block: int) -> None:
+        super().__init__(program, members, plan, places, block)
+        self.rows = max(1, min(self.rows, 16))
+
+    def advance(self, count: int, state: Any, fixed: Any, lengths: list[int]) -> Any:
+        """The same as the compiled loop's; a row without steps is nothing."""
+        step, evaluate = _compile_step(self.program)
+        if not lengths:
+            return step(np.int32(count), state, fixed)
+        weights, curves = [], []
+        for length in lengths:
+            weights.append({name: np.array(value) for name, value in state[0].items()})
+            if isinstance(self.program.optimizer, GradientFlow):
+                state, seen = step(np.int32(length), state, fixed)
+                curves.append(seen)
+                continue
+            exact = evaluate(state[0], fixed) if self.program.is_stochastic else {}
+            for index in range(length):
+                state, seen = step(np.int32(count), state, fixed)
+                if index == 0:
+                    curves.append(seen | exact)
+                count += 1
+        stacked = [{name: np.stack([line[name] for line in lines]) for name in lines[0]} for lines in (weights, curves)]
+        return state, tuple(stacked)
+
+
+@cache
+def _compile_step(program: Program) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """One jitted step ``(count, state, fixed) -> (state, curves)``, and the evaluation on all samples."""
+
+    def step(count: Array, state: State, fixed: dict[str, Any]) -> Any:
+        if isinstance(program.optimizer, GradientFlow):
+            return flow_row(program, state, fixed, count)
+        after, curves = program.step(count, state, fixed, evaluate=False)
+        return after, curves()
+
+    jitted = jax.jit(step, donate_argnums=1, compiler_options=CPU_OPTIONS)
+    return jitted, jax.jit(program.evaluate, compiler_options=CPU_OPTIONS)
 
 
 class _Rows:
     """Cuts the recorded steps into calls of a bounded number of rows and of seconds."""
 
-    def __init__(self, recorded: np.ndarray, rows: int) -> None:
+    def __init__(self, recorded: np.ndarray, rows: int, cut: bool, index: int = 0, offset: int = 0) -> None:
+        self.recorded = recorded
+        self.cut = cut  # a row may be cut in pieces, if only steps matter; an integrator would notice
         self.gaps = [*np.diff(recorded).tolist(), 1]  # the last row takes one step, which is thrown away
         self.rows = rows
-        self.most = 2000  # steps in a call, learned from the calls before
-        self.index = self.offset = 0
+        self.most = 100  # steps in a call, learned from the calls before
+        self.index, self.offset = index, offset
+        self.was_kept = False
 
-    def __iter__(self) -> Iterator[tuple[list[int], np.ndarray, np.ndarray]]:
-        """For each call: the rows' lengths, which rows are recorded, and as which recorded steps."""
+    def __iter__(self) -> Iterator[tuple[int, list[int], np.ndarray, np.ndarray]]:
+        """For each call: the step it begins at, the rows' lengths, which are recorded, and as which recorded steps."""
         while self.index < len(self.gaps):
+            count = self.done()
             lengths, kept, indices, room = [], [], [], self.most
             while len(lengths) < self.rows and room > 0 and self.index < len(self.gaps):
                 if self.offset == 0:
                     kept.append(len(lengths))
                     indices.append(self.index)
-                length = min(self.gaps[self.index] - self.offset, room)
+                gap = self.gaps[self.index] - self.offset
+                length = min(gap, room) if self.cut else gap
                 lengths.append(length)
                 room -= length
                 self.offset += length
                 if self.offset == self.gaps[self.index]:
                     self.index, self.offset = self.index + 1, 0
-            yield lengths, np.array(kept, int), np.array(indices, int)
+            yield count, lengths, np.array(kept, int), np.array(indices, int)
 
     def took(self, seconds: float, steps: int) -> None:
         """Learn how many steps fit into a call."""
         self.most = max(1, min(10 * self.most, int(SECONDS_PER_CALL * steps / max(seconds, 1e-9))))
 
-    def left(self) -> int:
-        """Steps not taken."""
-        return sum(self.gaps[self.index :]) - self.offset
+    def done(self) -> int:
+        """Steps taken."""
+        return sum(self.gaps) if self.index == len(self.gaps) else int(self.recorded[self.index]) + self.offset
 
 
 def _empty(member: Member, program: Program, plan: Plan) -> Record:
-    count, saves = len(plan.recorded), len(plan.saved)
     full = lambda *shape: np.full(shape, np.nan, program.dtype)  # noqa: E731
     return Record(
-        weights={name: full(saves, *value.shape) for name, value in member.start.items()},
-        loss=full(count),
-        gradient={name: full(count) for name in member.start},
+        weights={name: full(len(plan.saved), *value.shape) for name, value in member.start.items()},
+        curves={name: full(len(plan.recorded)) for name in program.curve_names()},
     )
 
 
-def _write_curves(
-    record: Record, indices: np.ndarray, loss: np.ndarray, gradient: dict[str, np.ndarray], plan: Plan
-) -> int:
+def _write_curves(record: Record, indices: np.ndarray, curves: dict[str, np.ndarray], plan: Plan) -> int:
     """Copy one network's curves up to the first loss that is not finite; returns how many rows those are."""
-    bad = ~np.isfinite(loss)
-    alive = int(bad.argmax()) if bad.any() else len(loss)
-    record.loss[indices[:alive]] = loss[:alive]
-    for name, values in gradient.items():
-        record.gradient[name][indices[:alive]] = values[:alive]
-    if alive < len(loss):
+    bad = ~np.isfinite(curves["loss"])
+    alive = int(bad.argmax()) if bad.any() else len(bad)
+    for name, values in curves.items():
+        record.curves[name][indices[:alive]] = values[:alive]
+    if alive < len(bad):
         record.diverged = int(plan.recorded[indices[alive]])
     return alive
-
-
-def _write_weights(record: Record, slots: np.ndarray, rows: np.ndarray, weights: dict[str, Any], k: int) -> None:
-    """Copy one network's weights from the rows that have a place among the saved steps."""
-    chosen = slots >= 0
-    if chosen.any():
-        for name, values in weights.items():
-            record.weights[name][slots[chosen]] = values[k, rows[chosen]]

@@ -15,6 +15,7 @@ from jax import Array
 from jaxtyping import Float
 
 from ..errors import unknown_name
+from ..values import settle
 
 
 def _half_square(difference: Float[Array, "samples outputs"]) -> Float[Array, " samples"]:
@@ -37,6 +38,7 @@ class Loss:
     reduction: str = "mean"
 
     def __post_init__(self) -> None:
+        settle(self)
         if self.name not in PER_SAMPLE:
             raise unknown_name("loss", self.name, PER_SAMPLE)
         if self.reduction not in REDUCTIONS:

@@ -9,34 +9,53 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import optax
+from jax import Array
 
 from ..errors import InputError, check_positive
-from ..networks import Dense
+from ..networks import Network
+from ..values import settle
+from .rates import Constant, Rate
+
+
+def _check(rate: float, weight_decay: float) -> None:
+    check_positive("learning_rate", rate)
+    if not 0 <= weight_decay < float("inf"):
+        raise InputError(f"weight_decay must be a finite number of at least 0, not {weight_decay!r}")
+
+
+def _finish(direction: list[Any], weight_decay: float, learning_rate: Any, rate: Rate) -> optax.GradientTransformation:
+    """Weight decay apart from the gradient (theta shrinks by rate times decay), then the scheduled learning rate."""
+    decay = [optax.add_decayed_weights(weight_decay)] if weight_decay else []
+    return optax.chain(*direction, *decay, optax.scale_by_learning_rate(rate.scaled(learning_rate)))
 
 
 @dataclass(frozen=True)
 class GD:
-    """Gradient descent: theta <- theta - learning_rate * gradient."""
+    r"""Gradient descent: $\theta \leftarrow \theta - \eta_t (\nabla L + \lambda \theta)$, weight decay $\lambda$."""
 
     kind: ClassVar[str] = "gd"
     numbers: ClassVar[tuple[str, ...]] = ("learning_rate",)
 
     learning_rate: float
+    weight_decay: float = 0.0
+    rate: Rate = Constant()
 
     def __post_init__(self) -> None:
-        check_positive("learning_rate", self.learning_rate)
+        settle(self)
+        _check(self.learning_rate, self.weight_decay)
 
-    def transform(self, network: Dense, learning_rate: Any) -> optax.GradientTransformation:
+    def transform(self, network: Network, learning_rate: Any) -> optax.GradientTransformation:
         """The Optax transformation."""
-        return optax.sgd(learning_rate)
+        return _finish([], self.weight_decay, learning_rate, self.rate)
 
 
 @dataclass(frozen=True)
 class Adam:
-    r"""Adam: step $-\eta\, \hat m / (\sqrt{\hat v} + \epsilon)$, every constant exposed.
+    r"""Adam: $\theta \leftarrow \theta - \eta_t (\hat m / (\sqrt{\hat v} + \epsilon) + \lambda \theta)$.
 
     Where gradients are below eps the step shrinks with them, and Adam is no longer Adam: training warns, and
     records the gradient sizes. A small eps (1e-30) wants float64: in float32 the second moment underflows.
+    Weight decay $\lambda$ is apart from the moments (as in AdamW).
     """
 
     kind: ClassVar[str] = "adam"
@@ -46,17 +65,21 @@ class Adam:
     b1: float = 0.9
     b2: float = 0.999
     eps: float = 1e-8
+    weight_decay: float = 0.0
+    rate: Rate = Constant()
 
     def __post_init__(self) -> None:
-        check_positive("learning_rate", self.learning_rate)
+        settle(self)
+        _check(self.learning_rate, self.weight_decay)
         check_positive("eps", self.eps)
         for name, value in (("b1", self.b1), ("b2", self.b2)):
             if not 0 <= value < 1:
                 raise InputError(f"{name} must be at least 0 and below 1, not {value!r}")
 
-    def transform(self, network: Dense, learning_rate: Any, eps: Any) -> optax.GradientTransformation:
+    def transform(self, network: Network, learning_rate: Any, eps: Any) -> optax.GradientTransformation:
         """The Optax transformation."""
-        return optax.adam(learning_rate, b1=self.b1, b2=self.b2, eps=eps)
+        moments = optax.scale_by_adam(b1=self.b1, b2=self.b2, eps=eps)
+        return _finish([moments], self.weight_decay, learning_rate, self.rate)
 
 
 @dataclass(frozen=True)
@@ -72,11 +95,13 @@ class NormalisedGD:
     numbers: ClassVar[tuple[str, ...]] = ("learning_rate",)
 
     learning_rate: float
+    rate: Rate = Constant()
 
     def __post_init__(self) -> None:
+        settle(self)
         check_positive("learning_rate", self.learning_rate)
 
-    def transform(self, network: Dense, learning_rate: Any) -> optax.GradientTransformation:
+    def transform(self, network: Network, learning_rate: Any) -> optax.GradientTransformation:
         """The Optax transformation."""
         *hidden, output = network.layers
         out = f"{output.name}.weight"
@@ -85,25 +110,64 @@ class NormalisedGD:
             return optax.EmptyState()
 
         def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
-            gradient = updates
-            steps = {name: -learning_rate * g for name, g in gradient.items()}
+            steps = dict(updates)
             for layer in hidden:
-                own = [gradient[name] for name in layer.parameters]
-                squares = sum(jnp.sum(jnp.reshape(g, (g.shape[0], -1)) ** 2, axis=1) for g in own)
-                if layer is hidden[-1]:
-                    squares += jnp.sum(gradient[out] ** 2, axis=0)
-                # a neuron without gradient stays where it is
-                scale = jnp.where(squares > 0, 1 / jnp.sqrt(jnp.where(squares > 0, squares, 1)), 0)
+                whole = [jnp.reshape(updates[name], (layer.weight[0], -1)) for name in layer.parameters]
+                if layer is hidden[-1]:  # the output weights of a unit: all columns that its outputs go to
+                    columns = jnp.reshape(updates[out], (output.weight[0], layer.weight[0], -1))
+                    whole.append(jnp.reshape(jnp.moveaxis(columns, 1, 0), (layer.weight[0], -1)))
+                gradient = jnp.concatenate(whole, axis=1)
+                largest = jnp.max(jnp.abs(gradient), axis=1)  # taken out first: tiny gradients have squares of zero
+                safe = jnp.where(largest > 0, largest, 1)
+                length = safe * jnp.sqrt(jnp.sum((gradient / safe[:, None]) ** 2, axis=1))
+                length = jnp.where(largest > 0, length, 1)  # a neuron without gradient stays where it is
                 for name in layer.parameters:
-                    steps[name] *= jnp.reshape(scale, (-1,) + (1,) * (gradient[name].ndim - 1))
+                    steps[name] /= jnp.reshape(length, (-1,) + (1,) * (updates[name].ndim - 1))
                 if layer is hidden[-1]:
-                    steps[out] *= scale
+                    steps[out] /= jnp.repeat(length, output.weight[1] // layer.weight[0])
             return steps, state
 
-        return optax.GradientTransformation(init, update)
+        return _finish([optax.GradientTransformation(init, update)], 0.0, learning_rate, self.rate)
 
 
-Optimizer = GD | Adam | NormalisedGD
+@dataclass(frozen=True)
+class GradientFlow:
+    r"""Gradient flow $\dot\theta = -\nabla L(\theta)$, integrated by adaptive steps of order 5 (Tsitouras).
+
+    A step of the experiment stands for ``time_step`` units of time, so that step k is what gradient descent with a
+    learning rate of ``time_step`` approximates after k steps. The local error is kept below
+    ``atol + rtol * |theta|``; the integrator starts anew at each recorded step.
+
+    Args:
+        time_step: time that one step of the experiment stands for.
+        stop_ratio: stop exactly where the loss has fallen to this share of its first value. Saved steps beyond that
+            hold the weights at the stop, and ``trajectory.curves["time"]`` tells its time.
+        rtol: relative tolerance of the integrator.
+        atol: absolute tolerance, to be well below the weights.
+    """
+
+    kind: ClassVar[str] = "gradient_flow"
+    numbers: ClassVar[tuple[str, ...]] = ("time_step",)
+
+    time_step: float
+    stop_ratio: float | None = None
+    rtol: float = 1e-8
+    atol: float = 1e-14
+
+    def __post_init__(self) -> None:
+        settle(self)
+        for name in ("time_step", "rtol", "atol"):
+            check_positive(name, getattr(self, name))
+        if self.stop_ratio is not None and not 0 < self.stop_ratio < 1:
+            raise InputError(f"stop_ratio is a share between 0 and 1, not {self.stop_ratio!r}")
+
+    def begin(self, loss: Array) -> dict[str, Array]:
+        """What the flow remembers between rows."""
+        zero = jnp.zeros_like(loss)
+        return {"time": zero, "pace": zero + jnp.inf, "first_loss": loss, "stopped": jnp.zeros((), bool)}
+
+
+Optimizer = GD | Adam | NormalisedGD | GradientFlow
 
 
 def numbers_of(optimizer: Optimizer) -> dict[str, float]:

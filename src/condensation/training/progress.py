@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Progress:
-    """Steps done of all steps of all networks, the median loss just seen, seconds spent and left."""
+    """Steps done of all steps of all networks, the loss seen last, seconds spent and left.
+
+    A reporter is called from the worker threads, one call at a time.
+    """
 
     done: int
     total: int

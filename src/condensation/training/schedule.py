@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..errors import InputError, check_whole
+from ..values import settle
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,7 @@ class At:
     chosen: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        settle(self)
         object.__setattr__(self, "chosen", tuple(sorted(set(self.chosen))))
         for step in self.chosen:
             check_whole("a saved step", step, least=0)
@@ -41,6 +43,7 @@ class Every:
     k: int
 
     def __post_init__(self) -> None:
+        settle(self)
         check_whole("k", self.k)
 
     def steps(self, last: int) -> list[int]:
@@ -61,6 +64,7 @@ class Evenly:
     count: int
 
     def __post_init__(self) -> None:
+        settle(self)
         check_whole("count", self.count, least=2)
 
     def steps(self, last: int) -> list[int]:
@@ -81,6 +85,7 @@ class Geometric:
     per_decade: int = 10
 
     def __post_init__(self) -> None:
+        settle(self)
         check_whole("per_decade", self.per_decade)
 
     def steps(self, last: int) -> list[int]:

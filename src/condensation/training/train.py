@@ -1,8 +1,8 @@
 """Train an experiment for all its seeds: ``train(experiment, seeds=10)``."""
 
-import time
 import warnings
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import overload
 
 import numpy as np
@@ -10,10 +10,14 @@ import numpy as np
 from ..errors import InputError
 from ..experiment import Experiment
 from ..seeds import Seed, as_seeds
-from .engine import Member, Plan, Program, Record, run
+from .engine import Member, Plan, run
 from .optimizers import Adam, numbers_of, without_numbers
+from .program import Program
 from .progress import Meter, Reporter, print_progress
-from .trajectory import Trajectory
+from .store import RunKeeper
+from .trajectory import Trajectory, collect
+
+LARGE = 4 * 2**30  # bytes of saved weights that are worth a warning
 
 
 class GradientBelowEps(UserWarning):
@@ -26,16 +30,25 @@ class Diverged(UserWarning):
 
 @overload
 def train(
-    experiment: Experiment, seeds: int | Iterable[int | Seed] = 1, *, progress: bool | Reporter = False
+    experiment: Experiment,
+    seeds: int | Iterable[int | Seed] = 1,
+    *,
+    out: str | Path | None = None,
+    progress: bool | Reporter = False,
 ) -> Trajectory: ...
 @overload
 def train(
-    experiment: Sequence[Experiment], seeds: int | Iterable[int | Seed] = 1, *, progress: bool | Reporter = False
+    experiment: Sequence[Experiment],
+    seeds: int | Iterable[int | Seed] = 1,
+    *,
+    out: str | Path | None = None,
+    progress: bool | Reporter = False,
 ) -> list[Trajectory]: ...
 def train(
     experiment: Experiment | Sequence[Experiment],
     seeds: int | Iterable[int | Seed] = 1,
     *,
+    out: str | Path | None = None,
     progress: bool | Reporter = False,
 ) -> Trajectory | list[Trajectory]:
     """Train one experiment, or several that differ only in numbers, for all seeds at once.
@@ -44,6 +57,8 @@ def train(
         experiment: what to train. A sequence (see ``Experiment.vary``) is trained as one ensemble; its
             experiments may differ in the start, in the data's values and in the optimizer's numbers.
         seeds: how many (0, 1, ...), or which; ``Seed(data=0, start=3)`` sets the two apart.
+        out: a folder of runs. The run is kept there under the experiment's fingerprint: what is finished is not
+            trained again, what was interrupted goes on where it was and ends with the same numbers.
         progress: True prints a line; a callable is told now and then (``Progress``).
 
     Returns:
@@ -52,77 +67,72 @@ def train(
     several = not isinstance(experiment, Experiment)
     experiments = list(experiment) if several else [experiment]
     runs = as_seeds(seeds)
-    program = _program_of(experiments)
     members = [_member(one, seed) for one in experiments for seed in runs]
-    if len({(member.x.shape, member.y.shape) for member in members}) > 1:
-        raise InputError("experiments that are trained together need data of one shape")
+    program = _program_of(experiments, members)
     first = experiments[0]
-    saved = np.array(first.save.steps(first.steps))
-    recorded = np.union1d(first.record.steps(first.steps), saved)
+    recorded, saved = np.array(first.recorded_steps()), np.array(first.saved_steps())
+    size = len(saved) * sum(value.size * np.dtype(first.dtype).itemsize for m in members for value in m.start.values())
+    if size > LARGE:
+        warnings.warn(
+            f"the weights at {len(saved)} saved steps of {len(members)} networks take {size / 2**30:.1f} GiB; "
+            "a sparser save schedule takes less",
+            stacklevel=2,
+        )
+    keeper = RunKeeper(out, experiments, runs) if out is not None else None
     reporter = (print_progress if progress else None) if isinstance(progress, bool) else progress
-    meter = Meter((first.steps + 1) * len(members), reporter)
-    began = time.perf_counter()
-    records = run(program, members, Plan(recorded, saved, meter))
-    seconds = time.perf_counter() - began
+    meter = Meter(first.steps * len(members), reporter)
+    records = run(program, members, Plan(recorded, saved, meter, keeper))
     groups = [records[k : k + len(runs)] for k in range(0, len(records), len(runs))]
-    found = [
-        _trajectory(one, runs, saved, recorded, group, seconds / len(groups))
-        for one, group in zip(experiments, groups, strict=True)
-    ]
+    found = [collect(one, runs, group) for one, group in zip(experiments, groups, strict=True)]
     for trajectory in found:
         _warn(trajectory)
     return found if several else found[0]
 
 
-def _program_of(experiments: list[Experiment]) -> Program:
+def _program_of(experiments: list[Experiment], members: list[Member]) -> Program:
     """The program that all experiments share; refused where they need different ones."""
     if not experiments:
         raise InputError("at least one experiment is needed, not an empty list")
-    shared = [
-        (Program(one.network, one.loss, without_numbers(one.optimizer), one.dtype), one.steps, one.save, one.record)
-        for one in experiments
-    ]
-    for other in shared[1:]:
-        if other != shared[0]:
-            parts = ("network", "loss", "optimizer", "dtype", "steps", "save", "record")
-            mine, theirs = (*shared[0][0], *shared[0][1:]), (*other[0], *other[1:])
-            names = [part for part, a, b in zip(parts, mine, theirs, strict=True) if a != b]
-            raise InputError(f"these experiments cannot be trained as one ensemble: they differ in {', '.join(names)}")
-    return shared[0][0]
+    first = experiments[0]
+    for part in ("network", "loss", "optimizer", "dtype", "steps", "save", "record", "batch_size"):
+        shared = [getattr(one, part) for one in experiments]
+        if part == "optimizer":
+            shared = [without_numbers(optimizer) for optimizer in shared]
+        for value in shared:
+            if value != shared[0]:
+                raise InputError(
+                    f"these experiments cannot be trained as one ensemble: their {part} is {shared[0]} and {value}"
+                )
+    shapes = {(member.x.shape, member.y.shape) for member in members}
+    if len(shapes) > 1:
+        raise InputError(f"experiments that are trained together need data of one shape, not {sorted(shapes)}")
+    size, n = first.batch_size, len(members[0].x)
+    if size is not None and size > n:
+        raise InputError(f"a batch of {size} samples is asked for, but there are only {n}")
+    classes = all(_are_classes(member.y) for member in members)
+    return Program(first.network, first.loss, without_numbers(first.optimizer), first.dtype, size, classes)
+
+
+def _are_classes(y: np.ndarray) -> bool:
+    """Whether each row is one 1 and zeros."""
+    return y.shape[1] > 1 and bool(((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all())
 
 
 def _member(experiment: Experiment, seed: Seed) -> Member:
     x, y = experiment.data.draw(seed)
     network = experiment.network
-    if (x.shape[1], y.shape[1]) != (network.inputs, network.outputs):
+    if (x.shape[1:], y.shape[1]) != (network.input_shape, network.outputs):
         raise InputError(
-            f"the data has {x.shape[1]} inputs and {y.shape[1]} outputs, "
-            f"the network {network.inputs} and {network.outputs}"
+            f"the data has samples of shape {x.shape[1:]} and {y.shape[1]} outputs, "
+            f"the network {network.input_shape} and {network.outputs}"
+        )
+    if experiment.loss.name != "mse" and not (y.shape[1] > 1 and (y >= 0).all() and np.allclose(y.sum(axis=1), 1)):
+        raise InputError(
+            f"the loss {experiment.loss.name} needs targets that are shares of at least two classes, each row adding "
+            "up to 1: for labels 0 to K-1 pass np.eye(K)[labels]"
         )
     start = experiment.start.draw(network, seed.start_stream())
-    return Member(start, x, y, numbers_of(experiment.optimizer))
-
-
-def _trajectory(
-    experiment: Experiment,
-    seeds: tuple[Seed, ...],
-    saved: np.ndarray,
-    recorded: np.ndarray,
-    records: list[Record],
-    seconds: float,
-) -> Trajectory:
-    first = records[0]
-    return Trajectory(
-        experiment=experiment,
-        seeds=seeds,
-        saved=saved,
-        recorded=recorded,
-        parameters={name: np.stack([record.weights[name] for record in records]) for name in first.weights},
-        loss=np.stack([record.loss for record in records]),
-        gradient={name: np.stack([record.gradient[name] for record in records]) for name in first.gradient},
-        diverged={s: r.diverged for s, r in zip(seeds, records, strict=True) if r.diverged is not None},
-        seconds=seconds,
-    )
+    return Member(start, x, y, numbers_of(experiment.optimizer), seed.training_key())
 
 
 def _warn(trajectory: Trajectory) -> None:

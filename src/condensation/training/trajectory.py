@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
@@ -13,16 +11,17 @@ from ..errors import InputError, unknown_name
 from ..experiment import Experiment
 from ..networks import LayerShape
 from ..seeds import Seed, as_seed
+from .engine import Record, precision
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trajectory:
     """Weights at the saved steps; loss and gradient sizes at the recorded steps (the saved ones among them).
 
-    ``parameters`` maps a name such as ``dense1.weight`` to an array of seeds x saved steps x its shape.
-    ``gradient`` maps such a name to the mean size |g| of its gradient's entries, seeds x recorded steps: what Adam's
-    eps is compared with. What a seed would have left after its loss was no longer finite is NaN; ``diverged`` tells
-    the step of each such seed.
+    ``parameters`` maps a name such as ``dense1.weight`` to an array of seeds x saved steps x its shape. ``curves`` maps
+    ``loss``, ``accuracy`` (where the targets are classes), ``time`` (of gradient flow) and ``gradient.NAME`` (the mean
+    size |g| of the entries of a parameter's gradient: what Adam's eps is compared with) to seeds x recorded steps. What
+    a seed would have left after its loss was no longer finite is NaN; ``diverged`` tells the step of each such seed.
     """
 
     experiment: Experiment
@@ -30,55 +29,71 @@ class Trajectory:
     saved: Int[np.ndarray, " saved"]
     recorded: Int[np.ndarray, " recorded"]
     parameters: dict[str, np.ndarray]
-    loss: Float[np.ndarray, "seeds recorded"]
-    gradient: dict[str, Float[np.ndarray, "seeds recorded"]]
+    curves: dict[str, Float[np.ndarray, "seeds recorded"]]
     diverged: dict[Seed, int]
     seconds: float
+
+    @property
+    def loss(self) -> Float[np.ndarray, "seeds recorded"]:
+        """The loss at the recorded steps."""
+        return self.curves["loss"]
+
+    @property
+    def accuracy(self) -> Float[np.ndarray, "seeds recorded"]:
+        """The share of samples put into the right class, at the recorded steps."""
+        if "accuracy" not in self.curves:
+            raise InputError("this trajectory has no accuracy: its targets are not classes (one 1 and zeros in a row)")
+        return self.curves["accuracy"]
+
+    @property
+    def gradient(self) -> dict[str, Float[np.ndarray, "seeds recorded"]]:
+        """Mean size of the entries of each parameter's gradient, at the recorded steps."""
+        prefix = "gradient."
+        return {name[len(prefix) :]: curve for name, curve in self.curves.items() if name.startswith(prefix)}
 
     @property
     def layers(self) -> tuple[str, ...]:
         """Names of the layers with weights."""
         return tuple(layer.name for layer in self.experiment.network.layers)
 
-    def weights(self, layer: str | int, step: int, seed: int | Seed | None = None) -> Float[np.ndarray, "..."]:
+    def weights(
+        self, layer: str | int, step: int, seed: int | Seed | None = None, *, view: str | None = None
+    ) -> Float[np.ndarray, "..."]:
         """Input weights of a layer's units at a saved step, the bias as the last input.
 
         Args:
             layer: its name, or its number from 1 on.
             step: a saved step.
             seed: one seed, for an array of units x inputs; without it, seeds x units x inputs.
+            view: for a convolution layer ``"kernel"`` (one a channel pair, no bias; the default) or ``"filter"``.
         """
         shape = self._layer(layer)
-        return shape.units({name: self._at(name, step, seed) for name in shape.parameters})
+        return shape.units({name: self._at(name, step, seed) for name in shape.parameters}, view)
 
-    def history(self, layer: str | int) -> Float[np.ndarray, "seeds saved units inputs"]:
+    def history(self, layer: str | int, *, view: str | None = None) -> Float[np.ndarray, "seeds saved units inputs"]:
         """Input weights of a layer's units at all saved steps, the bias as the last input."""
         shape = self._layer(layer)
-        return shape.units({name: self.parameters[name] for name in shape.parameters})
-
-    def network(self, step: int, seed: int | Seed) -> eqx.Module:
-        """The trained network at a saved step, with NumPy parameters."""
-        return self.experiment.network.assemble(self.parameters_at(step, seed))
+        return shape.units({name: self.parameters[name] for name in shape.parameters}, view)
 
     def parameters_at(self, step: int, seed: int | Seed) -> dict[str, np.ndarray]:
         """All parameters by name, at a saved step, of one seed."""
         return {name: self._at(name, step, seed) for name in self.parameters}
 
     def output(
-        self, x: Float[np.ndarray, "samples inputs"], step: int, seed: int | Seed
+        self, x: Float[np.ndarray, "samples ..."], step: int, seed: int | Seed
     ) -> Float[np.ndarray, "samples outputs"]:
         """The network's output on any samples at a saved step, in the experiment's precision."""
         x = np.asarray(x)
-        if x.ndim != 2 or x.shape[1] != self.experiment.network.inputs:
-            raise InputError(f"x must be samples x {self.experiment.network.inputs} inputs, not {x.shape}")
+        if x.shape[1:] != self.experiment.network.input_shape:
+            raise InputError(
+                f"a sample of this network has shape {self.experiment.network.input_shape}, not {x.shape[1:]}"
+            )
         dtype = self.experiment.dtype
-        with jax.enable_x64(dtype == "float64"):
-            network: Any = jax.tree.map(jnp.asarray, self.network(step, seed))
+        with precision(dtype):
+            network = self.experiment.network.assemble(self.parameters_at(step, seed))
             return np.asarray(network(jnp.asarray(x, dtype)))
 
-    def data(
-        self, seed: int | Seed
-    ) -> tuple[Float[np.ndarray, "samples inputs"], Float[np.ndarray, "samples outputs"]]:
+    def data(self, seed: int | Seed) -> tuple[Float[np.ndarray, "samples ..."], Float[np.ndarray, "samples outputs"]]:
         """Samples and targets that a seed was trained on."""
         return self.experiment.data.draw(self.seeds[self._seed(seed)])
 
@@ -89,7 +104,7 @@ class Trajectory:
 
     def _layer(self, layer: str | int) -> LayerShape:
         shapes = self.experiment.network.layers
-        if isinstance(layer, int) and 1 <= layer <= len(shapes):
+        if not isinstance(layer, str) and 1 <= layer <= len(shapes):
             return shapes[layer - 1]
         for shape in shapes:
             if shape.name == layer:
@@ -118,6 +133,21 @@ class Trajectory:
         except ValueError:
             known = [str(s.data) if s.data == s.start else str(s) for s in self.seeds]
             raise InputError(f"seed {seed} was not run; the seeds are {_listed(known)}") from None
+
+
+def collect(experiment: Experiment, seeds: tuple[Seed, ...], records: list[Record]) -> Trajectory:
+    """The trajectory of all seeds from the record of each."""
+    first = records[0]
+    return Trajectory(
+        experiment=experiment,
+        seeds=seeds,
+        saved=np.array(experiment.saved_steps()),
+        recorded=np.array(experiment.recorded_steps()),
+        parameters={name: np.stack([record.weights[name] for record in records]) for name in first.weights},
+        curves={name: np.stack([record.curves[name] for record in records]) for name in first.curves},
+        diverged={s: r.diverged for s, r in zip(seeds, records, strict=True) if r.diverged is not None},
+        seconds=sum(record.seconds for record in records),
+    )
 
 
 def _listed(items: list[Any]) -> str:

@@ -1,0 +1,163 @@
+r"""Convolutional networks: H convolution layers, dense hidden layers behind them or none, and an output layer.
+
+$x^{[l]}_{uv\beta} = \sigma(\sum_\alpha \sum_{pq} x^{[l-1]}_{u+p,v+q,\alpha} W^{[l]}_{pq\alpha\beta} + b^{[l]}_\beta)$,
+stride 1; images are channels x height x width.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jaxtyping import Float
+
+from ..activations import Activation, Function, get_activation
+from ..errors import InputError, check_whole
+from ..values import settle
+from .dense import check_dropout, drop
+from .layer import Affine, LayerShape
+
+
+class Convolution(eqx.Module):
+    """The map of a convolution layer, before the activation."""
+
+    weight: Float[Array | np.ndarray, "outputs inputs m m"]
+    bias: Float[Array | np.ndarray, " outputs"]
+    padding: int = eqx.field(static=True)
+
+    def __call__(self, x: Float[Array | np.ndarray, "samples inputs h w"]) -> Float[Array, "samples outputs h2 w2"]:
+        """The layer on a batch of images."""
+        pad = [(self.padding, self.padding)] * 2
+        layout = ("NCHW", "OIHW", "NCHW")
+        product = lax.conv_general_dilated(
+            jnp.asarray(x), jnp.asarray(self.weight), (1, 1), pad, dimension_numbers=layout
+        )
+        return product + self.bias[:, None, None]
+
+
+class ConvNetwork(eqx.Module):
+    """One convolutional network: a value that can be called on images."""
+
+    convolutions: tuple[Convolution, ...]
+    dense: tuple[Affine, ...]
+    activations: tuple[Function, ...] = eqx.field(static=True)
+    dropout: float = eqx.field(static=True)
+
+    def __call__(
+        self, x: Float[Array | np.ndarray, "samples channels h w"], key: Any = None
+    ) -> Float[Array, "samples outputs"]:
+        """The outputs for a batch of images; with a key, dropout is active."""
+        h: Any = x
+        for layer, activation in zip(self.convolutions, self.activations, strict=False):
+            h = activation(layer(h))
+        h = jnp.reshape(h, (h.shape[0], -1)).T
+        for depth, (layer, activation) in enumerate(
+            zip(self.dense[:-1], self.activations[len(self.convolutions) :], strict=True)
+        ):
+            h = drop(activation(layer(h)), self.dropout, key, depth)
+        return jnp.asarray(self.dense[-1](h).T)
+
+
+@dataclass(frozen=True)
+class Conv:
+    """Describes a convolutional network: ``Conv((3, 32, 32), channels=(32,), kernel=3, outputs=10)``.
+
+    Args:
+        image: channels, height and width of a sample.
+        channels: output channels of each convolution layer.
+        kernel: side m of the m x m kernels.
+        outputs: number of outputs d.
+        hidden: widths of dense hidden layers between convolutions and output.
+        activation: of the convolution layers, one name or function for all, or one for each.
+        dense_activation: of the dense hidden layers.
+        padding: zeros added at each side of an image.
+        output_bias: the output layer has a bias.
+        dropout: share of the dense hidden neurons that a training step leaves out.
+    """
+
+    kind: ClassVar[str] = "conv"
+
+    image: tuple[int, int, int]
+    channels: tuple[int, ...]
+    kernel: int
+    outputs: int
+    hidden: tuple[int, ...] = ()
+    activation: Activation | tuple[Activation, ...] = "tanh"
+    dense_activation: Activation = "relu"
+    padding: int = 0
+    output_bias: bool = False
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        settle(self)
+        if not self.channels:
+            raise InputError("a convolutional network needs at least one convolution layer, not channels=()")
+        for value in (*self.image, *self.channels, *self.hidden, self.kernel, self.outputs):
+            check_whole("each size of the network", value)
+        check_whole("padding", self.padding, least=0)
+        check_dropout(self.dropout)
+        if min(self.sides()[-1]) < 1:
+            raise InputError(
+                f"{len(self.channels)} layers of {self.kernel} x {self.kernel} kernels leave nothing of an image "
+                f"of {self.image[1]} x {self.image[2]}"
+            )
+        if isinstance(self.activation, tuple) and len(self.activation) != len(self.channels):
+            raise InputError(
+                f"{len(self.activation)} activations were given for {len(self.channels)} convolution layers: "
+                "give one name for all, or one for each"
+            )
+        for activation in self.activations:
+            get_activation(activation)
+
+    def sides(self) -> list[tuple[int, int]]:
+        """Height and width of the input and after each convolution layer."""
+        shrink = self.kernel - 1 - 2 * self.padding
+        return [(self.image[1] - k * shrink, self.image[2] - k * shrink) for k in range(len(self.channels) + 1)]
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of one sample."""
+        return self.image
+
+    @property
+    def activations(self) -> tuple[Activation, ...]:
+        """The activation of each hidden layer, convolutions first."""
+        single = not isinstance(self.activation, tuple)
+        first = (self.activation,) * len(self.channels) if single else self.activation
+        return (*first, *(self.dense_activation,) * len(self.hidden))  # type: ignore[misc]
+
+    @property
+    def layers(self) -> tuple[LayerShape, ...]:
+        """Name and shape of each layer with weights: conv1, ..., dense1, ..., output.
+
+        >>> [(layer.name, layer.weight) for layer in Conv((3, 8, 8), channels=(4,), kernel=3, outputs=10).layers]
+        [('conv1', (4, 3, 3, 3)), ('output', (10, 144))]
+        """
+        ins = (self.image[0], *self.channels)
+        convolutions = [
+            LayerShape(f"conv{k + 1}", (out, ins[k], self.kernel, self.kernel), True)
+            for k, out in enumerate(self.channels)
+        ]
+        height, width = self.sides()[-1]
+        widths = (self.channels[-1] * height * width, *self.hidden, self.outputs)
+        names = [f"dense{k + 1}" for k in range(len(self.hidden))] + ["output"]
+        dense = [
+            LayerShape(name, (widths[k + 1], widths[k]), name != "output" or self.output_bias)
+            for k, name in enumerate(names)
+        ]
+        return (*convolutions, *dense)
+
+    def assemble(self, parameters: dict[str, Any]) -> ConvNetwork:
+        """The network with the given parameters, by name (``conv1.weight``, ``conv1.bias``, ...)."""
+        count = len(self.channels)
+        return ConvNetwork(
+            tuple(
+                Convolution(parameters[f"{layer.name}.weight"], parameters[f"{layer.name}.bias"], self.padding)
+                for layer in self.layers[:count]
+            ),
+            tuple(Affine.of(layer, parameters) for layer in self.layers[count:]),
+            tuple(get_activation(activation) for activation in self.activations),
+            self.dropout,
+        )

@@ -1,0 +1,62 @@
+r"""Gradient flow $\dot\theta = -\nabla L(\theta)$, integrated with adaptive steps between the recorded times."""
+
+from typing import Any
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import optimistix as optx
+from jax import Array, lax
+
+from .optimizers import GradientFlow
+from .program import Curves, Program, State, gradient_sizes
+
+MOST_STEPS = 100_000  # of the integrator between two records
+
+
+def flow_row(program: Program, state: State, fixed: dict[str, Any], length: Array) -> tuple[State, Curves]:
+    """The curves at a state, and the state after ``length`` steps' worth of time, or where the flow is told to stop.
+
+    The integrator's step size is taken over from the row before; a flow that has stopped stands still.
+    """
+    flow = program.optimizer
+    assert isinstance(flow, GradientFlow)
+    parameters, memory, order = state
+    measure = jax.value_and_grad(program.objective, has_aux=True)
+    (loss, outputs), gradient = measure(parameters, fixed["x"], fixed["y"])
+    seen = program.scores(loss, outputs, fixed["y"]) | {"time": memory["time"]} | gradient_sizes(gradient)
+    span = length * fixed["numbers"]["time_step"]
+
+    def descend(t: Any, y: Any, args: Any) -> Any:
+        return jax.tree.map(jnp.negative, measure(y, fixed["x"], fixed["y"])[1])
+
+    def above(t: Any, y: Any, args: Any, **_: Any) -> Array:
+        return program.objective(y, fixed["x"], fixed["y"])[0] - flow.stop_ratio * memory["first_loss"]
+
+    event = None if flow.stop_ratio is None else diffrax.Event(above, optx.Newton(rtol=1e-10, atol=1e-12))
+
+    def move() -> State:
+        solution = diffrax.diffeqsolve(
+            diffrax.ODETerm(descend),
+            diffrax.Tsit5(),
+            t0=jnp.zeros_like(span),
+            t1=span,
+            dt0=jnp.minimum(memory["pace"], span),
+            y0=parameters,
+            stepsize_controller=diffrax.PIDController(rtol=flow.rtol, atol=flow.atol),
+            saveat=diffrax.SaveAt(t1=True),
+            adjoint=diffrax.ForwardMode(),
+            event=event,
+            max_steps=MOST_STEPS,
+            throw=False,
+        )
+        assert solution.ys is not None
+        assert solution.ts is not None
+        stopped = solution.result == diffrax.RESULTS.event_occurred
+        failed = (solution.result != diffrax.RESULTS.successful) & ~stopped
+        end = jax.tree.map(lambda value: jnp.where(failed, jnp.nan, value[-1]), solution.ys)
+        passed = solution.ts[-1]
+        accepted = jnp.maximum(solution.stats["num_accepted_steps"], 1)
+        return end, memory | {"time": memory["time"] + passed, "pace": passed / accepted, "stopped": stopped}, order
+
+    return lax.cond((length > 0) & ~memory["stopped"], move, lambda: state), seen

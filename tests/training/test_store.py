@@ -1,0 +1,219 @@
+"""Runs on disk: kept, found again, resumed bit for bit, refused when they are not what they should be."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from condensation import (
+    GD,
+    Adam,
+    Arrays,
+    Conv,
+    Dense,
+    Every,
+    Experiment,
+    GradientFlow,
+    InputError,
+    Loss,
+    Normal,
+    Seed,
+    Start,
+    load_run,
+    sine_sum,
+    train,
+)  # fmt: skip
+from condensation.training import engine
+
+DATA = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
+BASE = Experiment(Dense((5, 50, 1)), Start(Normal(0.005)), DATA, Adam(1e-3), 300, save=Every(50))
+
+
+def same(one, other) -> None:
+    assert one.experiment == other.experiment
+    assert one.seeds == other.seeds
+    assert one.diverged == other.diverged
+    for ours, theirs in ((one.parameters, other.parameters), (one.curves, other.curves)):
+        assert ours.keys() == theirs.keys()
+        for name in ours:
+            np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
+
+
+def folder_of(out: Path, experiment: Experiment) -> Path:
+    return out / experiment.fingerprint()[:16]
+
+
+def test_a_run_is_found_again_by_its_fingerprint(tmp_path, monkeypatch):
+    first = train(BASE, 3, out=tmp_path)
+    same(first, train(BASE, 3))
+    same(first, load_run(folder_of(tmp_path, BASE)))
+
+    def no_step(*_):
+        raise AssertionError("a finished run must not be trained again")
+
+    monkeypatch.setattr(engine._Work, "advance", no_step)
+    monkeypatch.setattr(engine._Work, "compile", lambda self: None)
+    same(first, train(BASE, 3, out=tmp_path))
+
+
+def test_more_seeds_are_added_to_a_run(tmp_path):
+    train(BASE, [1], out=tmp_path)
+    same(train(BASE, 3, out=tmp_path), train(BASE, 3))
+    about = json.loads((folder_of(tmp_path, BASE) / "run.json").read_text())
+    assert [entry["start"] for entry in about["seeds"]] == [0, 1, 2]
+    assert about["fingerprint"] == BASE.fingerprint()
+    assert "jax" in about["versions"]
+    assert all(entry["seconds"] > 0 for entry in about["seeds"])
+
+
+def test_a_run_with_arrays_carries_them(tmp_path):
+    x, y = DATA.draw(Seed(4, 0))
+    experiment = BASE.replace(data=Arrays(x, y), steps=20, save=Every(10))
+    same(train(experiment, 2, out=tmp_path), load_run(folder_of(tmp_path, experiment)))
+
+
+def test_a_diverged_seed_is_kept_as_such(tmp_path):
+    data = Arrays(np.ones((4, 1)), np.ones(4))
+    bad = Experiment(Dense((1, 4, 1), "x2_tanh"), Start(Normal(1.0)), data, GD(30.0), 400, save=Every(20))
+    with pytest.warns(UserWarning, match="not finite"):
+        first = train(bad, 1, out=tmp_path)
+    loaded = load_run(folder_of(tmp_path, bad))
+    assert loaded.diverged == first.diverged
+    assert np.isnan(loaded.loss[0, -1])
+
+
+stream = np.random.default_rng(0)
+IMAGES = Arrays(stream.normal(size=(32, 1, 10, 10)), np.eye(3)[stream.integers(3, size=32)])
+CONV = Conv((1, 10, 10), channels=(4,), kernel=3, outputs=3, hidden=(16,))
+LONG = {
+    "adam": BASE.replace(steps=400_000, save=Every(50_000)),
+    "gd": BASE.replace(optimizer=GD(1e-3), steps=400_000, save=Every(50_000)),
+    "batches": BASE.replace(batch_size=16, steps=400_000, save=Every(50_000), **{"network.dropout": 0.2}),
+    "flow": BASE.replace(optimizer=GradientFlow(0.05), steps=20_000, save=Every(2000)),
+    "conv": Experiment(CONV, Start(Normal(0.1)), IMAGES, Adam(1e-3), 8000, Loss("cross_entropy"), save=Every(1000)),
+    "conv-batches": Experiment(
+        CONV, Start(Normal(0.1)), IMAGES, GD(1e-2), 8000, Loss("cross_entropy"), save=Every(1000), batch_size=8
+    ),
+}
+SCRIPT = """
+import sys, warnings
+warnings.simplefilter("ignore")
+sys.path.insert(0, {tests!r})
+from condensation.training import engine
+engine.KEEP_SECONDS = 0.05
+engine.SECONDS_PER_CALL = 0.02
+from training.test_store import LONG
+from condensation import train
+print("ready", flush=True)
+train(LONG[{name!r}], 2, out={out!r})
+print("done", flush=True)
+"""
+
+
+KILLS = {"adam": 5, "gd": 3, "batches": 4, "flow": 2, "conv": 4, "conv-batches": 4}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", KILLS)
+def test_a_killed_run_goes_on_bit_for_bit(name, tmp_path):
+    """SIGKILL at random moments, 22 in all over the kinds of training; what is resumed ends with the same numbers."""
+    code = SCRIPT.format(tests=str(Path(__file__).parents[1]), name=name, out=str(tmp_path))
+    moments = random.Random(name)
+    resumed = 0
+    for kill in [True] * KILLS[name] + [False]:
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline().strip() == "ready"
+            resumed += any(folder_of(tmp_path, LONG[name]).glob("data*.safetensors"))
+            if kill:
+                time.sleep(moments.uniform(0.5, 1.8))
+                process.send_signal(signal.SIGKILL)
+                assert process.wait() == -signal.SIGKILL, "the run must be long enough to be killed"
+            else:
+                assert process.stdout.readline().strip() == "done"
+    assert resumed >= 1
+    same(load_run(folder_of(tmp_path, LONG[name])), train(LONG[name], 2))
+
+
+@pytest.mark.parametrize("block", [1, 4])
+def test_an_interrupted_run_goes_on(tmp_path, block, monkeypatch):
+    import functools
+
+    module = sys.modules[train.__module__]
+    monkeypatch.setattr(module, "run", functools.partial(engine.run, block=block))
+    monkeypatch.setattr(engine, "SECONDS_PER_CALL", 0.01)
+    seen = []
+
+    def stop(progress):
+        seen.append(progress.done)
+        if progress.done > 3000:
+            raise KeyboardInterrupt
+
+    experiment = BASE.replace(steps=5000, save=Every(1000))
+    with pytest.raises(KeyboardInterrupt):
+        train(experiment, 4, out=tmp_path, progress=stop)
+    assert seen[-1] < 20_000
+    same(train(experiment, 4, out=tmp_path), train(experiment, 4))
+
+
+def test_what_is_not_a_run_is_refused(tmp_path):
+    train(BASE, 1, out=tmp_path)
+    folder = folder_of(tmp_path, BASE)
+    seed, about = folder / "data0-start0.safetensors", folder / "run.json"
+    good, described = seed.read_bytes(), about.read_text()
+
+    def refused(said):
+        with pytest.raises(InputError, match=said):
+            load_run(folder)
+
+    seed.write_bytes(good[: len(good) // 2])
+    refused("cannot be read as safetensors")
+    seed.write_bytes(b"")
+    refused("cannot be read as safetensors")
+    save_file({"a": np.ones(2)}, seed)
+    refused("was not written by condensation")
+    seed.write_bytes(good)
+    about.write_text(described.replace('"format": 1', '"format": 99', 1))
+    refused("has format 99, but this version of condensation knows up to 1")
+    about.write_text("{")
+    refused("cannot be read as JSON")
+    about.write_text(described.replace('"steps": 300', '"steps": 301'))
+    refused("was changed: its fingerprint is another one")
+    about.write_text(described.replace('"steps": 300', '"stepz": 300'))
+    refused("unknown field of an experiment 'stepz'; did you mean 'steps'")
+    about.write_text(described)
+    load_run(folder)
+    with pytest.raises(InputError, match="there is no file"):
+        load_run(tmp_path / "nowhere")
+    about.write_text(described.replace(BASE.fingerprint(), "0" * 64))
+    with pytest.raises(InputError, match="holds the run of another experiment"):
+        train(BASE, 1, out=tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be made"):
+        train(BASE, 1, out=tmp_path / "file")
+
+
+def test_a_full_disk_keeps_what_was_saved(tmp_path, monkeypatch):
+    train(BASE, [0], out=tmp_path)
+    before = {path.name: path.read_bytes() for path in folder_of(tmp_path, BASE).iterdir()}
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match="cannot be written: No space left on device; what was saved before stays"):
+        train(BASE, 2, out=tmp_path)
+    monkeypatch.undo()
+    assert {path.name: path.read_bytes() for path in folder_of(tmp_path, BASE).iterdir()} == before
+    same(train(BASE, 2, out=tmp_path), train(BASE, 2))
