@@ -142,10 +142,16 @@ def conform(hint: Any, value: Any, place: str) -> Any:
 
 
 def _conform_items(hints: tuple[Any, ...], items: list[Any], place: str) -> tuple[Any, ...]:
-    each = [hints[0]] * len(items) if hints[-1] is Ellipsis else list(hints)
-    if len(each) != len(items):
-        raise InputError(f"{place} must be a list of {len(each)}, not of {len(items)}")
+    each = _each(hints, len(items), place)
     return tuple(conform(hint, item, f"{place}[{k}]") for k, (hint, item) in enumerate(zip(each, items, strict=True)))
+
+
+def _each(hints: tuple[Any, ...], count: int, place: str) -> list[Any]:
+    """The type of each item of a tuple, ``(type, ...)`` standing for any number of them."""
+    each = [hints[0]] * count if hints[-1] is Ellipsis else list(hints)
+    if len(each) != count:
+        raise InputError(f"{place} must be a list of {len(each)}, not of {count}")
+    return each
 
 
 def from_plain(hint: Any, plain: Any, place: str = "", folder: Path = Path()) -> Any:
@@ -163,8 +169,9 @@ def from_plain(hint: Any, plain: Any, place: str = "", folder: Path = Path()) ->
     if isinstance(plain, list):
         items = [get_args(option) for option in options if get_origin(option) is tuple]
         if items:
-            inner = [items[0][0]] * len(plain) if items[0][-1] is Ellipsis else [*items[0], *plain[len(items[0]) :]]
-            return tuple(from_plain(h, p, f"{place}[{k}]", folder) for k, (h, p) in enumerate(zip(inner, plain)))  # noqa: B905
+            each = _each(items[0], len(plain), place)
+            pairs = enumerate(zip(each, plain, strict=True))
+            return tuple(from_plain(inner, item, f"{place}[{k}]", folder) for k, (inner, item) in pairs)
     if isinstance(plain, str) and ":" in plain and any(get_origin(option) is Callable for option in options):
         return function_at(plain)
     return conform(hint, plain, place)

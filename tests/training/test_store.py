@@ -94,10 +94,10 @@ stream = np.random.default_rng(0)
 IMAGES = Arrays(stream.normal(size=(32, 1, 10, 10)), np.eye(3)[stream.integers(3, size=32)])
 CONV = Conv((1, 10, 10), channels=(4,), kernel=3, outputs=3, hidden=(16,))
 LONG = {
-    "adam": BASE.replace(steps=400_000, save=Every(50_000)),
-    "gd": BASE.replace(optimizer=GD(1e-3), steps=400_000, save=Every(50_000)),
-    "batches": BASE.replace(batch_size=16, steps=400_000, save=Every(50_000), **{"network.dropout": 0.2}),
-    "flow": BASE.replace(optimizer=GradientFlow(0.05), steps=20_000, save=Every(2000)),
+    "adam": BASE.replace(steps=150_000, save=Every(50_000)),
+    "gd": BASE.replace(optimizer=GD(1e-3), steps=150_000, save=Every(50_000)),
+    "batches": BASE.replace(batch_size=16, steps=150_000, save=Every(50_000), **{"network.dropout": 0.2}),
+    "flow": BASE.replace(optimizer=GradientFlow(0.05), steps=5000, save=Every(1000)),
     "conv": Experiment(CONV, Start(Normal(0.1)), IMAGES, Adam(1e-3), 8000, Loss("cross_entropy"), save=Every(1000)),
     "conv-batches": Experiment(
         CONV, Start(Normal(0.1)), IMAGES, GD(1e-2), 8000, Loss("cross_entropy"), save=Every(1000), batch_size=8
@@ -112,8 +112,8 @@ engine.KEEP_SECONDS = 0.05
 engine.SECONDS_PER_CALL = 0.02
 from training.test_store import LONG
 from condensation import train
-print("ready", flush=True)
-train(LONG[{name!r}], 2, out={out!r})
+moving = iter(["moving"])
+train(LONG[{name!r}], 2, out={out!r}, progress=lambda p: [print(word, flush=True) for word in moving])
 print("done", flush=True)
 """
 
@@ -131,10 +131,10 @@ def test_a_killed_run_goes_on_bit_for_bit(name, tmp_path):
     for kill in [True] * KILLS[name] + [False]:
         with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
-            assert process.stdout.readline().strip() == "ready"
+            assert process.stdout.readline().strip() == "moving"
             resumed += any(folder_of(tmp_path, LONG[name]).glob("data*.safetensors"))
             if kill:
-                time.sleep(moments.uniform(0.5, 1.8))
+                time.sleep(moments.uniform(0.05, 1.0))
                 process.send_signal(signal.SIGKILL)
                 assert process.wait() == -signal.SIGKILL, "the run must be long enough to be killed"
             else:

@@ -1,0 +1,184 @@
+"""The command line as a user types it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from condensation import Experiment, find_lines, load_run
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "tanh.toml"
+
+
+def command(*words, cwd=None) -> subprocess.CompletedProcess:
+    line = [sys.executable, "-m", "condensation", *map(str, words)]
+    return subprocess.run(line, capture_output=True, text=True, cwd=cwd, timeout=120, check=False)
+
+
+def said(done: subprocess.CompletedProcess) -> str:
+    """The one sentence of a command that was refused."""
+    assert done.returncode == 2, done.stdout + done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("condensation: ")]
+    assert len(lines) == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    return lines[0]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs")
+    done = command("train", EXAMPLE, "--seeds", 3, "--out", out, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_train_keeps_a_run_that_python_reads(trained):
+    trajectory = load_run(trained["run"])
+    assert trajectory.experiment == Experiment.load(EXAMPLE)
+    assert trained["fingerprint"] == trajectory.experiment.fingerprint()
+    assert trained["loss"] == pytest.approx(trajectory.loss[:, -1].tolist())
+    counts = [find_lines(trajectory.weights(1, 500, seed)).count for seed in range(3)]
+    assert trained["layers"]["dense1"]["lines"] == counts
+
+
+def test_train_prints_a_table(trained):
+    done = command("train", EXAMPLE, "--seeds", 3, "--out", Path(trained["run"]).parent)
+    assert done.returncode == 0
+    assert "dense1" in done.stdout
+    assert trained["run"].rsplit("/", 1)[1] in done.stdout.replace("\n", "")
+
+
+def test_measure_a_run_gives_a_row_a_layer_and_step(trained):
+    rows = json.loads(command("measure", trained["run"], "--json").stdout)
+    assert [row["step"] for row in rows] == [0, 20, 50, 100, 200, 500]
+    assert {row["layer"] for row in rows} == {"dense1"}
+    at = {row["step"]: row for row in rows}
+    assert at[0]["condensed"] == 0
+    assert at[50]["lines"] == 1
+    assert at[50]["condensed"] == 3
+    table = command("measure", trained["run"])
+    assert "k eff" in table.stdout
+
+
+@pytest.mark.parametrize("suffix", ["safetensors", "npz", "npy"])
+def test_measure_files_of_arrays(tmp_path, suffix):
+    stream = np.random.default_rng(0)
+    line = np.outer(stream.normal(size=30), stream.normal(size=7))
+    arrays = {
+        "a.weight": line,
+        "a.bias": line[:, 0].copy(),
+        "conv.weight": stream.normal(size=(40, 3, 3, 3)),
+        "n": np.arange(4),
+    }
+    path = tmp_path / f"w.{suffix}"
+    if suffix == "safetensors":
+        save_file(arrays, path)
+    elif suffix == "npz":
+        np.savez(path, **arrays)
+    else:
+        np.save(path, line)
+    rows = {row["layer"]: row for row in json.loads(command("measure", path, "--json").stdout)}
+    if suffix == "npy":
+        assert rows["w"]["lines"] == 1
+        return
+    assert (rows["a.weight"]["lines"], rows["a.weight"]["inputs"], rows["a.weight"]["condensed"]) == (1, 8, True)
+    assert (rows["conv.weight"]["units"], rows["conv.weight"]["inputs"]) == (40, 27)
+    assert rows["conv.weight"]["condensed"] is False
+    assert "vector" in rows["n"]["reason"]
+
+
+def test_measure_goes_on_past_a_layer_that_cannot_be_measured(tmp_path):
+    np.savez(tmp_path / "w.npz", bad=np.full((5, 4), np.nan), good=np.ones((20, 4)), zero=np.zeros((5, 4)))
+    rows = {row["layer"]: row for row in json.loads(command("measure", tmp_path / "w.npz", "--json").stdout)}
+    assert "NaN" in rows["bad"]["reason"]
+    assert "norm zero" in rows["zero"]["reason"]
+    assert rows["good"]["lines"] == 1
+
+
+def test_info_tells_versions_and_devices():
+    found = json.loads(command("info", "--json").stdout)
+    assert {"jax", "condensation", "python"} <= found["versions"].keys()
+    assert found["devices"]
+    assert "tanh" in found["activations"]
+    assert "jax" in command("info").stdout
+
+
+def test_help_names_every_command_and_option():
+    done = command("--help")
+    assert done.returncode == 0
+    for name in ("train", "measure", "reproduce", "info"):
+        assert name in done.stdout
+        assert command(name, "--help").returncode == 0
+    assert "--seeds" in command("train", "--help").stdout
+
+
+def test_bad_input_gives_one_sentence_and_exit_code_2(tmp_path):
+    bad = tmp_path / "bad.toml"
+    bad.write_text(EXAMPLE.read_text().replace("steps", "stepz"))
+    assert "unknown field of an experiment 'stepz'; did you mean 'steps'" in said(command("train", bad))
+    assert "cannot be read" in said(command("train", tmp_path / "none.toml"))
+    assert "at least one seed" in said(command("train", EXAMPLE, "--seeds", 0, "--out", tmp_path / "out"))
+    (tmp_path / "file").write_text("")
+    assert "cannot be made" in said(command("train", EXAMPLE, "--out", tmp_path / "file"))
+    assert "there is no file" in said(command("measure", tmp_path / "none.npz"))
+    for name in ("empty.npz", "empty.npy", "empty.safetensors"):
+        (tmp_path / name).write_bytes(b"")
+        assert "cannot be read" in said(command("measure", tmp_path / name))
+    assert "unknown kind of file '.pt'" in said(command("measure", tmp_path / "model.pt"))
+    assert "run.json" in said(command("measure", tmp_path))
+    np.save(tmp_path / "object.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    assert "cannot be read" in said(command("measure", tmp_path / "object.npy"))
+    np.save(tmp_path / "good.npy", np.ones((9, 4)))
+    rows = json.loads(command("measure", tmp_path / "good.npy", "--threshold", 2, "--json").stdout)
+    assert "the threshold is a cosine" in rows[0]["reason"]
+    assert command("nonsense").returncode == 2
+
+
+def test_a_diverged_seed_gives_exit_code_3(tmp_path):
+    text = (
+        EXAMPLE.read_text()
+        .replace('kind = "adam"', 'kind = "gd"')
+        .replace("1e-3", "1e3")
+        .replace('"tanh"', '"x2_tanh"')
+    )
+    (tmp_path / "wild.toml").write_text(text)
+    done = command("train", tmp_path / "wild.toml", "--seeds", 1, "--out", tmp_path / "out", "--json")
+    assert done.returncode == 3
+    assert json.loads(done.stdout)["diverged"]
+    assert "not finite" in done.stderr
+
+
+def test_ctrl_c_keeps_what_was_saved_and_the_command_goes_on(tmp_path):
+    text = EXAMPLE.read_text().replace("steps = 500", "steps = 3000000").replace("[20, 50, 100, 200]", "[1000000]")
+    (tmp_path / "long.toml").write_text(text)
+    line = [
+        sys.executable,
+        "-m",
+        "condensation",
+        "train",
+        str(tmp_path / "long.toml"),
+        "--seeds",
+        "1",
+        "--out",
+        str(tmp_path),
+    ]
+    folder = tmp_path / Experiment.load(tmp_path / "long.toml").fingerprint()[:16]
+    with subprocess.Popen(line, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        for _ in range(600):
+            if list(folder.glob("data*.safetensors")):
+                break
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(0.1)
+        os.kill(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted; what was saved stays" in errors
+    assert "Traceback" not in errors
+    assert not list(folder.glob(".*.part"))
+    assert "has no finished seed yet" in said(command("measure", folder))
