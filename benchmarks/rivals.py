@@ -5,7 +5,7 @@ import time
 import numpy as np
 import torch
 
-from condensation import Adam, Dense, Experiment, Seed
+from condensation import GD, Adam, Conv, Dense, Experiment, Seed
 
 FUNCTIONS = {
     "tanh": torch.tanh, "sigmoid": torch.sigmoid, "softplus": torch.nn.functional.softplus,
@@ -34,6 +34,53 @@ class Network(torch.nn.Module):
             new = activation(self.layers[k](h))
             h = new + h if self.residual and k else new
         return self.layers[-1](h)
+
+
+class ConvNetwork(torch.nn.Module):
+    """Convolutions with tanh, dense hidden layers with relu, an output layer."""
+
+    def __init__(self, network: Conv) -> None:
+        super().__init__()
+        ins = (network.image[0], *network.channels)
+        self.convolutions = torch.nn.ModuleList(
+            torch.nn.Conv2d(ins[k], ins[k + 1], network.kernel) for k in range(len(network.channels))
+        )
+        dense = [layer.weight for layer in network.layers if not layer.is_convolution]
+        self.dense = torch.nn.ModuleList(torch.nn.Linear(into, out) for out, into in dense)
+
+    def forward(self, h: torch.Tensor) -> torch.Tensor:
+        for layer in self.convolutions:
+            h = torch.tanh(layer(h))
+        h = h.flatten(1)
+        for layer in self.dense[:-1]:
+            h = torch.relu(layer(h))
+        return self.dense[-1](h)
+
+
+def conv_loop(experiment: Experiment, steps: int) -> float:
+    """Seconds of a plain loop over a convolutional network on two threads."""
+    assert isinstance(experiment.network, Conv) and isinstance(experiment.optimizer, Adam | GD)
+    torch.set_num_threads(2)
+    network = ConvNetwork(experiment.network)
+    x, y = (torch.tensor(v, dtype=torch.float32) for v in experiment.data.draw(Seed(0, 0)))
+    make = torch.optim.Adam if isinstance(experiment.optimizer, Adam) else torch.optim.SGD
+    optimizer = make(network.parameters(), experiment.optimizer.learning_rate)
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            optimizer.zero_grad()
+            f = network(x)
+            if experiment.loss.name == "cross_entropy":
+                loss = torch.nn.functional.cross_entropy(f, y)
+            else:
+                loss = ((f.softmax(1) - y) ** 2).sum() / 2
+            loss.backward()
+            optimizer.step()
+
+    run(1)
+    began = time.perf_counter()
+    run(steps)
+    return time.perf_counter() - began
 
 
 def plain_loop(experiment: Experiment, steps: int) -> float:

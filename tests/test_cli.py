@@ -54,6 +54,11 @@ def test_train_prints_a_table(trained):
     assert trained["run"].rsplit("/", 1)[1] in done.stdout.replace("\n", "")
 
 
+def test_a_seed_of_a_run_is_not_measured_alone(trained):
+    path = Path(trained["run"]) / "data0-start0.safetensors"
+    assert "is one seed of a run; its folder" in said(command("measure", path))
+
+
 def test_measure_a_run_gives_a_row_a_layer_and_step(trained):
     rows = json.loads(command("measure", trained["run"], "--json").stdout)
     assert [row["step"] for row in rows] == [0, 20, 50, 100, 200, 500]
@@ -105,6 +110,7 @@ def test_info_tells_versions_and_devices():
     found = json.loads(command("info", "--json").stdout)
     assert {"jax", "condensation", "python"} <= found["versions"].keys()
     assert found["devices"]
+    assert "kept" in found["runs"]
     assert "tanh" in found["activations"]
     assert "jax" in command("info").stdout
 

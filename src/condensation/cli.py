@@ -158,7 +158,7 @@ def reproduce(
 
 
 def info(json: bool = False) -> None:
-    """Versions, devices and what is used of them.
+    """Versions, devices, the runs kept here, and what can be named.
 
     Args:
         json: print as JSON.
@@ -174,6 +174,7 @@ def info(json: bool = False) -> None:
         "versions": versions(),
         "devices": [str(device) for device in jax.devices()],
         "cores": cores(),
+        "runs": f"{Path('runs').resolve()} ({len(list(Path('runs').glob('*/run.json')))} kept)",
         "activations": list(ACTIVATIONS),
         "figures": list(FIGURES),
     }

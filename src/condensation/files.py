@@ -18,7 +18,10 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     if path.suffix not in SUFFIXES:
         raise unknown_name("kind of file", path.suffix or path.name, SUFFIXES)
     if path.suffix == ".safetensors":
-        return read_tensors(path)[1]
+        about, tensors = read_tensors(path)
+        if "condensation" in about:
+            raise InputError(f"{path} is one seed of a run; its folder {path.parent} is what can be read")
+        return tensors
     try:
         found = np.load(path, allow_pickle=False)
         return {path.stem: found} if isinstance(found, np.ndarray) else {name: found[name] for name in found.files}

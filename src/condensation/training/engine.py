@@ -97,6 +97,7 @@ class Plan:
     report: Callable[[int, float], None] = lambda steps, loss: None
     keeper: Keeper | None = None
     stop: threading.Event = field(default_factory=threading.Event)
+    most: int = 100  # steps in a call, learned from the calls before
 
     @cached_property
     def slots(self) -> np.ndarray:
@@ -265,9 +266,9 @@ class _Work:
         first = kept[0]
         if first is None or any(one is None or (one.row, one.offset) != (first.row, first.offset) for one in kept):
             records = [_empty(self.members[k], self.program, self.plan) for k in range(len(self.places))]
-            return state, records, _Rows(self.plan.recorded, self.rows, cut)
+            return state, records, _Rows(self.plan, self.rows, cut)
         found = [one for one in kept if one is not None]
-        rows = _Rows(self.plan.recorded, self.rows, cut, first.row, first.offset)
+        rows = _Rows(self.plan, self.rows, cut, first.row, first.offset)
         rows.was_kept = all(one.finished for one in found)
         self.plan.report(min(rows.done(), int(self.plan.recorded[-1])) * len(found), float("nan"))
         if rows.was_kept:
@@ -320,17 +321,17 @@ class _Stepwise(_Work):
         """The same as the compiled loop's; a row without steps is nothing."""
         step, evaluate = _compile_step(self.program)
         if not lengths:
-            return step(np.int32(count), state, fixed)
+            return step(np.int32(count), state, fixed, np.bool(True))
         weights, curves = [], []
         for length in lengths:
             weights.append({name: np.array(value) for name, value in state[0].items()})
             if isinstance(self.program.optimizer, GradientFlow):
-                state, seen = step(np.int32(length), state, fixed)
+                state, seen = step(np.int32(length), state, fixed, np.bool(True))
                 curves.append(seen)
                 continue
             exact = evaluate(state[0], fixed) if self.program.is_stochastic else {}
             for index in range(length):
-                state, seen = step(np.int32(count), state, fixed)
+                state, seen = step(np.int32(count), state, fixed, np.bool(index == 0))
                 if index == 0:
                     curves.append(seen | exact)
                 count += 1
@@ -340,13 +341,14 @@ class _Stepwise(_Work):
 
 @cache
 def _compile_step(program: Program) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """One jitted step ``(count, state, fixed) -> (state, curves)``, and the evaluation on all samples."""
+    """One jitted step ``(count, state, fixed, record) -> (state, curves)``, and the evaluation on all samples."""
 
-    def step(count: Array, state: State, fixed: dict[str, Any]) -> Any:
+    def step(count: Array, state: State, fixed: dict[str, Any], record: Array) -> Any:
         if isinstance(program.optimizer, GradientFlow):
             return flow_row(program, state, fixed, count)
         after, curves = program.step(count, state, fixed, evaluate=False)
-        return after, curves()
+        nothing = jax.tree.map(lambda curve: jnp.zeros(curve.shape, curve.dtype), jax.eval_shape(curves))
+        return after, lax.cond(record, curves, lambda: nothing)
 
     jitted = jax.jit(step, donate_argnums=1, compiler_options=CPU_OPTIONS)
     return jitted, jax.jit(program.evaluate, compiler_options=CPU_OPTIONS)
@@ -355,12 +357,12 @@ def _compile_step(program: Program) -> tuple[Callable[..., Any], Callable[..., A
 class _Rows:
     """Cuts the recorded steps into calls of a bounded number of rows and of seconds."""
 
-    def __init__(self, recorded: np.ndarray, rows: int, cut: bool, index: int = 0, offset: int = 0) -> None:
-        self.recorded = recorded
+    def __init__(self, plan: Plan, rows: int, cut: bool, index: int = 0, offset: int = 0) -> None:
+        self.plan = plan
+        self.recorded = plan.recorded
         self.cut = cut  # a row may be cut in pieces, if only steps matter; an integrator would notice
-        self.gaps = [*np.diff(recorded).tolist(), 1]  # the last row takes one step, which is thrown away
+        self.gaps = [*np.diff(plan.recorded).tolist(), 1]  # the last row takes one step, which is thrown away
         self.rows = rows
-        self.most = 100  # steps in a call, learned from the calls before
         self.index, self.offset = index, offset
         self.was_kept = False
 
@@ -368,7 +370,7 @@ class _Rows:
         """For each call: the step it begins at, the rows' lengths, which are recorded, and as which recorded steps."""
         while self.index < len(self.gaps):
             count = self.done()
-            lengths, kept, indices, room = [], [], [], self.most
+            lengths, kept, indices, room = [], [], [], self.plan.most
             while len(lengths) < self.rows and room > 0 and self.index < len(self.gaps):
                 if self.offset == 0:
                     kept.append(len(lengths))
@@ -384,7 +386,7 @@ class _Rows:
 
     def took(self, seconds: float, steps: int) -> None:
         """Learn how many steps fit into a call."""
-        self.most = max(1, min(10 * self.most, int(SECONDS_PER_CALL * steps / max(seconds, 1e-9))))
+        self.plan.most = max(1, min(10 * self.plan.most, int(SECONDS_PER_CALL * steps / max(seconds, 1e-9))))
 
     def done(self) -> int:
         """Steps taken."""
