@@ -113,21 +113,31 @@ def run(program: Program, members: Sequence[Member], plan: Plan, *, block: int |
     stepwise = on_cpu and convolutional
     block = block or (1 if on_cpu or convolutional else batch_size(members[0]))
     threads = 1 if stepwise or not on_cpu else cores()
-    blocks = [range(k, min(k + block, len(members))) for k in range(0, len(members), block)]
+    kept = {k: plan.keeper.load(k) for k in range(len(members))} if plan.keeper else {}
+    records = {k: one.record for k, one in kept.items() if one is not None and one.finished}
+    if records:
+        plan.report(int(plan.recorded[-1]) * len(records), float("nan"))
+    left = [k for k in range(len(members)) if k not in records]
+    blocks = [left[k : k + block] for k in range(0, len(left), block)]
     make = _Stepwise if stepwise else _Batch if block > 1 else _Single
-    work = [make(program, [members[k] for k in group], plan, group, block) for group in blocks]
+    work = [
+        make(program, plan, {k: members[k] for k in group}, [kept.get(k) for k in group], block) for group in blocks
+    ]
 
     def on_device(one: Callable[[], Any]) -> Any:
         with jax.default_device(device):  # a setting of the thread
             return one()
 
-    on_device(work[0].compile)
-    with ThreadPoolExecutor(min(threads, len(work))) as pool:
+    if work:
+        on_device(work[0].compile)
+    with ThreadPoolExecutor(threads) as pool:
         try:
-            return [record for records in pool.map(on_device, [one.run for one in work]) for record in records]
+            for found in pool.map(on_device, [one.run for one in work]):
+                records |= found
         except BaseException:
             plan.stop.set()
             raise
+    return [records[k] for k in range(len(members))]
 
 
 def cores() -> int:
@@ -188,9 +198,12 @@ class _Work:
 
     batched = False
 
-    def __init__(self, program: Program, members: list[Member], plan: Plan, places: Sequence[int], block: int) -> None:
-        self.program, self.plan, self.places = program, plan, places
-        self.members = [*members, *[members[-1]] * (block - len(members))]  # a batch is padded to its full size
+    def __init__(
+        self, program: Program, plan: Plan, members: dict[int, Member], kept: list[Kept | None], block: int
+    ) -> None:
+        self.program, self.plan, self.places, self.kept = program, plan, list(members), kept
+        given = list(members.values())
+        self.members = [*given, *[given[-1]] * (block - len(given))]  # a batch is padded to its full size
         size = sum(value.nbytes for member in self.members for value in member.start.values())
         self.rows = max(1, min(ROWS_PER_CALL, len(plan.recorded), BYTES_PER_CALL // max(size, 1)))
 
@@ -218,8 +231,8 @@ class _Work:
             return jax.tree.map(lambda value: np.asarray(value, dtype), part(self.members[0]))
         return jax.tree.map(lambda *values: np.stack(values).astype(dtype), *map(part, self.members))
 
-    def run(self) -> list[Record]:
-        """Go through all rows; ends early when no network is left with a finite loss."""
+    def run(self) -> dict[int, Record]:
+        """The records by the members' numbers, all rows done, or fewer if no network is left with a finite loss."""
         with precision(self.program.dtype):  # thread-local: each worker enters it
             state, fixed = self.arguments()
             state, records, rows = self._resume(state)
@@ -228,7 +241,7 @@ class _Work:
             before = [record.seconds for record in records]
             writing = 0.0
             if self.plan.stop.is_set():
-                return records
+                return {}
             for count, lengths, kept, indices in rows:
                 called = time.perf_counter()
                 state, (weights, curves) = self.advance(count, state, fixed, lengths)
@@ -253,39 +266,30 @@ class _Work:
                     self._keep(records, rows, state, finished=False)
                     kept_at = time.perf_counter()
                     writing = kept_at - now
-            if self.plan.keeper and not rows.was_kept:
-                finished = not self.plan.stop.is_set()
-                self._keep(records, rows, state, finished=finished)
-        return records
+            if self.plan.keeper:
+                self._keep(records, rows, state, finished=not self.plan.stop.is_set())
+        return dict(zip(self.places, records, strict=True))
 
     def _resume(self, state: Any) -> tuple[Any, list[Record], "_Rows"]:
         """State, records and rows from where they were kept, or from the beginning."""
-        keeper = self.plan.keeper
         cut = not isinstance(self.program.optimizer, GradientFlow)
-        kept = [keeper.load(place) for place in self.places] if keeper else [None]
-        first = kept[0]
-        if first is None or any(one is None or (one.row, one.offset) != (first.row, first.offset) for one in kept):
+        found = [one for one in self.kept if one is not None]
+        if len(found) < len(self.places) or len({(one.row, one.offset) for one in found}) > 1:
             records = [_empty(self.members[k], self.program, self.plan) for k in range(len(self.places))]
             return state, records, _Rows(self.plan, self.rows, cut)
-        found = [one for one in kept if one is not None]
-        rows = _Rows(self.plan, self.rows, cut, first.row, first.offset)
-        rows.was_kept = all(one.finished for one in found)
+        rows = _Rows(self.plan, self.rows, cut, found[0].row, found[0].offset)
         self.plan.report(min(rows.done(), int(self.plan.recorded[-1])) * len(found), float("nan"))
-        if rows.was_kept:
-            rows.index, rows.offset = len(rows.gaps), 0
-        else:
-            shape = jax.tree.structure(state)
-            pad = len(self.members) - len(found)
-            leaves = zip(*(one.leaves for one in found), strict=True)
-            whole = [np.stack([*parts, *[parts[-1]] * pad]) if self.batched else parts[0] for parts in leaves]
-            state = jax.tree.unflatten(shape, [jnp.asarray(leaf) for leaf in whole])
+        pad = len(self.members) - len(found)
+        leaves = zip(*(one.leaves for one in found), strict=True)
+        whole = [np.stack([*parts, *[parts[-1]] * pad]) if self.batched else parts[0] for parts in leaves]
+        state = jax.tree.unflatten(jax.tree.structure(state), [jnp.asarray(leaf) for leaf in whole])
         return state, [one.record for one in found], rows
 
     def _keep(self, records: list[Record], rows: "_Rows", state: Any, finished: bool) -> None:
         assert self.plan.keeper is not None
         leaves = [] if finished else [self._by_member(leaf) for leaf in jax.tree.leaves(state)]
         for k, (place, record) in enumerate(zip(self.places, records, strict=True)):
-            own = [leaf[k] for leaf in leaves]
+            own = [np.asarray(leaf[k]) for leaf in leaves]
             self.plan.keeper.keep(place, Kept(record, rows.index, rows.offset, own, finished))
 
     def _by_member(self, value: Any) -> np.ndarray:
@@ -313,9 +317,11 @@ class _Batch(_Work):
 class _Stepwise(_Work):
     """One network, one compiled step after the other."""
 
-    def __init__(self, program: Program, members: list[Member], plan: Plan, places: Sequence[int], block: int) -> None:
-        super().__init__(program, members, plan, places, block)
-        self.rows = max(1, min(self.rows, 16))
+    def __init__(
+        self, program: Program, plan: Plan, members: dict[int, Member], kept: list[Kept | None], block: int
+    ) -> None:
+        super().__init__(program, plan, members, kept, block)
+        self.rows = min(self.rows, 16)
 
     def advance(self, count: int, state: Any, fixed: Any, lengths: list[int]) -> Any:
         """The same as the compiled loop's; a row without steps is nothing."""
@@ -364,7 +370,6 @@ class _Rows:
         self.gaps = [*np.diff(plan.recorded).tolist(), 1]  # the last row takes one step, which is thrown away
         self.rows = rows
         self.index, self.offset = index, offset
-        self.was_kept = False
 
     def __iter__(self) -> Iterator[tuple[int, list[int], np.ndarray, np.ndarray]]:
         """For each call: the step it begins at, the rows' lengths, which are recorded, and as which recorded steps."""
