@@ -51,7 +51,24 @@ def test_train_prints_a_table(trained):
     done = command("train", EXAMPLE, "--seeds", 3, "--out", Path(trained["run"]).parent)
     assert done.returncode == 0
     assert "dense1" in done.stdout
-    assert trained["run"].rsplit("/", 1)[1] in done.stdout.replace("\n", "")
+    assert f"run: {trained['run']}\n" in done.stdout
+
+
+def test_a_users_own_activation_stands_beside_the_file(tmp_path):
+    (tmp_path / "mine.py").write_text("import jax.numpy as jnp\ndef f(x):\n    return jnp.sin(x)\n")
+    (tmp_path / "mine.toml").write_text(EXAMPLE.read_text().replace('"tanh"', '"mine:f"'))
+    done = command("train", "mine.toml", "--seeds", 1, "--out", "runs", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    folder = next((tmp_path / "runs").iterdir())
+    assert command("measure", folder, cwd=tmp_path).returncode == 0
+
+
+def test_a_layer_without_directions_does_not_spoil_the_rest(tmp_path):
+    text = EXAMPLE.read_text().replace("[5, 50, 1]", "[1, 50, 1]\nbias = false").replace("dim = 5", "dim = 1")
+    (tmp_path / "flat.toml").write_text(text)
+    done = command("train", tmp_path / "flat.toml", "--seeds", 1, "--out", tmp_path / "runs")
+    assert done.returncode == 0, done.stderr
+    assert "at least 2 inputs" in done.stdout
 
 
 def test_a_seed_of_a_run_is_not_measured_alone(trained):
@@ -99,10 +116,18 @@ def test_measure_files_of_arrays(tmp_path, suffix):
 
 
 def test_measure_goes_on_past_a_layer_that_cannot_be_measured(tmp_path):
-    np.savez(tmp_path / "w.npz", bad=np.full((5, 4), np.nan), good=np.ones((20, 4)), zero=np.zeros((5, 4)))
+    arrays = {
+        "bad": np.full((5, 4), np.nan),
+        "good": np.ones((20, 4)),
+        "zero": np.zeros((5, 4)),
+        "empty": np.zeros((0, 5)),
+    }
+    np.savez(tmp_path / "w.npz", **arrays)
     rows = {row["layer"]: row for row in json.loads(command("measure", tmp_path / "w.npz", "--json").stdout)}
     assert "NaN" in rows["bad"]["reason"]
     assert "norm zero" in rows["zero"]["reason"]
+    assert "empty" in rows["empty"]["reason"]
+    assert "NaN" in command("measure", tmp_path / "w.npz").stdout
     assert rows["good"]["lines"] == 1
 
 
@@ -138,6 +163,8 @@ def test_bad_input_gives_one_sentence_and_exit_code_2(tmp_path):
         assert "cannot be read" in said(command("measure", tmp_path / name))
     assert "unknown kind of file '.pt'" in said(command("measure", tmp_path / "model.pt"))
     assert "run.json" in said(command("measure", tmp_path))
+    np.savez(tmp_path / "none_inside.npz")
+    assert "holds no arrays" in said(command("measure", tmp_path / "none_inside.npz"))
     np.save(tmp_path / "object.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     assert "cannot be read" in said(command("measure", tmp_path / "object.npy"))
     np.save(tmp_path / "good.npy", np.ones((9, 4)))

@@ -86,10 +86,10 @@ def experiments(draw):
         start = Start(draw(given_laws), draw(st.none() | laws), None, draw(st.booleans()))
     else:
         channels = draw(st.lists(sizes, min_size=1, max_size=2).map(tuple))
+        hidden = draw(st.lists(sizes, max_size=2).map(tuple))
         network = Conv(
-            (draw(sizes), 9, 9), channels, draw(st.integers(1, 5)), draw(sizes),
-            draw(st.lists(sizes, max_size=2).map(tuple)), draw(activations), draw(activations), draw(st.integers(0, 2)),
-            draw(st.booleans()), draw(share),
+            (draw(sizes), 9, 9), channels, draw(st.integers(1, 5)), draw(sizes), hidden, draw(activations),
+            draw(activations), draw(st.integers(0, 2)), draw(st.booleans()), draw(share) if hidden else 0.0,
         )  # fmt: skip
         start = Start(draw(laws), draw(st.none() | laws), draw(st.none() | st.builds(ChannelPower, st.floats(0, 4))))
     flow = st.builds(GradientFlow, positive, st.none() | st.floats(0.01, 0.99), positive, positive)
@@ -161,7 +161,7 @@ GOOD = (EXAMPLES / "tanh.toml").read_text()
         ('kind = "adam"', 'kind = "adan"', "unknown kind of optimizer 'adan'; did you mean 'adam'"),
         ('kind = "adam"', "", "optimizer has no kind; one of gd, adam, normalised_gd, gradient_flow is needed"),
         ('"tanh"', '"tahn"', "network: unknown activation 'tahn'; did you mean 'tanh'"),
-        ('"tanh"', '"no.such:thing"', "the function 'no.such:thing' cannot be imported"),
+        ('"tanh"', '"no.such:thing"', "the function 'no.such:thing' cannot be imported: ModuleNotFoundError"),
         ("[5, 50, 1]", "[5, 50.5, 1]", r"network.widths\[1\] must be a whole number, not 50.5"),
         ("[5, 50, 1]", "7", "network.widths must be a list, not 7"),
         ("[[3.5, 5, 1]]", "[[3.5, 5]]", r"terms\[0\] must be a list of 3, not of 2"),

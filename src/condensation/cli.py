@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -37,6 +38,7 @@ def train(experiment: File, /, seeds: int = 10, out: Path = Path("runs"), json: 
     from .measure import count_lines
     from .training.train import train as run
 
+    sys.path.insert(0, str(experiment.parent.resolve()))  # activations of the user: module:function beside the file
     chosen = Experiment.load(experiment)
     with _Bars() as reporter:
         trajectory = run(chosen, seeds, out=out, progress=reporter(experiment.stem))
@@ -44,8 +46,11 @@ def train(experiment: File, /, seeds: int = 10, out: Path = Path("runs"), json: 
     last = trajectory.recorded[-1]
     layers = {}
     for layer in trajectory.layers[:-1]:
-        history = count_lines(trajectory.history(layer)[:, -1:])
-        layers[layer] = {"lines": history.lines[:, 0].tolist(), "condensed": int(history.condensed.sum())}
+        try:
+            history = count_lines(trajectory.history(layer)[:, -1:])
+            layers[layer] = {"lines": history.lines[:, 0].tolist(), "condensed": int(history.condensed.sum())}
+        except InputError as error:
+            layers[layer] = {"lines": [], "condensed": 0, "reason": str(error)}
     result = {
         "run": str(folder),
         "fingerprint": chosen.fingerprint(),
@@ -62,10 +67,10 @@ def train(experiment: File, /, seeds: int = 10, out: Path = Path("runs"), json: 
     else:
         table = Table("layer", f"lines at step {last}, by seed", "condensed", box=None)
         for layer, found in layers.items():
-            table.add_row(layer, " ".join(map(str, found["lines"])), f"{found['condensed']}/{len(trajectory.seeds)}")
-        console = Console()
-        console.print(table)
-        console.print(f"run: {folder}")
+            counts = " ".join(map(str, found["lines"])) or found["reason"]
+            table.add_row(layer, counts, f"{found['condensed']}/{len(trajectory.seeds)}")
+        Console().print(table)
+        print(f"run: {folder}")
     if trajectory.diverged:
         sys.exit(DIVERGED)
 
@@ -88,11 +93,15 @@ def measure(file: File, /, threshold: float | None = None, json: bool = False) -
     if json:
         _print_json([{name: _number(value) for name, value in row.items()} for row in rows])
         return
-    names = list(rows[0]) if rows else ["layer"]
+    names = [name for name in rows[0] if name != "reason"]
     table = Table(*(name.replace("_", " ") for name in names), box=None)
     for row in rows:
-        table.add_row(*(_said(row[name]) for name in names))
-    Console().print(table)
+        if not row.get("reason"):
+            table.add_row(*(escape(_said(row[name])) for name in names))
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    for row in rows:
+        if row.get("reason"):
+            print(f" {row['layer']}: {row['reason']}")
 
 
 def _measure_run(folder: Path, threshold: float | None, every_step: bool) -> list[dict[str, Any]]:
@@ -102,13 +111,18 @@ def _measure_run(folder: Path, threshold: float | None, every_step: bool) -> lis
     from .measure import count_lines
     from .training.store import load_run
 
+    sys.path.insert(0, str(Path.cwd()))  # activations of the user: module:function
     trajectory = load_run(folder)
     chosen = np.arange(len(trajectory.saved))
     if not every_step and len(chosen) > TABLE_STEPS:
         chosen = np.unique(np.rint(np.geomspace(1, len(chosen), TABLE_STEPS)).astype(int) - 1)
     rows = []
     for layer in trajectory.layers[:-1]:
-        history = count_lines(trajectory.history(layer)[:, chosen], threshold)
+        try:
+            history = count_lines(trajectory.history(layer)[:, chosen], threshold)
+        except InputError as error:
+            rows.append({"layer": layer, "reason": str(error)})
+            continue
         for k, step in enumerate(trajectory.saved[chosen]):
             rows.append(
                 {
@@ -152,9 +166,8 @@ def reproduce(
     for claim in claims:
         share = f"{sum(claim.holds)}/{len(claim.holds)}"
         table.add_row(claim.statement, str(claim.expected), share, f"[{COLOURS[claim.verdict]}]{claim.verdict}[/]")
-    console = Console()
-    console.print(table)
-    console.print(f"report: {out / 'index.html'}")
+    Console().print(table)
+    print(f"report: {out / 'index.html'}")
 
 
 def info(json: bool = False) -> None:

@@ -52,6 +52,8 @@ class Experiment:
     def __post_init__(self) -> None:
         settle(self)
         check_whole("steps", self.steps)
+        if self.steps >= 2**31:
+            raise InputError(f"steps must be below 2^31, not {self.steps}")
         if self.dtype not in DTYPES:
             raise unknown_name("dtype", self.dtype, DTYPES)
         for schedule in (self.save, self.record):

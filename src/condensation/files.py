@@ -1,11 +1,12 @@
 """Arrays in files: .npy, .npz and .safetensors, read and written without pickle."""
 
+import json
 import os
 from pathlib import Path
-from zipfile import BadZipFile
+from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 
 from .errors import InputError, unknown_name
 
@@ -24,22 +25,38 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
         return tensors
     try:
         found = np.load(path, allow_pickle=False)
-        return {path.stem: found} if isinstance(found, np.ndarray) else {name: found[name] for name in found.files}
+        arrays = {path.stem: found} if isinstance(found, np.ndarray) else {name: found[name] for name in found.files}
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None
-    except (OSError, ValueError, EOFError, BadZipFile) as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+    except Exception as error:  # a broken archive fails in many ways
+        raise InputError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
+    if not arrays:
+        raise InputError(f"{path} holds no arrays")
+    return arrays
 
 
-def read_tensors(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
-    """Metadata and arrays of a safetensors file."""
+def read_tensors(path: Path, arrays: bool = True) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+    """Metadata of a safetensors file, and its arrays if they are wanted; bfloat16 is read as float32."""
     try:
         with safe_open(path, "np") as file:
-            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            about = file.metadata() or {}
+            names = list(file.keys()) if arrays else []
+            return about, {name: _tensor(file, path, name) for name in names}
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None
-    except (OSError, SafetensorError, TypeError) as error:
+    except Exception as error:  # a foreign file fails in many ways
         raise InputError(f"{path} cannot be read as safetensors: {error}") from error
+
+
+def _tensor(file: Any, path: Path, name: str) -> np.ndarray:
+    if file.get_slice(name).get_dtype() != "BF16":
+        return file.get_tensor(name)
+    with path.open("rb") as raw:  # NumPy has no bfloat16: the upper half of a float32
+        length = int.from_bytes(raw.read(8), "little")
+        entry = json.loads(raw.read(length))[name]
+        raw.seek(8 + length + entry["data_offsets"][0])
+        words = np.frombuffer(raw.read(entry["data_offsets"][1] - entry["data_offsets"][0]), np.uint16)
+    return (words.astype(np.uint32) << 16).view(np.float32).reshape(entry["shape"])
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -133,7 +133,10 @@ class Start:
             raise InputError("the start has a law for convolution layers, the network has none")
         remaining = iter(given)
         chosen = [next(remaining) if layer in own else self.convolution for layer in hidden]
-        last = self.output or (given or [self.hidden])[-1]
+        single = None if isinstance(self.hidden, tuple) else self.hidden
+        last = self.output or (given[-1] if given else single)
+        if last is None:
+            raise InputError("the start names no law for the output layer")
         return (*chosen, last)  # type: ignore[return-value]
 
     def draw(self, network: Network, stream: np.random.Generator) -> dict[str, np.ndarray]:

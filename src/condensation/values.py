@@ -26,8 +26,8 @@ FORMAT = 1  # of experiment files and runs
 def check_format(what: str, found: Any) -> None:
     """Refuse a format that is missing or newer than this version knows."""
     if found is None:
-        raise InputError(f"this {what} names no format: a line 'format = {FORMAT}' is needed")
-    if not isinstance(found, int) or not 1 <= found <= FORMAT:
+        raise InputError(f"this {what} names no format: format = {FORMAT} is needed")
+    if type(found) is not int or not 1 <= found <= FORMAT:
         raise InputError(f"this {what} has format {found!r}, but this version of condensation knows up to {FORMAT}")
 
 
@@ -130,7 +130,7 @@ def conform(hint: Any, value: Any, place: str) -> Any:
         if get_origin(option) is tuple and isinstance(value, list | tuple | np.ndarray):
             return _conform_items(get_args(option), list(value), place)
         if option is float and isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool):
-            return float(value)
+            return float(value) + 0.0  # minus zero is zero
         if option is int and isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool):
             return int(value)
         if option in (str, bool, types.NoneType, np.ndarray) or dataclasses.is_dataclass(option):
@@ -187,7 +187,7 @@ def _part_of_kind(options: tuple[Any, ...], plain: dict[str, Any], place: str) -
     kinds = {part.kind: part for part in parts}  # type: ignore[attr-defined]
     if "kind" not in plain:
         raise InputError(f"{place} has no kind; one of {', '.join(kinds)} is needed")
-    if plain["kind"] not in kinds:
+    if not isinstance(plain["kind"], str) or plain["kind"] not in kinds:
         raise unknown_name(f"kind of {place}", plain["kind"], kinds)
     return kinds[plain["kind"]]
 
@@ -232,5 +232,5 @@ def function_at(path: str) -> Callable[..., Any]:
     module, _, name = path.partition(":")
     try:
         return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"the function {path!r} cannot be imported: {error}") from error
+    except Exception as error:  # a user's module may fail in any way
+        raise InputError(f"the function {path!r} cannot be imported: {type(error).__name__}: {error}") from error

@@ -87,6 +87,13 @@ def test_the_flow_stops_exactly_at_a_loss_ratio_and_stands_still_after():
     np.testing.assert_allclose(trajectory.loss[:, before], running.loss[:, before], rtol=1e-7)
 
 
+def test_the_flow_stops_in_float32_too():
+    flow = GradientFlow(0.05, stop_ratio=0.99, rtol=1e-5, atol=1e-9)
+    trajectory = train(FLOW.replace(optimizer=flow, dtype="float32", start=Start(Normal(5e-5))), 4)
+    assert not trajectory.diverged
+    np.testing.assert_allclose(trajectory.loss[:, -1] / trajectory.loss[:, 0], 0.99, rtol=1e-4)
+
+
 def test_tolerance_is_kept_and_recording_hardly_matters():
     loose, plain, tight = (train(FLOW.replace(optimizer=GradientFlow(0.05, rtol=r)), 2) for r in (1e-5, 1e-8, 1e-11))
     final = [t.weights(1, 200) for t in (loose, plain, tight)]

@@ -197,6 +197,36 @@ def test_what_is_not_a_run_is_refused(tmp_path):
         train(BASE, 1, out=tmp_path)
 
 
+def test_a_kill_between_two_files_loses_nothing(tmp_path):
+    """run.json is made from the seeds' files, so that it may be behind them."""
+    train(BASE, 2, out=tmp_path)
+    about = folder_of(tmp_path, BASE) / "run.json"
+    described = json.loads(about.read_text())
+    about.write_text(json.dumps(described | {"seeds": []}))
+    same(load_run(about.parent), train(BASE, 2))
+    train(BASE, 2, out=tmp_path)
+    assert json.loads(about.read_text())["seeds"] == described["seeds"]
+
+
+def test_a_worker_that_fails_stops_the_others(tmp_path, monkeypatch):
+    from condensation.training.store import RunFolder
+
+    monkeypatch.setattr(engine, "KEEP_SECONDS", 0.1)
+    monkeypatch.setattr(engine, "SECONDS_PER_CALL", 0.05)
+    write = RunFolder.write
+
+    def full(self, seed, kept):
+        if seed.start == 1:
+            raise InputError("the disk is full")
+        write(self, seed, kept)
+
+    monkeypatch.setattr(RunFolder, "write", full)
+    began = time.perf_counter()
+    with pytest.raises(InputError, match="the disk is full"):
+        train(BASE.replace(steps=20_000_000, save=Every(10_000_000)), 2, out=tmp_path)
+    assert time.perf_counter() - began < 30
+
+
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be made"):

@@ -28,7 +28,10 @@ class Arrays:
     file: str | None = None
 
     def __post_init__(self) -> None:
-        x, y = (np.array(value, dtype=float) for value in (self.x, self.y))
+        try:
+            x, y = (np.array(value, dtype=float) for value in (self.x, self.y))
+        except (ValueError, TypeError) as error:
+            raise InputError(f"x and y must be arrays of numbers: {error}") from error
         x, y = (value[:, None] if value.ndim == 1 else value for value in (x, y))
         if x.ndim < 2 or y.ndim != 2 or len(x) != len(y) or not len(x):
             raise InputError(f"x must be samples x inputs and y samples x outputs, not {x.shape} and {y.shape}")

@@ -55,6 +55,8 @@ def measure_arrays(arrays: dict[str, np.ndarray], threshold: float | None = None
 def _measure(name: str, array: np.ndarray, bias: np.ndarray | None, threshold: float | None) -> Row:
     if array.ndim < 2:
         return Row(name, reason="a vector: it has no units" if array.ndim else "a single number")
+    if not array.size:
+        return Row(name, reason=f"empty: of shape {array.shape}")
     if array.dtype.kind != "f":
         return Row(name, reason=f"of type {array.dtype}, not floating-point")
     weights = array.reshape(len(array), -1)

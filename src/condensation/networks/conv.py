@@ -98,6 +98,8 @@ class Conv:
             check_whole("each size of the network", value)
         check_whole("padding", self.padding, least=0)
         check_dropout(self.dropout)
+        if self.dropout and not self.hidden:
+            raise InputError("dropout is for dense hidden layers, and this network has none")
         if min(self.sides()[-1]) < 1:
             raise InputError(
                 f"{len(self.channels)} layers of {self.kernel} x {self.kernel} kernels leave nothing of an image "

@@ -125,8 +125,12 @@ def run(program: Program, members: Sequence[Member], plan: Plan, *, block: int |
     ]
 
     def on_device(one: Callable[[], Any]) -> Any:
-        with jax.default_device(device):  # a setting of the thread
-            return one()
+        try:
+            with jax.default_device(device):  # a setting of the thread
+                return one()
+        except BaseException:
+            plan.stop.set()  # the others need not go on
+            raise
 
     if work:
         on_device(work[0].compile)
@@ -250,7 +254,7 @@ class _Work:
                 rows.took(now - called, sum(lengths))
                 slots = self.plan.slots[indices]
                 for k, record in enumerate(records):
-                    record.seconds = before[k] + now - began
+                    record.seconds = before[k] + (now - began) / len(records)
                     if record.diverged is None:
                         values = {name: curve[k, kept] for name, curve in curves.items()}
                         alive = _write_curves(record, indices, values, self.plan)
@@ -367,7 +371,8 @@ class _Rows:
         self.plan = plan
         self.recorded = plan.recorded
         self.cut = cut  # a row may be cut in pieces, if only steps matter; an integrator would notice
-        self.gaps = [*np.diff(plan.recorded).tolist(), 1]  # the last row takes one step, which is thrown away
+        # the last row records and takes a step that is thrown away; a flow records without moving
+        self.gaps = [*np.diff(plan.recorded).tolist(), 1 if cut else 0]
         self.rows = rows
         self.index, self.offset = index, offset
 
@@ -376,7 +381,7 @@ class _Rows:
         while self.index < len(self.gaps):
             count = self.done()
             lengths, kept, indices, room = [], [], [], self.plan.most
-            while len(lengths) < self.rows and room > 0 and self.index < len(self.gaps):
+            while len(lengths) < self.rows and (room > 0 or not lengths) and self.index < len(self.gaps):
                 if self.offset == 0:
                     kept.append(len(lengths))
                     indices.append(self.index)

@@ -31,9 +31,10 @@ def flow_row(program: Program, state: State, fixed: dict[str, Any], length: Arra
         return jax.tree.map(jnp.negative, measure(y, fixed["x"], fixed["y"])[1])
 
     def above(t: Any, y: Any, args: Any, **_: Any) -> Array:
-        return program.objective(y, fixed["x"], fixed["y"])[0] - flow.stop_ratio * memory["first_loss"]
+        return program.objective(y, fixed["x"], fixed["y"])[0] / memory["first_loss"] - flow.stop_ratio
 
-    event = None if flow.stop_ratio is None else diffrax.Event(above, optx.Newton(rtol=1e-10, atol=1e-12))
+    sharp = 200 * float(jnp.finfo(loss.dtype).eps)
+    event = None if flow.stop_ratio is None else diffrax.Event(above, optx.Newton(rtol=sharp, atol=sharp))
 
     def move() -> State:
         solution = diffrax.diffeqsolve(

@@ -100,7 +100,8 @@ class Program(NamedTuple):
         if size is None:
             return x, y, order
         epoch, place = count // (len(x) // size), count % (len(x) // size)
-        shuffle = lambda: jax.random.permutation(jax.random.fold_in(fixed["key"], epoch), len(x)).astype(jnp.int32)  # noqa: E731
+        key = jax.random.fold_in(jax.random.fold_in(fixed["key"], 0), epoch)
+        shuffle = lambda: jax.random.permutation(key, len(x)).astype(jnp.int32)  # noqa: E731
         order = lax.cond(place == 0, shuffle, lambda: order)
         chosen = lax.dynamic_slice(order, (place * size,), (size,))
         return x[chosen], y[chosen], order

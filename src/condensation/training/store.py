@@ -8,7 +8,7 @@ Every file is written under another name and then renamed: it is whole or not th
 """
 
 import json
-import threading
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -49,51 +49,73 @@ class RunKeeper:
         run, seed = self._place(member)
         run.write(seed, kept)
 
+    def close(self) -> None:
+        """Enter in each run.json which seeds are finished."""
+        for run in self.runs:
+            run.describe()
+
 
 class RunFolder:
     """The folder of one experiment's run."""
 
     def __init__(self, path: Path, experiment: Experiment) -> None:
         self.path, self.experiment = path, experiment
-        self.lock = threading.Lock()
+        self.fingerprint = experiment.fingerprint()
 
     @classmethod
     def open(cls, out: Path, experiment: Experiment) -> "RunFolder":
         """The run of an experiment in a folder of runs, made if it is not there."""
-        fingerprint = experiment.fingerprint()
-        path = out / fingerprint[:16]
-        if (path / "run.json").exists():
-            found = read_json(path / "run.json")
-            if found.get("fingerprint") != fingerprint:
-                raise InputError(f"the folder {path} holds the run of another experiment")
-            return cls(path, experiment)
-        run = cls(path, experiment)
+        run = cls(out / experiment.fingerprint()[:16], experiment)
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            run.path.mkdir(parents=True, exist_ok=True)
+            there = (run.path / "run.json").exists()
         except OSError as error:
-            raise InputError(f"the folder {path} cannot be made: {error.strerror}") from error
-        plain = experiment.to_plain()
-        if isinstance(experiment.data, Arrays):
-            arrays = {"x": np.ascontiguousarray(experiment.data.x), "y": np.ascontiguousarray(experiment.data.y)}
-            write_whole(path / DATA_FILE, save(arrays))
-            plain["data"]["file"] = DATA_FILE
-        about = {"format": FORMAT, "fingerprint": fingerprint, "versions": versions(), "experiment": plain, "seeds": []}
-        write_whole(path / "run.json", json.dumps(about, indent=1).encode())
+            raise InputError(f"the folder {run.path} cannot be made: {error.strerror}") from error
+        if there:
+            found = read_json(run.path / "run.json")
+            check_format(f"run {run.path}", found.get("format"))
+            if found.get("fingerprint") != run.fingerprint:
+                raise InputError(f"the folder {run.path} holds the run of another experiment")
+        else:
+            run.describe()
         return run
+
+    def describe(self) -> None:
+        """Write run.json: the experiment, versions, and what the files of the seeds say."""
+        plain = self.experiment.to_plain()
+        if isinstance(self.experiment.data, Arrays):
+            arrays = {name: np.array(getattr(self.experiment.data, name), order="C") for name in ("x", "y")}
+            if not (self.path / DATA_FILE).exists():
+                write_whole(self.path / DATA_FILE, save(arrays))
+            plain["data"]["file"] = DATA_FILE
+        seeds = []
+        for seed in self.seeds():
+            header = self.header(seed, tensors=False)[0]
+            if header["finished"]:
+                entry = {"seconds": header["seconds"], "diverged": header["diverged"]}
+                seeds.append({"data": seed.data, "start": seed.start} | entry)
+        about = {"format": FORMAT, "fingerprint": self.fingerprint, "versions": versions()}
+        about |= {"experiment": plain, "seeds": seeds}
+        write_whole(self.path / "run.json", json.dumps(about, indent=1).encode())
 
     def file_of(self, seed: Seed) -> Path:
         """The file of a seed."""
         return self.path / f"data{seed.data}-start{seed.start}.safetensors"
 
+    def seeds(self) -> list[Seed]:
+        """All seeds that have a file, finished or not."""
+        names = [re.fullmatch(r"data(\d+)-start(\d+)", path.stem) for path in self.path.glob("*.safetensors")]
+        return sorted(Seed(int(name[1]), int(name[2])) for name in names if name)
+
     def write(self, seed: Seed, kept: Kept) -> None:
-        """Write where a seed is; a finished one is entered in run.json."""
+        """Write where a seed is."""
         record = kept.record
         tensors = {f"weights/{name}": value for name, value in record.weights.items()}
         tensors |= {f"curves/{name}": value for name, value in record.curves.items()}
         tensors |= {f"state/{k:04}": value for k, value in enumerate(kept.leaves)}
         about = {
             "format": FORMAT,
-            "fingerprint": self.experiment.fingerprint(),
+            "fingerprint": self.fingerprint,
             "finished": kept.finished,
             "row": kept.row,
             "offset": kept.offset,
@@ -102,24 +124,27 @@ class RunFolder:
         }
         whole = {name: np.array(value, order="C") for name, value in tensors.items()}  # a number stays one
         write_whole(self.file_of(seed), save(whole, {"condensation": json.dumps(about)}))
-        if kept.finished:
-            with self.lock:
-                run = read_json(self.path / "run.json")
-                others = [entry for entry in run["seeds"] if (entry["data"], entry["start"]) != tuple(seed)]
-                entry = {"data": seed.data, "start": seed.start, "seconds": record.seconds, "diverged": record.diverged}
-                run["seeds"] = sorted([*others, entry], key=lambda e: (e["data"], e["start"]))
-                write_whole(self.path / "run.json", json.dumps(run, indent=1).encode())
+
+    def header(self, seed: Seed, tensors: bool = True) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What a seed's file says of itself, and its arrays if they are wanted."""
+        path = self.file_of(seed)
+        about, found = read_tensors(path, tensors)
+        if "condensation" not in about:
+            raise InputError(f"{path} was not written by condensation")
+        try:
+            header = json.loads(about["condensation"])
+            check_format(f"file {path}", header["format"])
+            if header["fingerprint"] != self.fingerprint:
+                raise InputError(f"{path} belongs to another experiment")
+        except (ValueError, KeyError, TypeError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{path} was not written by condensation: {error}") from error
+        return header, found
 
     def read(self, seed: Seed) -> Kept:
         """What was written of a seed."""
-        path = self.file_of(seed)
-        about, tensors = read_tensors(path)
-        if "condensation" not in about:
-            raise InputError(f"{path} was not written by condensation")
-        header = json.loads(about["condensation"])
-        check_format(f"file {path}", header.get("format"))
-        if header["fingerprint"] != self.experiment.fingerprint():
-            raise InputError(f"{path} belongs to another experiment")
+        header, tensors = self.header(seed)
         part = lambda prefix: {n[len(prefix) :]: t for n, t in tensors.items() if n.startswith(prefix)}  # noqa: E731
         record = Record(part("weights/"), part("curves/"), header["diverged"], header["seconds"])
         leaves = [tensor for _, tensor in sorted(part("state/").items())]
@@ -131,16 +156,16 @@ def load_run(path: str | Path) -> Trajectory:
     path = Path(path)
     about = read_json(path / "run.json")
     check_format(f"run {path}", about.get("format"))
-    if not {"experiment", "fingerprint", "seeds"} <= about.keys():
+    if not {"experiment", "fingerprint"} <= about.keys():
         raise InputError(f"{path / 'run.json'} is not the description of a run")
-    experiment = Experiment.from_plain(about["experiment"], path)
-    if experiment.fingerprint() != about["fingerprint"]:
+    run = RunFolder(path, Experiment.from_plain(about["experiment"], path))
+    if run.fingerprint != about["fingerprint"]:
         raise InputError(f"the experiment in {path / 'run.json'} was changed: its fingerprint is another one")
-    seeds = tuple(Seed(entry["data"], entry["start"]) for entry in about["seeds"])
-    if not seeds:
+    kept = {seed: run.read(seed) for seed in run.seeds()}
+    finished = {seed: one.record for seed, one in kept.items() if one.finished}
+    if not finished:
         raise InputError(f"the run in {path} has no finished seed yet")
-    run = RunFolder(path, experiment)
-    return collect(experiment, seeds, [run.read(seed).record for seed in seeds])
+    return collect(run.experiment, tuple(finished), list(finished.values()))
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from ..errors import InputError
 from ..experiment import Experiment
 from ..seeds import Seed, as_seeds
 from .engine import Member, Plan, run
-from .optimizers import Adam, numbers_of, without_numbers
+from .optimizers import Adam, GradientFlow, numbers_of, without_numbers
 from .program import Program
 from .progress import Meter, Reporter, print_progress
 from .store import RunKeeper
@@ -82,6 +82,8 @@ def train(
     reporter = (print_progress if progress else None) if isinstance(progress, bool) else progress
     meter = Meter(first.steps * len(members), reporter)
     records = run(program, members, Plan(recorded, saved, meter, keeper))
+    if keeper is not None:
+        keeper.close()
     groups = [records[k : k + len(runs)] for k in range(0, len(records), len(runs))]
     found = [collect(one, runs, group) for one, group in zip(experiments, groups, strict=True)]
     for trajectory in found:
@@ -109,8 +111,10 @@ def _program_of(experiments: list[Experiment], members: list[Member]) -> Program
     size, n = first.batch_size, len(members[0].x)
     if size is not None and size > n:
         raise InputError(f"a batch of {size} samples is asked for, but there are only {n}")
-    classes = all(_are_classes(member.y) for member in members)
-    return Program(first.network, first.loss, without_numbers(first.optimizer), first.dtype, size, classes)
+    classes = {_are_classes(member.y) for member in members}
+    if len(classes) > 1:
+        raise InputError("experiments that are trained together must all have classes as targets, or none of them")
+    return Program(first.network, first.loss, without_numbers(first.optimizer), first.dtype, size, classes.pop())
 
 
 def _are_classes(y: np.ndarray) -> bool:
@@ -137,9 +141,11 @@ def _member(experiment: Experiment, seed: Seed) -> Member:
 
 def _warn(trajectory: Trajectory) -> None:
     """Say which seeds diverged, and where gradients fell below Adam's eps."""
+    flow = isinstance(trajectory.experiment.optimizer, GradientFlow)
+    reason = ", or the flow needed more than 100,000 integration steps since the last record" if flow else ""
     for seed, step in trajectory.diverged.items():
         warnings.warn(
-            f"the loss of {seed} was not finite at step {step}: that seed was stopped, what was saved before is kept",
+            f"the loss of {seed} was not finite at step {step}{reason}: that seed was stopped, what was saved is kept",
             Diverged,
             stacklevel=3,
         )
