@@ -61,7 +61,7 @@ def test_the_readme_example_runs(tmp_path):
     for block in blocks:
         done = run(sys.executable, "-c", block, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-    assert len([line for line in blocks[0].splitlines() if line.strip()]) <= 14
+    assert len([line for line in blocks[0].splitlines() if line.strip()]) <= 10
     assert (tmp_path / "tanh.pdf").exists()
 
 

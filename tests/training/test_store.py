@@ -31,7 +31,7 @@ from condensation import (
     sine_sum,
     train,
 )  # fmt: skip
-from condensation.training import engine
+from condensation.training import engine, rows
 
 DATA = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
 BASE = Experiment(Dense((5, 50, 1)), Start(Normal(0.005)), DATA, Adam(1e-3), 300, save=Every(50))
@@ -106,9 +106,9 @@ SCRIPT = """
 import sys, warnings
 warnings.simplefilter("ignore")
 sys.path.insert(0, {tests!r})
-from condensation.training import engine
+from condensation.training import engine, rows
 engine.KEEP_SECONDS = 0.05
-engine.SECONDS_PER_CALL = 0.02
+rows.SECONDS_PER_CALL = 0.02
 from training.test_store import LONG
 from condensation import train
 moving = iter(["moving"])
@@ -162,7 +162,7 @@ def test_an_interrupted_run_goes_on(tmp_path, block, monkeypatch):
 
     module = sys.modules[train.__module__]
     monkeypatch.setattr(module, "run", functools.partial(engine.run, block=block))
-    monkeypatch.setattr(engine, "SECONDS_PER_CALL", 0.01)
+    monkeypatch.setattr(rows, "SECONDS_PER_CALL", 0.01)
     seen = []
 
     def stop(progress):
@@ -226,7 +226,7 @@ def test_a_worker_that_fails_stops_the_others(tmp_path, monkeypatch):
     from condensation.training.store import RunFolder
 
     monkeypatch.setattr(engine, "KEEP_SECONDS", 0.1)
-    monkeypatch.setattr(engine, "SECONDS_PER_CALL", 0.05)
+    monkeypatch.setattr(rows, "SECONDS_PER_CALL", 0.05)
     write = RunFolder.write
 
     def full(self, seed, kept):

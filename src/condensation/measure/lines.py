@@ -92,7 +92,8 @@ def find_lines(weights: ArrayLike, *, threshold: float | None = None, remove_mea
     if threshold is not None and not (isinstance(threshold, numbers.Real) and 0 < threshold < 1):
         raise InputError(f"the threshold is a cosine between 0 and 1, not {threshold!r}")
     in_plane = array.shape[1] == 2 and threshold is None
-    c = float(threshold or 0) or (LEAST_COSINE if in_plane else max(LEAST_COSINE, chance_cosine(array.shape[1])))
+    least = LEAST_COSINE if in_plane else max(LEAST_COSINE, chance_cosine(array.shape[1]))
+    c = least if threshold is None else float(threshold)
     angles = np.arctan2(array[:, 1], array[:, 0])
     labels = circle.modes(angles, shares, np.arccos(c)) if in_plane else _linkage_labels(array, r, shares, c)
     labels = _keep_lines(np.where(shares > 0, labels, -1), shares)

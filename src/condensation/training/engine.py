@@ -13,15 +13,14 @@ there they agree within its tolerance.)
 """
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cache, cached_property
+from dataclasses import dataclass
+from functools import cache
 from operator import attrgetter
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -32,11 +31,12 @@ from ..networks import Conv
 from .flow import flow_row
 from .optimizers import GradientFlow
 from .program import Program, State
+from .record import Kept, Record
+from .rows import Plan, Rows
 
 ROWS_PER_CALL = 1024
 BYTES_PER_CALL = 64 * 2**20
 BATCH_BYTES = 2**30
-SECONDS_PER_CALL = 0.3  # a call cannot be interrupted or report: keep it short
 KEEP_SECONDS = 2.0  # what is kept for resuming is written at most this often
 KEEP_SHARE = 0.04  # and so rarely that writing takes at most this share of the time
 # Without YNN fusion XLA's convolutions are as fast as PyTorch's; to be measured again with each new JAX.
@@ -52,57 +52,6 @@ class Member:
     y: np.ndarray
     numbers: dict[str, float]
     key: np.ndarray
-
-
-@dataclass
-class Record:
-    """What one network leaves: rows at the recorded steps; rows after a divergence stay NaN."""
-
-    weights: dict[str, np.ndarray]
-    curves: dict[str, np.ndarray]
-    diverged: int | None = None
-    seconds: float = 0.0
-
-
-@dataclass
-class Kept:
-    """Where a network is on its way: enough to go on as if nothing had happened."""
-
-    record: Record
-    row: int
-    offset: int
-    leaves: list[np.ndarray]
-    finished: bool = False
-
-
-@runtime_checkable
-class Keeper(Protocol):
-    """Keeps networks on their way, for instance on disk."""
-
-    def load(self, member: int) -> Kept | None:
-        """What was kept of a member."""
-        ...
-
-    def keep(self, member: int, kept: Kept) -> None:
-        """Keep where a member is; whole or not at all."""
-        ...
-
-
-@dataclass
-class Plan:
-    """Which steps are recorded, at which of them the weights are kept, and who is told how far it is."""
-
-    recorded: np.ndarray
-    saved: np.ndarray
-    report: Callable[[int, float], None] = lambda steps, loss: None
-    keeper: Keeper | None = None
-    stop: threading.Event = field(default_factory=threading.Event)
-    most: int = 100  # steps in a call, learned from the calls before
-
-    @cached_property
-    def slots(self) -> np.ndarray:
-        """For each recorded step its place among the saved ones, or -1."""
-        return np.where(np.isin(self.recorded, self.saved), np.searchsorted(self.saved, self.recorded), -1)
 
 
 def run(program: Program, members: Sequence[Member], plan: Plan, *, block: int | None = None) -> list[Record]:
@@ -274,14 +223,14 @@ class _Work:
                 self._keep(records, rows, state, finished=not self.plan.stop.is_set())
         return dict(zip(self.places, records, strict=True))
 
-    def _resume(self, state: Any) -> tuple[Any, list[Record], "_Rows"]:
+    def _resume(self, state: Any) -> tuple[Any, list[Record], Rows]:
         """State, records and rows from where they were kept, or from the beginning."""
         cut = not isinstance(self.program.optimizer, GradientFlow)
         found = [one for one in self.kept if one is not None]
         if len(found) < len(self.places) or len({(one.row, one.offset) for one in found}) > 1:
             records = [_empty(self.members[k], self.program, self.plan) for k in range(len(self.places))]
-            return state, records, _Rows(self.plan, self.rows, cut)
-        rows = _Rows(self.plan, self.rows, cut, found[0].row, found[0].offset)
+            return state, records, Rows(self.plan, self.rows, cut)
+        rows = Rows(self.plan, self.rows, cut, found[0].row, found[0].offset)
         self.plan.report(min(rows.done(), int(self.plan.recorded[-1])) * len(found), float("nan"))
         pad = len(self.members) - len(found)
         leaves = zip(*(one.leaves for one in found), strict=True)
@@ -289,7 +238,7 @@ class _Work:
         state = jax.tree.unflatten(jax.tree.structure(state), [jnp.asarray(leaf) for leaf in whole])
         return state, [one.record for one in found], rows
 
-    def _keep(self, records: list[Record], rows: "_Rows", state: Any, finished: bool) -> None:
+    def _keep(self, records: list[Record], rows: Rows, state: Any, finished: bool) -> None:
         assert self.plan.keeper is not None
         leaves = [] if finished else [self._by_member(leaf) for leaf in jax.tree.leaves(state)]
         for k, (place, record) in enumerate(zip(self.places, records, strict=True)):
@@ -362,45 +311,6 @@ def _compile_step(program: Program) -> tuple[Callable[..., Any], Callable[..., A
 
     jitted = jax.jit(step, donate_argnums=1, compiler_options=CPU_OPTIONS)
     return jitted, jax.jit(program.evaluate, compiler_options=CPU_OPTIONS)
-
-
-class _Rows:
-    """Cuts the recorded steps into calls of a bounded number of rows and of seconds."""
-
-    def __init__(self, plan: Plan, rows: int, cut: bool, index: int = 0, offset: int = 0) -> None:
-        self.plan = plan
-        self.recorded = plan.recorded
-        self.cut = cut  # a row may be cut in pieces, if only steps matter; an integrator would notice
-        # the last row records and takes a step that is thrown away; a flow records without moving
-        self.gaps = [*np.diff(plan.recorded).tolist(), 1 if cut else 0]
-        self.rows = rows
-        self.index, self.offset = index, offset
-
-    def __iter__(self) -> Iterator[tuple[int, list[int], np.ndarray, np.ndarray]]:
-        """For each call: the step it begins at, the rows' lengths, which are recorded, and as which recorded steps."""
-        while self.index < len(self.gaps):
-            count = self.done()
-            lengths, kept, indices, room = [], [], [], self.plan.most
-            while len(lengths) < self.rows and (room > 0 or not lengths) and self.index < len(self.gaps):
-                if self.offset == 0:
-                    kept.append(len(lengths))
-                    indices.append(self.index)
-                gap = self.gaps[self.index] - self.offset
-                length = min(gap, room) if self.cut else gap
-                lengths.append(length)
-                room -= length
-                self.offset += length
-                if self.offset == self.gaps[self.index]:
-                    self.index, self.offset = self.index + 1, 0
-            yield count, lengths, np.array(kept, int), np.array(indices, int)
-
-    def took(self, seconds: float, steps: int) -> None:
-        """Learn how many steps fit into a call."""
-        self.plan.most = max(1, min(10 * self.plan.most, int(SECONDS_PER_CALL * steps / max(seconds, 1e-9))))
-
-    def done(self) -> int:
-        """Steps taken."""
-        return sum(self.gaps) if self.index == len(self.gaps) else int(self.recorded[self.index]) + self.offset
 
 
 def _empty(member: Member, program: Program, plan: Plan) -> Record:

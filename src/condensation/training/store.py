@@ -23,7 +23,7 @@ from ..files import read_tensors, write_whole
 from ..seeds import Seed
 from ..values import FORMAT, check_format
 from ..versions import versions
-from .engine import Kept, Record
+from .record import Kept, Record
 from .trajectory import Trajectory, collect
 
 DATA_FILE = "data.safetensors"

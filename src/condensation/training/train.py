@@ -10,10 +10,11 @@ import numpy as np
 from ..errors import InputError
 from ..experiment import Experiment
 from ..seeds import Seed, as_seeds
-from .engine import Member, Plan, run
+from .engine import Member, run
 from .optimizers import Adam, GradientFlow, numbers_of, without_numbers
 from .program import Program
 from .progress import Meter, Reporter, print_progress
+from .rows import Plan
 from .store import RunKeeper
 from .trajectory import Trajectory, collect
 

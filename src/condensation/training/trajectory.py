@@ -11,7 +11,8 @@ from ..errors import InputError, unknown_name
 from ..experiment import Experiment
 from ..networks import LayerShape
 from ..seeds import Seed, as_seed
-from .engine import Record, precision
+from .engine import precision
+from .record import Record
 
 
 @dataclass(frozen=True, eq=False)
