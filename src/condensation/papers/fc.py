@@ -169,7 +169,7 @@ def _time_picture(runs: dict[str, Trajectory], histories: dict[str, LineHistory]
         for name, axes in row.items():
             draw_history(runs[name].saved, histories[name], axes, title=label(name))
             axes.axvline(FIG3_EPOCH, color=FAINT, linestyle=":", linewidth=0.8)
-        _only_outer(row)
+        _only_outer(figure, row)
     return figure
 
 
@@ -178,17 +178,22 @@ def _loss_picture(runs: dict[str, Trajectory]) -> Figure:
         figure, row = _row(runs)
         for name, axes in row.items():
             draw_loss(runs[name], axes, title=label(name))
-        _only_outer(row)
+        _only_outer(figure, row)
     return figure
 
 
-def _only_outer(row: dict[str, Axes]) -> None:
-    """Keep the axis label and the legend of the first picture only."""
-    for axes in list(row.values())[1:]:
-        axes.set_ylabel("")
+def _only_outer(figure: Figure, row: dict[str, Axes]) -> None:
+    """Keep the axis label of the first picture only, and put one legend below all."""
+    named = {}
+    for axes in row.values():
+        handles, names = axes.get_legend_handles_labels()
+        named |= dict(zip(names, handles, strict=True))
         legend = axes.get_legend()
         if legend is not None:
             legend.remove()
+        if axes is not next(iter(row.values())):
+            axes.set_ylabel("")
+    figure.legend(list(named.values()), list(named), loc="outside lower center", ncols=len(named))
 
 
 FIGURES: dict[str, Callable[[int, Reporter | None], Findings]] = {"fc-fig3": fig3}
