@@ -131,6 +131,13 @@ def test_measure_goes_on_past_a_layer_that_cannot_be_measured(tmp_path):
     assert rows["good"]["lines"] == 1
 
 
+def test_a_file_of_nothing_but_nan_is_refused(tmp_path):
+    np.save(tmp_path / "nan.npy", np.full((5, 4), np.nan))
+    assert "has no layer that can be measured; nan: 5 of 5 units hold NaN" in said(
+        command("measure", tmp_path / "nan.npy")
+    )
+
+
 def test_info_tells_versions_and_devices():
     found = json.loads(command("info", "--json").stdout)
     assert {"jax", "condensation", "python"} <= found["versions"].keys()

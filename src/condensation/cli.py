@@ -92,6 +92,9 @@ def measure(file: File, /, threshold: float | None = None, json: bool = False) -
         rows = [dataclasses.asdict(row) for row in measure_arrays(read_arrays(file), threshold)]
     if json:
         _print_json([{name: _number(value) for name, value in row.items()} for row in rows])
+    if all(row.get("reason") for row in rows):
+        raise InputError(f"{file} has no layer that can be measured; {rows[0]['layer']}: {rows[0]['reason']}")
+    if json:
         return
     names = [name for name in rows[0] if name != "reason"]
     table = Table(*(name.replace("_", " ") for name in names), box=None)
