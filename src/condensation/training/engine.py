@@ -15,7 +15,7 @@ there they agree within its tolerance.)
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -85,10 +85,13 @@ def run(program: Program, members: Sequence[Member], plan: Plan, *, block: int |
         on_device(work[0].compile)
     with ThreadPoolExecutor(threads) as pool:
         try:
-            for found in pool.map(on_device, [one.run for one in work]):
-                records |= found
+            for task in [pool.submit(on_device, one.run) for one in work]:
+                while not task.done():  # without a timeout, a Ctrl-C that another thread received would not wake us
+                    wait([task], timeout=0.2)
+                records |= task.result()
         except BaseException:
             plan.stop.set()
+            pool.shutdown(cancel_futures=True)
             raise
     return [records[k] for k in range(len(members))]
 
