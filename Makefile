@@ -2,9 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help reproduce test bench lint format types clean
+.PHONY: help reproduce test test-download bench lint format types clean
 help:            ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 .venv/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -20,6 +20,9 @@ reproduce: .venv/.core   ## the papers' figures and a report in out/
 
 test: .venv/.dev         ## all tests (under five minutes)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+
+test-download: .venv/.dev  ## the tests that fetch real data sets over the network
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m download
 
 bench: .venv/.dev        ## speed and memory beside PyTorch, table in benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/run.py

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from .activations import derivatives_at_zero as derivatives_at_zero
     from .activations import multiplicity as multiplicity
     from .data import Arrays as Arrays
+    from .data import Images as Images
     from .data import Synthetic as Synthetic
     from .data import hinges as hinges
+    from .data import images_or_digits as images_or_digits
     from .data import sine_sum as sine_sum
     from .data import two_waves as two_waves
     from .errors import InputError as InputError
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from .measure import find_lines as find_lines
     from .networks import Conv as Conv
     from .networks import Dense as Dense
+    from .networks import Model as Model
+    from .networks import ResNet as ResNet
     from .seeds import Seed as Seed
     from .starts import ChannelPower as ChannelPower
     from .starts import GlorotNormal as GlorotNormal
@@ -48,11 +52,11 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "activations": ("derivatives_at_zero", "multiplicity"),
-    "data": ("Arrays", "Synthetic", "hinges", "sine_sum", "two_waves"),
+    "data": ("Arrays", "Images", "Synthetic", "hinges", "images_or_digits", "sine_sum", "two_waves"),
     "errors": ("InputError",),
     "experiment": ("Experiment",),
     "measure": ("Lines", "find_lines"),
-    "networks": ("Conv", "Dense"),
+    "networks": ("Conv", "Dense", "Model", "ResNet"),
     "seeds": ("Seed",),
     "starts": ("ChannelPower", "GlorotNormal", "Normal", "OutCubed", "Start", "WidthPower"),
     "training.losses": ("Loss",),

@@ -11,13 +11,12 @@ import tomli_w
 from .data import Arrays, Data
 from .errors import InputError, check_whole, unknown_name
 from .networks import Network
+from .precision import DTYPES
 from .starts import Start
 from .training.losses import Loss
 from .training.optimizers import GradientFlow, Optimizer
 from .training.schedule import Evenly, Schedule
 from .values import FORMAT, check_format, fingerprint, from_plain, replace_at, settle, to_plain, without_none
-
-DTYPES = ("float32", "float64")
 
 
 @dataclass(frozen=True)
@@ -33,9 +32,12 @@ class Experiment:
         loss: what is minimised.
         save: at which steps the weights are kept.
         record: at which steps the loss and the gradient sizes are kept (the saved ones are added).
-        dtype: ``"float64"`` or ``"float32"``; the user's JAX configuration is not touched.
+        dtype: ``"float64"``, ``"float32"``, or ``"tf32"`` (float32 whose products a GPU may round to 10 bits); the
+            user's JAX configuration is not touched.
         batch_size: samples in a step; all of them if not given. Each epoch goes through the samples in a new order
             (by the start seed) and leaves out a last incomplete batch; loss and accuracy are recorded on all samples.
+        test: held-out data, on which loss and accuracy are recorded too.
+        kept_layers: the layers whose weights are kept; all of them if not given.
     """
 
     network: Network
@@ -48,6 +50,8 @@ class Experiment:
     record: Schedule = Evenly(1001)
     dtype: str = "float64"
     batch_size: int | None = None
+    test: Data | None = None
+    kept_layers: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         settle(self)
@@ -63,6 +67,16 @@ class Experiment:
             check_whole("batch_size", self.batch_size)
         if isinstance(self.optimizer, GradientFlow) and (self.batch_size is not None or self.network.dropout):
             raise InputError("gradient flow sees all samples and the whole network: no batch_size, no dropout")
+        if isinstance(self.optimizer, GradientFlow) and self.network.norms:
+            raise InputError("gradient flow has no batch norm: its running statistics depend on the steps")
+        for name in self.kept_layers or ():
+            known = [layer.name for layer in self.network.layers]
+            if name not in known:
+                raise unknown_name("kept layer", name, known)
+
+    def keeps(self, name: str) -> bool:
+        """Whether a parameter, by its full name, is kept at the saved steps."""
+        return self.kept_layers is None or any(name.startswith(f"{layer}.") for layer in self.kept_layers)
 
     def replace(self, **changes: Any) -> "Experiment":
         """A copy with some fields changed; a dotted path reaches inside: ``**{"optimizer.learning_rate": 1e-4}``."""
@@ -86,9 +100,14 @@ class Experiment:
     def to_plain(self) -> dict[str, Any]:
         """The experiment as dictionaries, lists, strings and numbers."""
         plain = {"format": FORMAT} | to_plain(self)
-        if isinstance(self.data, Arrays) and self.data.file is not None:
-            plain["data"]["file"] = self.data.file
+        for name, arrays in self.arrays().items():
+            if arrays.file is not None:
+                plain[name]["file"] = arrays.file
         return plain
+
+    def arrays(self) -> dict[str, Arrays]:
+        """The user's own arrays among the data, by the field they stand in."""
+        return {n: part for n, part in (("data", self.data), ("test", self.test)) if isinstance(part, Arrays)}
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any], folder: str | Path = ".") -> "Experiment":
@@ -101,7 +120,7 @@ class Experiment:
 
     def to_toml(self) -> str:
         """The experiment as TOML."""
-        if isinstance(self.data, Arrays) and self.data.file is None:
+        if any(arrays.file is None for arrays in self.arrays().values()):
             raise InputError("arrays cannot stand in TOML: write x and y to an .npz file and use Arrays.load(file)")
         return tomli_w.dumps(without_none(self.to_plain()))
 

@@ -150,6 +150,8 @@ class Start:
                 parameters[name] = drawn if law.draws_bias or not name.endswith(".bias") else np.zeros(shape)
         if self.antisymmetric:
             _pair(network, parameters)
+        for norm in network.norms:
+            parameters |= norm.parameters | norm.statistics
         return parameters
 
 

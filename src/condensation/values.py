@@ -75,10 +75,12 @@ def function_path(function: Callable[..., Any]) -> str:
 
 
 def fingerprint(value: Any) -> str:
-    """SHA-256 of the canonical JSON of a part: sorted keys, no spaces, shortest floats that read back exactly."""
-    text = json.dumps(
-        {"format": FORMAT, "value": to_plain(value)}, sort_keys=True, separators=(",", ":"), allow_nan=False
-    )
+    """SHA-256 of the canonical JSON of a part: sorted keys, no spaces, shortest floats that read back exactly.
+
+    Fields that are left out (None) are not in it: a part can gain such a field and keep its fingerprints.
+    """
+    plain = {"format": FORMAT, "value": without_none(to_plain(value))}
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -25,6 +25,7 @@ from condensation import (
     InputError,
     Loss,
     Normal,
+    ResNet,
     Seed,
     Start,
     load_run,
@@ -98,10 +99,11 @@ LONG = {
     "batches": BASE.replace(batch_size=16, steps=100_000, save=Every(25_000), **{"network.dropout": 0.2}),
     "flow": BASE.replace(optimizer=GradientFlow(0.05), steps=5000, save=Every(1000)),
     "conv": Experiment(CONV, Start(Normal(0.1)), IMAGES, Adam(1e-3), 5000, Loss("cross_entropy"), save=Every(1000)),
-    "conv-batches": Experiment(
-        CONV, Start(Normal(0.1)), IMAGES, GD(1e-2), 5000, Loss("cross_entropy"), save=Every(1000), batch_size=8
+    "resnet": Experiment(
+        ResNet((1, 10, 10), 3, (16,), channels=(4, 8), depth=1, stem="small"), Start(Normal(0.1)), IMAGES, Adam(1e-3),
+        800, Loss("cross_entropy"), save=Every(200), record=Every(200), batch_size=8, test=IMAGES,
     ),
-}
+}  # fmt: skip
 SCRIPT = """
 import sys, warnings
 warnings.simplefilter("ignore")
@@ -117,7 +119,7 @@ print("done", flush=True)
 """
 
 
-KILLS = {"adam": 4, "gd": 3, "batches": 4, "flow": 2, "conv": 4, "conv-batches": 3}
+KILLS = {"adam": 4, "gd": 3, "batches": 4, "flow": 3, "conv": 4, "resnet": 2}
 
 
 @pytest.mark.filterwarnings("ignore")

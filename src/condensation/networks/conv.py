@@ -16,8 +16,17 @@ from jaxtyping import Float
 from ..activations import Activation, Function, get_activation
 from ..errors import InputError, check_whole
 from ..values import settle
-from .dense import check_dropout, drop
-from .layer import Affine, LayerShape
+from .dense import DenseNetwork, check_dropout, dense_layers
+from .layer import LayerShape
+from .norm import NormShape
+
+
+def convolve(
+    x: Float[Array, "samples inputs h w"], weight: Float[Array, "outputs inputs m m"], padding: int, stride: int = 1
+) -> Float[Array, "samples outputs h2 w2"]:
+    """All kernels over all images, ``padding`` zeros at each side."""
+    layout = ("NCHW", "OIHW", "NCHW")
+    return lax.conv_general_dilated(x, weight, (stride, stride), [(padding, padding)] * 2, dimension_numbers=layout)
 
 
 class Convolution(eqx.Module):
@@ -29,35 +38,24 @@ class Convolution(eqx.Module):
 
     def __call__(self, x: Float[Array | np.ndarray, "samples inputs h w"]) -> Float[Array, "samples outputs h2 w2"]:
         """The layer on a batch of images."""
-        pad = [(self.padding, self.padding)] * 2
-        layout = ("NCHW", "OIHW", "NCHW")
-        product = lax.conv_general_dilated(
-            jnp.asarray(x), jnp.asarray(self.weight), (1, 1), pad, dimension_numbers=layout
-        )
-        return product + self.bias[:, None, None]
+        return convolve(jnp.asarray(x), jnp.asarray(self.weight), self.padding) + self.bias[:, None, None]
 
 
 class ConvNetwork(eqx.Module):
     """One convolutional network: a value that can be called on images."""
 
     convolutions: tuple[Convolution, ...]
-    dense: tuple[Affine, ...]
     activations: tuple[Function, ...] = eqx.field(static=True)
-    dropout: float = eqx.field(static=True)
+    dense: DenseNetwork
 
     def __call__(
         self, x: Float[Array | np.ndarray, "samples channels h w"], key: Any = None
     ) -> Float[Array, "samples outputs"]:
         """The outputs for a batch of images; with a key, dropout is active."""
         h: Any = x
-        for layer, activation in zip(self.convolutions, self.activations, strict=False):
+        for layer, activation in zip(self.convolutions, self.activations, strict=True):
             h = activation(layer(h))
-        h = jnp.reshape(h, (h.shape[0], -1)).T
-        for depth, (layer, activation) in enumerate(
-            zip(self.dense[:-1], self.activations[len(self.convolutions) :], strict=True)
-        ):
-            h = drop(activation(layer(h)), self.dropout, key, depth)
-        return jnp.asarray(self.dense[-1](h).T)
+        return self.dense(jnp.reshape(h, (h.shape[0], -1)), key)
 
 
 @dataclass(frozen=True)
@@ -78,6 +76,7 @@ class Conv:
     """
 
     kind: ClassVar[str] = "conv"
+    norms: ClassVar[tuple[NormShape, ...]] = ()
 
     image: tuple[int, int, int]
     channels: tuple[int, ...]
@@ -144,22 +143,17 @@ class Conv:
         ]
         height, width = self.sides()[-1]
         widths = (self.channels[-1] * height * width, *self.hidden, self.outputs)
-        names = [f"dense{k + 1}" for k in range(len(self.hidden))] + ["output"]
-        dense = [
-            LayerShape(name, (widths[k + 1], widths[k]), name != "output" or self.output_bias)
-            for k, name in enumerate(names)
-        ]
-        return (*convolutions, *dense)
+        return (*convolutions, *dense_layers(widths, True, self.output_bias))
 
     def assemble(self, parameters: dict[str, Any]) -> ConvNetwork:
         """The network with the given parameters, by name (``conv1.weight``, ``conv1.bias``, ...)."""
         count = len(self.channels)
+        first, behind = self.layers[:count], self.layers[count:]
         return ConvNetwork(
             tuple(
                 Convolution(parameters[f"{layer.name}.weight"], parameters[f"{layer.name}.bias"], self.padding)
-                for layer in self.layers[:count]
+                for layer in first
             ),
-            tuple(Affine.of(layer, parameters) for layer in self.layers[count:]),
-            tuple(get_activation(activation) for activation in self.activations),
-            self.dropout,
+            tuple(map(get_activation, self.activations[:count])),
+            DenseNetwork.of(behind, parameters, self.activations[count:], False, self.dropout),
         )

@@ -4,6 +4,7 @@ $h_1 = \sigma_1(W_1 x + b_1)$, then $h_{l+1} = \sigma_{l+1}(W_{l+1} h_l + b_{l+1
 connections), and the output $A h_L$ (``+ b`` with an output bias).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,6 +19,7 @@ from ..activations import Activation, Function, get_activation
 from ..errors import InputError, check_whole
 from ..values import settle
 from .layer import Affine, LayerShape
+from .norm import NormShape
 
 
 class DenseNetwork(eqx.Module):
@@ -40,6 +42,25 @@ class DenseNetwork(eqx.Module):
             new = drop(activation(layer(h)), self.dropout, key, depth)
             h = new + h if self.residual and depth > 0 else new
         return jnp.asarray(self.layers[-1](h).T)
+
+    @staticmethod
+    def of(
+        layers: Sequence[LayerShape],
+        parameters: dict[str, Any],
+        activations: Sequence[Activation],
+        residual: bool,
+        dropout: float,
+    ) -> "DenseNetwork":
+        """The network of some layers with the parameters of their names."""
+        maps = tuple(Affine.of(layer, parameters) for layer in layers)
+        return DenseNetwork(maps, tuple(map(get_activation, activations)), residual, dropout)
+
+
+def dense_layers(widths: tuple[int, ...], bias: bool, output_bias: bool) -> tuple[LayerShape, ...]:
+    """The layers dense1, dense2, ..., output between layers of the given widths."""
+    names = [f"dense{k}" for k in range(1, len(widths) - 1)] + ["output"]
+    pairs = zip(names, widths[:-1], widths[1:], strict=True)
+    return tuple(LayerShape(name, (out, into), output_bias if name == "output" else bias) for name, into, out in pairs)
 
 
 def drop(h: Any, share: float, key: Any, depth: int) -> Any:
@@ -70,6 +91,7 @@ class Dense:
     """
 
     kind: ClassVar[str] = "dense"
+    norms: ClassVar[tuple[NormShape, ...]] = ()
 
     widths: tuple[int, ...]
     activation: Activation | tuple[Activation, ...] = "tanh"
@@ -128,18 +150,8 @@ class Dense:
         >>> [(layer.name, layer.weight) for layer in Dense((5, 50, 1)).layers]
         [('dense1', (50, 5)), ('output', (1, 50))]
         """
-        names = [f"dense{k}" for k in range(1, len(self.hidden) + 1)] + ["output"]
-        biases = [self.bias] * len(self.hidden) + [self.output_bias]
-        pairs = zip(self.widths[:-1], self.widths[1:], strict=True)
-        return tuple(
-            LayerShape(name, (out, into), bias) for name, bias, (into, out) in zip(names, biases, pairs, strict=True)
-        )
+        return dense_layers(self.widths, self.bias, self.output_bias)
 
     def assemble(self, parameters: dict[str, Any]) -> DenseNetwork:
         """The network with the given parameters, by name (``dense1.weight``, ``dense1.bias``, ...)."""
-        return DenseNetwork(
-            tuple(Affine.of(layer, parameters) for layer in self.layers),
-            tuple(get_activation(activation) for activation in self.activations),
-            self.residual,
-            self.dropout,
-        )
+        return DenseNetwork.of(self.layers, parameters, self.activations, self.residual, self.dropout)

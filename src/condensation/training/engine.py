@@ -7,16 +7,15 @@ there they agree within its tolerance.)
 
 - On a CPU a dense network's rows are one compiled loop, and each network is its own task, dealt to as many threads as
   there are cores: small networks stay in the cache, and a network's numbers cannot depend on its company.
-- On a CPU a convolutional network takes one compiled step after the other from Python, using all cores for each: inside
-  a compiled loop its convolutions are several times slower.
-- On a GPU all dense networks are one batch; convolutional ones come one after another.
+- On a GPU all dense networks are one batch.
+- A convolutional network takes one compiled step after the other from Python, using the whole machine for each: inside
+  a compiled loop a CPU's convolutions are several times slower, and samples beyond memory can be evaluated in parts.
 """
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
@@ -27,17 +26,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..networks import Conv
+from ..precision import precision
 from .flow import flow_row
 from .optimizers import GradientFlow
 from .program import Program, State
 from .record import Kept, Record
-from .rows import Plan, Rows
+from .rows import Call, Plan, Rows
 
 ROWS_PER_CALL = 1024
 BYTES_PER_CALL = 64 * 2**20
 BATCH_BYTES = 2**30
 KEEP_SECONDS = 2.0  # what is kept for resuming is written at most this often
+EVALUATED = 1000  # images that are evaluated at once
 KEEP_SHARE = 0.04  # and so rarely that writing takes at most this share of the time
 # Without YNN fusion XLA's convolutions are as fast as PyTorch's; to be measured again with each new JAX.
 CPU_OPTIONS: dict[str, Any] = {"xla_cpu_experimental_ynn_fusion_type": ""}
@@ -50,17 +50,17 @@ class Member:
     start: dict[str, np.ndarray]
     x: np.ndarray
     y: np.ndarray
+    test: tuple[np.ndarray, np.ndarray] | None
     numbers: dict[str, float]
     key: np.ndarray
 
 
 def run(program: Program, members: Sequence[Member], plan: Plan, *, block: int | None = None) -> list[Record]:
     """Train all members; ``block`` networks go through one call (default: 1 on a CPU, a constant batch on a GPU)."""
-    device = jax.config.jax_default_device or jax.devices()[0]  # pyright: ignore[reportAttributeAccessIssue]
-    on_cpu = getattr(device, "platform", device) == "cpu"
-    convolutional = isinstance(program.network, Conv)
-    stepwise = on_cpu and convolutional
-    block = block or (1 if on_cpu or convolutional else batch_size(members[0]))
+    device = _device()
+    on_cpu = _on_cpu()
+    stepwise = any(layer.is_convolution for layer in program.network.layers)
+    block = block or (1 if on_cpu or stepwise else batch_size(members[0]))
     threads = 1 if stepwise or not on_cpu else cores()
     kept = {k: plan.keeper.load(k) for k in range(len(members))} if plan.keeper else {}
     records = {k: one.record for k, one in kept.items() if one is not None and one.finished}
@@ -96,6 +96,14 @@ def run(program: Program, members: Sequence[Member], plan: Plan, *, block: int |
     return [records[k] for k in range(len(members))]
 
 
+def _device() -> Any:
+    return jax.config.jax_default_device or jax.devices()[0]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _on_cpu() -> bool:
+    return getattr(_device(), "platform", _device()) == "cpu"
+
+
 def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -105,16 +113,6 @@ def batch_size(member: Member) -> int:
     """Networks in a batch on a GPU: the same however many there are, because float32 sums depend on it."""
     size = 8 * (member.x.size + sum(value.size for value in member.start.values()) + len(member.x) * 1024)
     return int(2 ** np.clip(np.floor(np.log2(BATCH_BYTES / size)), 1, 10))
-
-
-@contextmanager
-def precision(dtype: str) -> Iterator[None]:
-    """The program's precision, in this thread only: float32 is never TF32, float64 is float64.
-
-    TF32, a GPU's default, moves the weights of a 5-50-1 network by 9e-3 within 100 Adam steps, float32 by 3e-5.
-    """
-    with jax.enable_x64(dtype == "float64"), jax.default_matmul_precision("highest"):
-        yield
 
 
 @cache
@@ -141,7 +139,7 @@ def _advance(program: Program, batched: bool) -> Callable[..., Any]:
                 after, seen = flow_row(program, state, fixed, length)
             else:
                 after, seen = lax.fori_loop(0, length, body, (state, nothing))
-            return (after, count + length), (state[0], seen)
+            return (after, count + length), (program.saved(state), seen)
 
         (state, _), rows = lax.scan(row, (state, count), lengths)
         return state, rows
@@ -163,26 +161,31 @@ class _Work:
         size = sum(value.nbytes for member in self.members for value in member.start.values())
         self.rows = max(1, min(ROWS_PER_CALL, len(plan.recorded), BYTES_PER_CALL // max(size, 1)))
 
-    def advance(self, count: int, state: Any, fixed: Any, lengths: list[int]) -> Any:
-        """The state after some rows, and (weights, curves), a line for each row."""
+    def advance(self, call: Call, state: Any, fixed: Any) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
+        """The state after some rows; weights at the saved ones; curves at the recorded ones, members first."""
         padded = np.zeros(self.rows, np.int32)
-        padded[: len(lengths)] = lengths
-        return _advance(self.program, self.batched)(np.int32(count), state, fixed, padded)
+        padded[: len(call.lengths)] = call.lengths
+        state, (weights, curves) = _advance(self.program, self.batched)(np.int32(call.begin), state, fixed, padded)
+        saved = call.recorded[call.slots >= 0]
+        if len(saved):
+            weights = {name: self._by_member(value)[:, saved] for name, value in weights.items()}
+        return state, weights, {name: self._by_member(value)[:, call.recorded] for name, value in curves.items()}
 
     def compile(self) -> None:
         """Compile before the threads start: a call of rows without steps."""
         with precision(self.program.dtype):
-            jax.block_until_ready(self.advance(0, *self.arguments(), []))
+            nothing = np.array([], int)
+            jax.block_until_ready(self.advance(Call(0, [], nothing, nothing, nothing), *self.arguments())[0])
 
     def arguments(self) -> tuple[Any, Any]:
         """The first state, and what stays fixed."""
-        fixed = {name: self._gather(attrgetter(name)) for name in ("x", "y", "numbers")}
+        fixed = {name: self._gather(attrgetter(name)) for name in ("x", "y", "test", "numbers")}
         fixed = jax.device_put(fixed | {"key": self._gather(attrgetter("key"), np.uint32)})
         return _begin(self.program, self.batched)(self._gather(attrgetter("start")), fixed), fixed
 
     def _gather(self, part: Callable[[Member], Any], dtype: Any = None) -> Any:
         """A part of all members in the program's precision, one above the other if they are a batch."""
-        dtype = dtype or self.program.dtype
+        dtype = dtype or self.program.storage
         if not self.batched:
             return jax.tree.map(lambda value: np.asarray(value, dtype), part(self.members[0]))
         return jax.tree.map(lambda *values: np.stack(values).astype(dtype), *map(part, self.members))
@@ -198,21 +201,18 @@ class _Work:
             writing = 0.0
             if self.plan.stop.is_set():
                 return {}
-            for count, lengths, kept, indices in rows:
+            for call in rows:
                 called = time.perf_counter()
-                state, (weights, curves) = self.advance(count, state, fixed, lengths)
-                curves = {name: self._by_member(values) for name, values in curves.items()}
+                state, weights, curves = self.advance(call, state, fixed)
                 now = time.perf_counter()
-                rows.took(now - called, sum(lengths))
-                slots = self.plan.slots[indices]
+                rows.took(now - called, sum(call.lengths))
                 for k, record in enumerate(records):
                     record.seconds = before[k] + (now - began) / len(records)
                     if record.diverged is None:
-                        values = {name: curve[k, kept] for name, curve in curves.items()}
-                        alive = _write_curves(record, indices, values, self.plan)
-                        self._write_weights(record, slots[:alive], kept[:alive], weights, k)
-                median = float(np.median(curves["loss"][: len(records), len(lengths) - 1]))
-                self.plan.report((min(rows.done(), last) - count) * len(records), median)
+                        _write(record, call, k, weights, curves, self.plan)
+                seen = curves["loss"][: len(records), -1:]
+                median = float(np.median(seen)) if seen.size else float("nan")
+                self.plan.report((min(rows.done(), last) - call.begin) * len(records), median)
                 if all(record.diverged is not None for record in records):
                     self.plan.report((last - min(rows.done(), last)) * len(records), float("nan"))
                     break
@@ -252,13 +252,6 @@ class _Work:
         array = np.asarray(value)
         return array if self.batched else array[None]
 
-    def _write_weights(self, record: Record, slots: np.ndarray, rows: np.ndarray, weights: Any, k: int) -> None:
-        """Copy one network's weights from the rows that have a place among the saved steps."""
-        chosen = slots >= 0
-        if chosen.any():
-            for name, values in weights.items():
-                record.weights[name][slots[chosen]] = self._by_member(values)[k, rows[chosen]]
-
 
 class _Single(_Work):
     """One network, its rows as one compiled loop."""
@@ -279,57 +272,83 @@ class _Stepwise(_Work):
         super().__init__(program, plan, members, kept, block)
         self.rows = min(self.rows, 16)
 
-    def advance(self, count: int, state: Any, fixed: Any, lengths: list[int]) -> Any:
-        """The same as the compiled loop's; a row without steps is nothing."""
-        step, evaluate = _compile_step(self.program)
-        if not lengths:
-            return step(np.int32(count), state, fixed, np.bool(True))
-        weights, curves = [], []
-        for length in lengths:
-            weights.append({name: np.array(value) for name, value in state[0].items()})
-            if isinstance(self.program.optimizer, GradientFlow):
-                state, seen = step(np.int32(length), state, fixed, np.bool(True))
-                curves.append(seen)
-                continue
-            exact = evaluate(state[0], fixed) if self.program.is_stochastic else {}
-            for index in range(length):
-                state, seen = step(np.int32(count), state, fixed, np.bool(index == 0))
-                if index == 0:
-                    curves.append(seen | exact)
+    def advance(self, call: Call, state: Any, fixed: Any) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
+        """The same as the compiled loop's; a call without rows only compiles."""
+        step, saved = _compile_step(self.program), []
+        recorded = dict(zip(call.recorded.tolist(), call.slots.tolist(), strict=True))
+        flow = isinstance(self.program.optimizer, GradientFlow)
+        count, curves = call.begin, {name: [] for name in self.program.curve_names()}
+        if not call.lengths:
+            return step(np.int32(count), state, fixed, np.bool(True))[0], {}, {}
+        for row, length in enumerate(call.lengths):
+            exact: dict[str, Any] = {}
+            if row in recorded:
+                exact = self._evaluate(state, fixed)
+                if recorded[row] >= 0:
+                    saved.append({name: np.array(value) for name, value in self.program.saved(state).items()})
+            for index in range(1 if flow else length):
+                state, seen = step(np.int32(length if flow else count), state, fixed, np.bool(index == 0))
+                if row in recorded and index == 0:
+                    for name, value in (seen | exact).items():
+                        curves[name].append(value)
                 count += 1
-        stacked = [{name: np.stack([line[name] for line in lines]) for name in lines[0]} for lines in (weights, curves)]
-        return state, tuple(stacked)
+        weights = {name: np.stack([one[name] for one in saved])[None] for name in saved[0]} if saved else {}
+        return state, weights, {name: np.array(values, float)[None] for name, values in curves.items()}
+
+    def _evaluate(self, state: Any, fixed: Any) -> dict[str, float]:
+        """All evaluations, their samples in parts."""
+        found = {}
+        for prefix, x, y in self.program.evaluations(fixed):
+            cuts = range(0, len(x), EVALUATED)
+            parts = [_compile_evaluate(self.program)(state, x[k : k + EVALUATED], y[k : k + EVALUATED]) for k in cuts]
+            shares = np.array([min(EVALUATED, len(x) - k) for k in cuts]) / len(x)
+            for name in parts[0]:
+                weights = np.ones(len(parts)) if name == "loss" and self.program.loss.reduction == "sum" else shares
+                found[prefix + name] = float(weights @ np.array([part[name] for part in parts], float))
+        return found
 
 
 @cache
-def _compile_step(program: Program) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """One jitted step ``(count, state, fixed, record) -> (state, curves)``, and the evaluation on all samples."""
+def _compile_step(program: Program) -> Callable[..., Any]:
+    """One jitted step ``(count, state, fixed, record) -> (state, curves)``, all but the evaluations."""
 
     def step(count: Array, state: State, fixed: dict[str, Any], record: Array) -> Any:
         if isinstance(program.optimizer, GradientFlow):
-            return flow_row(program, state, fixed, count)
+            return flow_row(program, state, fixed, count, evaluate=False)
         after, curves = program.step(count, state, fixed, evaluate=False)
         nothing = jax.tree.map(lambda curve: jnp.zeros(curve.shape, curve.dtype), jax.eval_shape(curves))
         return after, lax.cond(record, curves, lambda: nothing)
 
-    jitted = jax.jit(step, donate_argnums=1, compiler_options=CPU_OPTIONS)
-    return jitted, jax.jit(program.evaluate, compiler_options=CPU_OPTIONS)
+    return jax.jit(step, donate_argnums=1, compiler_options=_options())
+
+
+@cache
+def _compile_evaluate(program: Program) -> Callable[..., Any]:
+    return jax.jit(program.evaluate, compiler_options=_options())
+
+
+def _options() -> dict[str, Any] | None:
+    return CPU_OPTIONS if _on_cpu() else None
 
 
 def _empty(member: Member, program: Program, plan: Plan) -> Record:
-    full = lambda *shape: np.full(shape, np.nan, program.dtype)  # noqa: E731
+    full = lambda *shape: np.full(shape, np.nan, program.storage)  # noqa: E731
     return Record(
-        weights={name: full(len(plan.saved), *value.shape) for name, value in member.start.items()},
+        weights={name: full(len(plan.saved), *member.start[name].shape) for name in program.kept},
         curves={name: full(len(plan.recorded)) for name in program.curve_names()},
     )
 
 
-def _write_curves(record: Record, indices: np.ndarray, curves: dict[str, np.ndarray], plan: Plan) -> int:
-    """Copy one network's curves up to the first loss that is not finite; returns how many rows those are."""
-    bad = ~np.isfinite(curves["loss"])
+def _write(record: Record, call: Call, k: int, weights: dict[str, Any], curves: dict[str, Any], plan: Plan) -> None:
+    """Copy member k's weights and curves up to the first loss that is not finite."""
+    bad = ~np.isfinite(curves["loss"][k])
     alive = int(bad.argmax()) if bad.any() else len(bad)
     for name, values in curves.items():
-        record.curves[name][indices[:alive]] = values[:alive]
+        record.curves[name][call.indices[:alive]] = values[k, :alive]
+    slots = call.slots[:alive]
+    slots = slots[slots >= 0]
+    if len(slots):
+        for name, values in weights.items():
+            record.weights[name][slots] = values[k, : len(slots)]
     if alive < len(bad):
-        record.diverged = int(plan.recorded[indices[alive]])
-    return alive
+        record.diverged = int(plan.recorded[call.indices[alive]])

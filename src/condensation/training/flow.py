@@ -14,17 +14,20 @@ from .program import Curves, Program, State, gradient_sizes
 MOST_STEPS = 100_000  # of the integrator between two records
 
 
-def flow_row(program: Program, state: State, fixed: dict[str, Any], length: Array) -> tuple[State, Curves]:
+def flow_row(
+    program: Program, state: State, fixed: dict[str, Any], length: Array, evaluate: bool = True
+) -> tuple[State, Curves]:
     """The curves at a state, and the state after ``length`` steps' worth of time, or where the flow is told to stop.
 
     The integrator's step size is taken over from the row before; a flow that has stopped stands still.
     """
     flow = program.optimizer
     assert isinstance(flow, GradientFlow)
-    parameters, memory, order = state
+    parameters, memory = state.parameters, state.memory
     measure = jax.value_and_grad(program.objective, has_aux=True)
     (loss, outputs), gradient = measure(parameters, fixed["x"], fixed["y"])
     seen = program.scores(loss, outputs, fixed["y"]) | {"time": memory["time"]} | gradient_sizes(gradient)
+    seen |= program.evaluated(state, fixed) if evaluate else {}
     span = length * fixed["numbers"]["time_step"]
 
     def descend(t: Any, y: Any, args: Any) -> Any:
@@ -58,6 +61,7 @@ def flow_row(program: Program, state: State, fixed: dict[str, Any], length: Arra
         end = jax.tree.map(lambda value: jnp.where(failed, jnp.nan, value[-1]), solution.ys)
         passed = solution.ts[-1]
         accepted = jnp.maximum(solution.stats["num_accepted_steps"], 1)
-        return end, memory | {"time": memory["time"] + passed, "pace": passed / accepted, "stopped": stopped}, order
+        then = {"time": memory["time"] + passed, "pace": passed / accepted, "stopped": stopped}
+        return state._replace(parameters=end, memory=memory | then)
 
     return lax.cond((length > 0) & ~memory["stopped"], move, lambda: state), seen

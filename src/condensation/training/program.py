@@ -1,8 +1,8 @@
 r"""One step of training as a pure function: what the engine compiles and repeats.
 
-A *state* is (parameters, the optimizer's memory, the order of the samples). ``fixed`` holds what does not change during
-a run: samples ``x``, targets ``y``, the optimizer's ``numbers`` and the ``key`` of the random numbers used while
-training. Order and dropout are functions of key and step alone, so a run can be resumed anywhere.
+``fixed`` holds what does not change during a run: samples ``x``, targets ``y``, held-out ones in ``test`` (or None),
+the optimizer's ``numbers`` and the ``key`` of the random numbers used while training. Order and dropout are functions
+of key and step alone, so a run can be resumed anywhere.
 """
 
 from collections.abc import Callable
@@ -14,74 +14,123 @@ import optax
 from jax import Array, lax
 
 from ..networks import Network
+from ..precision import storage
 from .losses import Loss
 from .optimizers import GradientFlow, Optimizer
 
-State = tuple[dict[str, Array], Any, Any]
+Values = dict[str, Array]
 Curves = dict[str, Array]
+
+
+class State(NamedTuple):
+    """A network on its way: what is trained, batch norms' running statistics, the optimizer's memory, the order."""
+
+    parameters: Values
+    statistics: Values
+    memory: Any
+    order: Any
 
 
 class Program(NamedTuple):
     """What networks trained by one compiled program have in common; hashable, so that it is compiled once.
 
-    ``optimizer`` comes without its numbers; ``classes`` tells that the targets are classes, so that accuracy is known.
+    ``optimizer`` comes without its numbers; ``classes`` tells that the targets are classes, so that accuracy is known;
+    ``kept`` are the names of the values that are saved.
     """
 
     network: Network
     loss: Loss
     optimizer: Optimizer
     dtype: str
+    kept: tuple[str, ...]
     batch_size: int | None = None
     classes: bool = False
+    tested: bool = False
 
     @property
-    def is_stochastic(self) -> bool:
-        """Whether a step sees less than the whole: a batch of the samples, or a network with dropout."""
-        return self.batch_size is not None or self.network.dropout > 0
+    def storage(self) -> str:
+        """The type of the numbers."""
+        return storage(self.dtype)
+
+    @property
+    def sees_part(self) -> bool:
+        """Whether a training step's loss is not the whole network's on all samples: batches, dropout, batch norm."""
+        return self.batch_size is not None or self.network.dropout > 0 or bool(self.network.norms)
 
     def curve_names(self) -> list[str]:
         """Names of the recorded curves: loss, accuracy, time, and the gradient size of each parameter."""
-        named = ["loss"] + ["accuracy"] * self.classes + ["time"] * isinstance(self.optimizer, GradientFlow)
-        return named + [f"gradient.{name}" for layer in self.network.layers for name in layer.parameters]
+        scores = ["loss"] + ["accuracy"] * self.classes
+        named = scores + [f"test_{name}" for name in scores * self.tested]
+        named += ["time"] * isinstance(self.optimizer, GradientFlow)
+        parts = (*self.network.layers, *self.network.norms)
+        return named + [f"gradient.{name}" for part in parts for name in part.parameters]
 
-    def begin(self, parameters: dict[str, Array], fixed: dict[str, Any]) -> State:
+    def begin(self, start: Values, fixed: dict[str, Any]) -> State:
         """The state before the first step."""
         order = jnp.arange(fixed["x"].shape[0], dtype=jnp.int32) if self.batch_size else ()
+        running = {name for norm in self.network.norms for name in norm.statistics}
+        parameters = {name: value for name, value in start.items() if name not in running}
+        statistics = {name: start[name] for name in start if name in running}
         if isinstance(self.optimizer, GradientFlow):
-            return parameters, self.optimizer.begin(self.objective(parameters, fixed["x"], fixed["y"])[0]), order
-        return parameters, self._transform(fixed).init(parameters), order
+            memory = self.optimizer.begin(self.objective(parameters, fixed["x"], fixed["y"])[0])
+        else:
+            memory = self._transform(fixed).init(parameters)
+        return State(parameters, statistics, memory, order)
+
+    def saved(self, state: State) -> Values:
+        """The values that are kept at a saved step."""
+        whole = state.parameters | state.statistics
+        return {name: whole[name] for name in self.kept}
 
     def step(
         self, count: Array, state: State, fixed: dict[str, Any], evaluate: bool = True
     ) -> tuple[State, Callable[[], Curves]]:
         """The state after step number ``count``, and a function that gives the curves' values before it.
 
-        Of a stochastic program loss and accuracy are those of ``evaluate``; they are left out if that is not wanted.
+        What of them a pass over all samples gives (``evaluations``) is left out if that is not wanted.
         """
-        parameters, memory, order = state
-        x, y, order = self._batch(count, order, fixed)
+        x, y, order = self._batch(count, state.order, fixed)
         key = jax.random.fold_in(jax.random.fold_in(fixed["key"], 1), count) if self.network.dropout else None
-        measure = jax.value_and_grad(self.objective, has_aux=True)
-        (loss, outputs), gradient = measure(parameters, x, y, key)
-        updates, memory = self._transform(fixed).update(gradient, memory, parameters)
+        measure = jax.value_and_grad(self._learn, has_aux=True)
+        (loss, (outputs, statistics)), gradient = measure(state.parameters, state.statistics, x, y, key)
+        updates, memory = self._transform(fixed).update(gradient, state.memory, state.parameters)
 
         def curves() -> Curves:
-            if not self.is_stochastic:
-                return self.scores(loss, outputs, y) | gradient_sizes(gradient)
-            return (self.evaluate(parameters, fixed) if evaluate else {}) | gradient_sizes(gradient)
+            seen = gradient_sizes(gradient)
+            if not self.sees_part:
+                seen |= self.scores(loss, outputs, y)
+            return seen | self.evaluated(state, fixed) if evaluate else seen
 
-        moved: Any = optax.apply_updates(parameters, updates)
-        return (moved, memory, order), curves
+        moved: Any = optax.apply_updates(state.parameters, updates)
+        return State(moved, statistics, memory, order), curves
 
-    def objective(self, parameters: dict[str, Array], x: Array, y: Array, key: Any = None) -> tuple[Array, Array]:
-        """The loss, and the outputs it comes from."""
-        outputs = self.network.assemble(parameters)(x, key=key)
+    def objective(self, values: Values, x: Array, y: Array) -> tuple[Array, Array]:
+        """The loss, and the outputs it comes from, as after training."""
+        outputs = self.network.assemble(values)(x)
         return self.loss(outputs, y), outputs
 
-    def evaluate(self, parameters: dict[str, Array], fixed: dict[str, Any]) -> Curves:
-        """Loss and accuracy on all samples, without dropout."""
-        loss, outputs = self.objective(parameters, fixed["x"], fixed["y"])
-        return self.scores(loss, outputs, fixed["y"])
+    def _learn(self, parameters: Values, statistics: Values, x: Array, y: Array, key: Any) -> tuple[Array, Any]:
+        """The loss of a training step, its outputs, and the statistics after it."""
+        network: Any = self.network.assemble(parameters | statistics)
+        outputs, statistics = network.learn(x, key) if self.network.norms else (network(x, key), statistics)
+        return self.loss(outputs, y), (outputs, statistics)
+
+    def evaluations(self, fixed: dict[str, Any]) -> list[tuple[str, Array, Array]]:
+        """What is gone through at a recorded step: a prefix of the curves' names, samples and targets."""
+        whole = [("", fixed["x"], fixed["y"])] if self.sees_part else []
+        return whole + ([("test_", *fixed["test"])] if self.tested else [])
+
+    def evaluated(self, state: State, fixed: dict[str, Any]) -> Curves:
+        """All evaluations, each by its samples at once."""
+        found = {}
+        for prefix, x, y in self.evaluations(fixed):
+            found |= {prefix + name: value for name, value in self.evaluate(state, x, y).items()}
+        return found
+
+    def evaluate(self, state: State, x: Array, y: Array) -> Curves:
+        """Loss and accuracy on some samples, as after training."""
+        loss, outputs = self.objective(state.parameters | state.statistics, x, y)
+        return self.scores(loss, outputs, y)
 
     def scores(self, loss: Array, outputs: Array, y: Array) -> Curves:
         """The loss, and the accuracy if the targets are classes."""

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,6 +34,16 @@ class Plan:
         return np.where(np.isin(self.recorded, self.saved), np.searchsorted(self.saved, self.recorded), -1)
 
 
+class Call(NamedTuple):
+    """Some rows in one call."""
+
+    begin: int  # the step it begins at
+    lengths: list[int]  # steps in each row
+    recorded: np.ndarray  # the rows that are recorded; a row cut in pieces is recorded with its first
+    indices: np.ndarray  # as which of the recorded steps
+    slots: np.ndarray  # their places among the saved steps, or -1
+
+
 class Rows:
     """Cuts the recorded steps into calls of a bounded number of rows and of seconds."""
 
@@ -45,8 +56,8 @@ class Rows:
         self.rows = rows
         self.index, self.offset = index, offset
 
-    def __iter__(self) -> Iterator[tuple[int, list[int], np.ndarray, np.ndarray]]:
-        """For each call: the step it begins at, the rows' lengths, which are recorded, and as which recorded steps."""
+    def __iter__(self) -> Iterator[Call]:
+        """The calls, one after the other."""
         while self.index < len(self.gaps):
             count = self.done()
             lengths, kept, indices, room = [], [], [], self.plan.most
@@ -61,7 +72,7 @@ class Rows:
                 self.offset += length
                 if self.offset == self.gaps[self.index]:
                     self.index, self.offset = self.index + 1, 0
-            yield count, lengths, np.array(kept, int), np.array(indices, int)
+            yield Call(count, lengths, np.array(kept, int), np.array(indices, int), self.plan.slots[indices])
 
     def took(self, seconds: float, steps: int) -> None:
         """Learn how many steps fit into a call."""

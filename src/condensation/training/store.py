@@ -2,7 +2,8 @@
 
     OUT/<first 16 digits of the fingerprint>/run.json                    experiment, fingerprint, versions, seeds, times
                                              data0-start0.safetensors    weights, curves; while it runs, also its state
-                                             data.safetensors            a user's arrays, if the experiment has them
+                                             data.safetensors            a user's arrays, if the experiment has them;
+                                             test.safetensors            held-out ones
 
 Every file is written under another name and then renamed: it is whole or not there. No pickle.
 """
@@ -16,7 +17,6 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save
 
-from ..data import Arrays
 from ..errors import InputError
 from ..experiment import Experiment
 from ..files import read_tensors, write_whole
@@ -25,8 +25,6 @@ from ..values import FORMAT, check_format
 from ..versions import versions
 from .record import Kept, Record
 from .trajectory import Trajectory, collect
-
-DATA_FILE = "data.safetensors"
 
 
 class RunKeeper:
@@ -83,11 +81,11 @@ class RunFolder:
     def describe(self) -> None:
         """Write run.json: the experiment, versions, and what the files of the seeds say."""
         plain = self.experiment.to_plain()
-        if isinstance(self.experiment.data, Arrays):
-            arrays = {name: np.array(getattr(self.experiment.data, name), order="C") for name in ("x", "y")}
-            if not (self.path / DATA_FILE).exists():
-                write_whole(self.path / DATA_FILE, save(arrays))
-            plain["data"]["file"] = DATA_FILE
+        for name, arrays in self.experiment.arrays().items():
+            file = self.path / f"{name}.safetensors"
+            if not file.exists():
+                write_whole(file, save({part: np.array(getattr(arrays, part), order="C") for part in ("x", "y")}))
+            plain[name]["file"] = file.name
         seeds = []
         for seed in self.seeds():
             header = self.header(seed, tensors=False)[0]

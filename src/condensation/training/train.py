@@ -7,6 +7,7 @@ from typing import overload
 
 import numpy as np
 
+from ..data import Data
 from ..errors import InputError
 from ..experiment import Experiment
 from ..seeds import Seed, as_seeds
@@ -72,11 +73,12 @@ def train(
     program = _program_of(experiments, members)
     first = experiments[0]
     recorded, saved = np.array(first.recorded_steps()), np.array(first.saved_steps())
-    size = len(saved) * sum(value.size * np.dtype(first.dtype).itemsize for m in members for value in m.start.values())
+    numbers = sum(member.start[name].size for member in members for name in program.kept)
+    size = len(saved) * numbers * np.dtype(program.storage).itemsize
     if size > LARGE:
         warnings.warn(
             f"the weights at {len(saved)} saved steps of {len(members)} networks take {size / 2**30:.1f} GiB; "
-            "a sparser save schedule takes less",
+            "a sparser save schedule or fewer kept_layers take less",
             stacklevel=2,
         )
     keeper = RunKeeper(out, experiments, runs) if out is not None else None
@@ -97,7 +99,7 @@ def _program_of(experiments: list[Experiment], members: list[Member]) -> Program
     if not experiments:
         raise InputError("at least one experiment is needed, not an empty list")
     first = experiments[0]
-    for part in ("network", "loss", "optimizer", "dtype", "steps", "save", "record", "batch_size"):
+    for part in ("network", "loss", "optimizer", "dtype", "steps", "save", "record", "batch_size", "kept_layers"):
         shared = [getattr(one, part) for one in experiments]
         if part == "optimizer":
             shared = [without_numbers(optimizer) for optimizer in shared]
@@ -106,16 +108,25 @@ def _program_of(experiments: list[Experiment], members: list[Member]) -> Program
                 raise InputError(
                     f"these experiments cannot be trained as one ensemble: their {part} is {shared[0]} and {value}"
                 )
-    shapes = {(member.x.shape, member.y.shape) for member in members}
+    shapes = {tuple(part.shape for part in (member.x, member.y, *(member.test or ()))) for member in members}
     if len(shapes) > 1:
         raise InputError(f"experiments that are trained together need data of one shape, not {sorted(shapes)}")
     size, n = first.batch_size, len(members[0].x)
     if size is not None and size > n:
         raise InputError(f"a batch of {size} samples is asked for, but there are only {n}")
-    classes = {_are_classes(member.y) for member in members}
+    classes = {_are_classes(y) for member in members for y in (member.y, *(member.test or ())[1:])}
     if len(classes) > 1:
         raise InputError("experiments that are trained together must all have classes as targets, or none of them")
-    return Program(first.network, first.loss, without_numbers(first.optimizer), first.dtype, size, classes.pop())
+    return Program(
+        first.network,
+        first.loss,
+        without_numbers(first.optimizer),
+        first.dtype,
+        kept=tuple(name for name in members[0].start if first.keeps(name)),
+        batch_size=size,
+        classes=classes.pop(),
+        tested=first.test is not None,
+    )
 
 
 def _are_classes(y: np.ndarray) -> bool:
@@ -124,7 +135,15 @@ def _are_classes(y: np.ndarray) -> bool:
 
 
 def _member(experiment: Experiment, seed: Seed) -> Member:
-    x, y = experiment.data.draw(seed)
+    x, y = _samples(experiment, experiment.data, seed)
+    test = None if experiment.test is None else _samples(experiment, experiment.test, seed)
+    start = experiment.start.draw(experiment.network, seed.start_stream())
+    return Member(start, x, y, test, numbers_of(experiment.optimizer), seed.training_key())
+
+
+def _samples(experiment: Experiment, data: Data, seed: Seed) -> tuple[np.ndarray, np.ndarray]:
+    """Samples and targets that fit the network and the loss."""
+    x, y = data.draw(seed)
     network = experiment.network
     if (x.shape[1:], y.shape[1]) != (network.input_shape, network.outputs):
         raise InputError(
@@ -136,8 +155,7 @@ def _member(experiment: Experiment, seed: Seed) -> Member:
             f"the loss {experiment.loss.name} needs targets that are shares of at least two classes, each row adding "
             "up to 1: for labels 0 to K-1 pass np.eye(K)[labels]"
         )
-    start = experiment.start.draw(network, seed.start_stream())
-    return Member(start, x, y, numbers_of(experiment.optimizer), seed.training_key())
+    return x, y
 
 
 def _warn(trajectory: Trajectory) -> None:

@@ -3,15 +3,14 @@
 from dataclasses import dataclass
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from ..errors import InputError, unknown_name
+from ..errors import InputError
 from ..experiment import Experiment
-from ..networks import LayerShape
+from ..networks import LayerShape, Model
+from ..networks.model import find_layer
 from ..seeds import Seed, as_seed
-from .engine import precision
 from .record import Record
 
 
@@ -20,7 +19,8 @@ class Trajectory:
     """Weights at the saved steps; loss and gradient sizes at the recorded steps (the saved ones among them).
 
     ``parameters`` maps a name such as ``dense1.weight`` to an array of seeds x saved steps x its shape. ``curves`` maps
-    ``loss``, ``accuracy`` (where the targets are classes), ``time`` (of gradient flow) and ``gradient.NAME`` (the mean
+    ``loss``, ``accuracy`` (where the targets are classes), the same with ``test_`` before (where the experiment has
+    held-out data), ``time`` (of gradient flow) and ``gradient.NAME`` (the mean
     size |g| of the entries of a parameter's gradient: what Adam's eps is compared with) to seeds x recorded steps. What
     a seed would have left after its loss was no longer finite is NaN; ``diverged`` tells the step of each such seed.
     """
@@ -54,8 +54,9 @@ class Trajectory:
 
     @property
     def layers(self) -> tuple[str, ...]:
-        """Names of the layers with weights."""
-        return tuple(layer.name for layer in self.experiment.network.layers)
+        """Names of the layers with weights that were kept."""
+        shapes = self.experiment.network.layers
+        return tuple(layer.name for layer in shapes if f"{layer.name}.weight" in self.parameters)
 
     def weights(
         self, layer: str | int, step: int, seed: int | Seed | None = None, *, view: str | None = None
@@ -76,6 +77,12 @@ class Trajectory:
         shape = self._layer(layer)
         return shape.units({name: self.parameters[name] for name in shape.parameters}, view)
 
+    def model(self, step: int, seed: int | Seed) -> Model:
+        """The network with its parameters at a saved step of one seed."""
+        if self.experiment.kept_layers is not None:
+            raise InputError(f"only the layers {', '.join(self.experiment.kept_layers)} were kept, not a whole network")
+        return Model(self.experiment.network, self.parameters_at(step, seed))
+
     def parameters_at(self, step: int, seed: int | Seed) -> dict[str, np.ndarray]:
         """All parameters by name, at a saved step, of one seed."""
         return {name: self._at(name, step, seed) for name in self.parameters}
@@ -84,15 +91,7 @@ class Trajectory:
         self, x: Float[np.ndarray, "samples ..."], step: int, seed: int | Seed
     ) -> Float[np.ndarray, "samples outputs"]:
         """The network's output on any samples at a saved step, in the experiment's precision."""
-        x = np.asarray(x)
-        if x.shape[1:] != self.experiment.network.input_shape:
-            raise InputError(
-                f"a sample of this network has shape {self.experiment.network.input_shape}, not {x.shape[1:]}"
-            )
-        dtype = self.experiment.dtype
-        with precision(dtype):
-            network = self.experiment.network.assemble(self.parameters_at(step, seed))
-            return np.asarray(network(jnp.asarray(x, dtype)))
+        return self.model(step, seed)(x)
 
     def data(self, seed: int | Seed) -> tuple[Float[np.ndarray, "samples ..."], Float[np.ndarray, "samples outputs"]]:
         """Samples and targets that a seed was trained on."""
@@ -104,13 +103,10 @@ class Trajectory:
         return tuple(int(self.recorded[row.argmax()]) if row.any() else None for row in below)
 
     def _layer(self, layer: str | int) -> LayerShape:
-        shapes = self.experiment.network.layers
-        if not isinstance(layer, str) and 1 <= layer <= len(shapes):
-            return shapes[layer - 1]
-        for shape in shapes:
-            if shape.name == layer:
-                return shape
-        raise unknown_name("layer", layer, [*self.layers, f"1 to {len(shapes)}"])
+        shape = find_layer(self.experiment.network, layer)
+        if f"{shape.name}.weight" not in self.parameters:
+            raise InputError(f"the layer {shape.name} was not kept; kept_layers are {self.experiment.kept_layers}")
+        return shape
 
     def _at(self, name: str, step: int, seed: int | Seed | None) -> np.ndarray:
         found = np.flatnonzero(self.saved == step)
