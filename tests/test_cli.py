@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from condensation import Experiment, find_lines, load_run
+from condensation import Experiment, Model, find_lines, load_run
+from condensation.reduction.reduce import centred_error
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "tanh.toml"
 
@@ -222,3 +223,25 @@ def test_ctrl_c_keeps_what_was_saved_and_the_command_goes_on(tmp_path):
     assert "Traceback" not in errors
     assert not list(folder.glob(".*.part"))
     assert "has no finished seed yet" in said(command("measure", folder))
+
+
+def test_reduce_prints_the_errors_and_keeps_the_networks(trained, tmp_path):
+    done = command("reduce", trained["run"], "--step", 50, "--units", 1, "--out", tmp_path / "small", "--json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)
+    assert [row["seed"] for row in rows] == ["0-0", "1-1", "2-2"]
+    for row in rows:
+        assert row["sizes"] == {"dense1": [50, 1]}
+        assert row["error"] < 0.01 < 0.3 < row["untrained_error"]
+        assert row["pruned_error"] > 0.5
+    trajectory = load_run(trained["run"])
+    x = trajectory.data(0)[0]
+    small = Model.load(tmp_path / "small" / "data0-start0.safetensors")
+    assert centred_error(trajectory.output(x, 50, 0), small(x)) == pytest.approx(rows[0]["error"])
+    assert "50 -> 1" in command("reduce", trained["run"], "--step", 50, "--units", 1).stdout
+
+
+def test_what_reduce_cannot_do_is_said(trained):
+    assert "step 51 was not saved" in said(command("reduce", trained["run"], "--step", 51))
+    assert "cannot be reduced to 99" in said(command("reduce", trained["run"], "--units", 99))
+    assert "there is no file" in said(command("reduce", "nowhere"))

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from .networks import Dense as Dense
     from .networks import Model as Model
     from .networks import ResNet as ResNet
+    from .reduction import Reduction as Reduction
+    from .reduction import embed as embed
+    from .reduction import reduce as reduce
     from .seeds import Seed as Seed
     from .starts import ChannelPower as ChannelPower
     from .starts import GlorotNormal as GlorotNormal
@@ -57,6 +60,7 @@ _HOMES = {
     "experiment": ("Experiment",),
     "measure": ("Lines", "find_lines"),
     "networks": ("Conv", "Dense", "Model", "ResNet"),
+    "reduction": ("Reduction", "embed", "reduce"),
     "seeds": ("Seed",),
     "starts": ("ChannelPower", "GlorotNormal", "Normal", "OutCubed", "Start", "WidthPower"),
     "training.losses": ("Loss",),
@@ -67,7 +71,7 @@ _HOMES = {
     "training.train": ("train",),
     "training.trajectory": ("Trajectory",),
 }
-_ROOMS = ("activations", "data", "drawing", "measure", "networks", "papers", "starts", "training")
+_ROOMS = ("activations", "data", "drawing", "measure", "networks", "papers", "reduction", "starts", "training")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [*_HOME_OF, *_ROOMS]  # pyright: ignore[reportUnsupportedDunderAll]
 

@@ -152,6 +152,63 @@ def _measure_run(folder: Path, threshold: float | None, every_step: bool) -> lis
     return rows
 
 
+def reduce(
+    run: File,
+    /,
+    step: int | None = None,
+    threshold: float | None = None,
+    units: int | None = None,
+    error: float | None = None,
+    layers: tuple[str, ...] = (),
+    out: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Reduce a run's networks: the units of one line become one; the error beside the untrained and the pruned one's.
+
+    Args:
+        run: the folder of a run.
+        step: a saved step; the last one if not given.
+        threshold: units farther than this cosine from their group's direction stay apart (0.95 if nothing is chosen).
+        units: instead, the number of units left in each layer.
+        error: instead, the largest centred error of the output that is allowed.
+        layers: the layers to reduce; all hidden ones if not given.
+        out: a folder for the reduced networks, one .safetensors file for each seed.
+        json: print the rows as JSON.
+    """
+    from .reduction import reduce as shrink
+    from .training.store import load_run
+
+    sys.path.insert(0, str(Path.cwd()))  # activations of the user: module:function
+    trajectory = load_run(run)
+    chosen = int(trajectory.saved[-1]) if step is None else step
+    rows = []
+    for seed in trajectory.seeds:
+        reduction = shrink(
+            trajectory.model(chosen, seed),
+            trajectory.data(seed)[0],
+            threshold=threshold,
+            units=units,
+            error=error,
+            layers=layers or None,
+            untrained=trajectory.model(0, seed) if 0 in trajectory.saved else None,
+        )
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+            reduction.model.save(out / f"data{seed.data}-start{seed.start}.safetensors")
+        sizes = {name: list(pair) for name, pair in reduction.sizes.items()}
+        errors = {name: getattr(reduction, name) for name in ("error", "untrained_error", "pruned_error")}
+        rows.append({"seed": f"{seed.data}-{seed.start}", "step": chosen, "sizes": sizes} | errors)
+    if json:
+        _print_json(rows)
+        return
+    table = Table("seed", "step", *rows[0]["sizes"], "error", "untrained error", "pruned error", box=None)
+    for row in rows:
+        sizes = [f"{before} -> {after}" for before, after in row["sizes"].values()]
+        numbers = [_said(row[name]) for name in ("error", "untrained_error", "pruned_error")]
+        table.add_row(row["seed"], str(chosen), *sizes, *numbers)
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+
+
 def reproduce(
     names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[NAME ...]")] = (),
     /,
@@ -338,7 +395,7 @@ def main() -> None:
     warnings.showwarning = lambda message, category, *_: print(f"warning: {message}", file=sys.stderr)
     try:
         tyro.extras.subcommand_cli_from_dict(
-            {"train": train, "measure": measure, "reproduce": reproduce, "data": data, "info": info},
+            {"train": train, "measure": measure, "reduce": reduce, "reproduce": reproduce, "data": data, "info": info},
             prog="condensation",
             description="A laboratory for the condensation of neural networks.",
         )

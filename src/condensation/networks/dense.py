@@ -1,7 +1,9 @@
 r"""Dense networks of any depth, an activation for each hidden layer, with or without residual connections.
 
 $h_1 = \sigma_1(W_1 x + b_1)$, then $h_{l+1} = \sigma_{l+1}(W_{l+1} h_l + b_{l+1})$ (``+ h_l`` with residual
-connections), and the output $A h_L$ (``+ b`` with an output bias).
+connections), and the output $A h_L$ (``+ b`` with an output bias). In a *concatenated* network each layer reads all
+hidden layers before it, $(h_1, ..., h_l)$ in one column: what a residual network becomes once its layers differ in
+width.
 """
 
 from collections.abc import Sequence
@@ -29,6 +31,7 @@ class DenseNetwork(eqx.Module):
     activations: tuple[Function, ...] = eqx.field(static=True)
     residual: bool = eqx.field(static=True)
     dropout: float = eqx.field(static=True)
+    concatenated: bool = eqx.field(static=True, default=False)
 
     def __call__(
         self, x: Float[Array | np.ndarray, "samples inputs"], key: Any = None
@@ -40,6 +43,8 @@ class DenseNetwork(eqx.Module):
         h = x.T
         for depth, (layer, activation) in enumerate(zip(self.layers[:-1], self.activations, strict=True)):
             new = drop(activation(layer(h)), self.dropout, key, depth)
+            if depth > 0 and self.concatenated:
+                new = jnp.concatenate([h, new])
             h = new + h if self.residual and depth > 0 else new
         return jnp.asarray(self.layers[-1](h).T)
 
@@ -50,16 +55,20 @@ class DenseNetwork(eqx.Module):
         activations: Sequence[Activation],
         residual: bool,
         dropout: float,
+        concatenated: bool = False,
     ) -> "DenseNetwork":
         """The network of some layers with the parameters of their names."""
         maps = tuple(Affine.of(layer, parameters) for layer in layers)
-        return DenseNetwork(maps, tuple(map(get_activation, activations)), residual, dropout)
+        return DenseNetwork(maps, tuple(map(get_activation, activations)), residual, dropout, concatenated)
 
 
-def dense_layers(widths: tuple[int, ...], bias: bool, output_bias: bool) -> tuple[LayerShape, ...]:
+def dense_layers(
+    widths: tuple[int, ...], bias: bool, output_bias: bool, concatenated: bool = False
+) -> tuple[LayerShape, ...]:
     """The layers dense1, dense2, ..., output between layers of the given widths."""
     names = [f"dense{k}" for k in range(1, len(widths) - 1)] + ["output"]
-    pairs = zip(names, widths[:-1], widths[1:], strict=True)
+    read = [widths[0], *np.cumsum(widths[1:-1]).tolist()] if concatenated else widths[:-1]
+    pairs = zip(names, read, widths[1:], strict=True)
     return tuple(LayerShape(name, (out, into), output_bias if name == "output" else bias) for name, into, out in pairs)
 
 
@@ -85,6 +94,7 @@ class Dense:
         widths: inputs, hidden layers, outputs.
         activation: a name or function for all hidden layers, or a tuple with one for each.
         residual: add each hidden layer's input to its output, from the second hidden layer on.
+        concatenated: each layer reads all hidden layers before it, one below the other.
         bias: hidden layers have a bias (part of a neuron's input weight).
         output_bias: the output layer has a bias.
         dropout: share of the hidden neurons that a training step leaves out.
@@ -99,6 +109,7 @@ class Dense:
     bias: bool = True
     output_bias: bool = False
     dropout: float = 0.0
+    concatenated: bool = False
 
     def __post_init__(self) -> None:
         settle(self)
@@ -114,6 +125,8 @@ class Dense:
         for activation in self.activations:
             get_activation(activation)
         check_dropout(self.dropout)
+        if self.residual and self.concatenated:
+            raise InputError("hidden layers are added (residual) or concatenated, not both")
         if self.residual and len(set(self.hidden)) > 1:
             raise InputError(f"residual connections need hidden layers of one width, not {self.hidden}")
 
@@ -150,8 +163,10 @@ class Dense:
         >>> [(layer.name, layer.weight) for layer in Dense((5, 50, 1)).layers]
         [('dense1', (50, 5)), ('output', (1, 50))]
         """
-        return dense_layers(self.widths, self.bias, self.output_bias)
+        return dense_layers(self.widths, self.bias, self.output_bias, self.concatenated)
 
     def assemble(self, parameters: dict[str, Any]) -> DenseNetwork:
         """The network with the given parameters, by name (``dense1.weight``, ``dense1.bias``, ...)."""
-        return DenseNetwork.of(self.layers, parameters, self.activations, self.residual, self.dropout)
+        return DenseNetwork.of(
+            self.layers, parameters, self.activations, self.residual, self.dropout, self.concatenated
+        )

@@ -1,0 +1,205 @@
+r"""The effective network: the units of one line become one.
+
+The error of a reduced network $\hat f$ on samples is *centred*, so that a constant does not hide it:
+$|(\hat f - \overline{\hat f}) - (f - \overline f)| / |f - \overline f|$ over all samples and outputs. It stands beside
+two others of the same size: the untrained network's own reduction, which must fail if it is training that condensed the
+units, and magnitude pruning, which keeps the units of largest $|a_j| |w_j|$ and drops the others.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from ..errors import InputError, check_whole, unknown_name
+from ..measure.similarity import norms
+from ..networks import Model
+from .merge import (
+    hidden_layers,
+    keep_units,
+    law_of,
+    merge_groups,
+    output_weights,
+    replace_units,
+    unit_weights,
+    unrolled,
+)
+from .tree import Tree, merging_tree
+
+THRESHOLD = 0.95
+Sizes = dict[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """A reduced network, and how well it does.
+
+    Attributes:
+        model: the reduced network. A residual network becomes a concatenated one.
+        groups: for each reduced layer the new unit of each old unit.
+        error: centred relative error of the output on the given samples; None without samples.
+        untrained_error: the same of the untrained network reduced to the same sizes.
+        pruned_error: the same of magnitude pruning to the same sizes.
+    """
+
+    model: Model
+    groups: dict[str, Int[np.ndarray, " units"]]
+    error: float | None
+    untrained_error: float | None
+    pruned_error: float | None
+
+    @property
+    def sizes(self) -> dict[str, tuple[int, int]]:
+        """Units of each reduced layer, before and after."""
+        return {name: (len(labels), int(labels.max()) + 1) for name, labels in self.groups.items()}
+
+
+def reduce(
+    model: Model,
+    x: Float[np.ndarray, "samples ..."] | None = None,
+    *,
+    threshold: float | None = None,
+    units: int | Mapping[str, int] | None = None,
+    error: float | None = None,
+    layers: Sequence[str] | None = None,
+    untrained: Model | None = None,
+) -> Reduction:
+    """Merge the units of one line (of one orientation for relu) into one effective unit, layer by layer.
+
+    Args:
+        model: a network with its parameters, for instance ``trajectory.model(step, seed)``.
+        x: samples on which the error is measured.
+        threshold: units stay apart where a unit's cosine to its group's direction would fall below this (0.95 if
+            nothing else is chosen).
+        units: instead, the number of units that are left in each layer, or in each by name.
+        error: instead, the largest centred error on ``x`` that is allowed: the smallest network within it is looked
+            for along the order in which units are merged, its total number of units by doubling and bisection.
+        layers: the layers to reduce; all hidden layers (of a ResNet: all dense ones) if not given.
+        untrained: the network before training, for the control.
+
+    >>> from condensation import Dense
+    >>> weights = {"dense1.weight": np.array([[1.0, 2], [2, 4], [0, 1]]), "dense1.bias": np.zeros(3)}
+    >>> model = Model(Dense((2, 3, 1), "relu"), weights | {"output.weight": np.array([[3.0, 1, 1]])})
+    >>> reduced = reduce(model, np.random.default_rng(0).normal(size=(20, 2)))
+    >>> reduced.groups["dense1"], reduced.error < 1e-15
+    (array([0, 0, 1]), True)
+    """
+    if sum(choice is not None for choice in (threshold, units, error)) > 1:
+        raise InputError("one of threshold, units and error decides, not several")
+    if threshold is not None and not 0 < threshold <= 1:
+        raise InputError(f"threshold is a cosine above 0 and at most 1, not {threshold!r}")
+    if error is not None and (x is None or not error >= 0):
+        raise InputError("an allowed error is a number of at least 0 and needs samples x on which it is measured")
+    work = _Work(unrolled(model), layers)
+    if units is not None:
+        groups = work.cut(work.checked(units))
+    elif error is not None and x is not None:
+        groups = work.cut(_smallest(work, x, error))
+    else:
+        groups = {name: tree.groups_within(threshold or THRESHOLD) for name, tree in work.trees.items()}
+    reduced = work.merged(groups)
+    if x is None:
+        return Reduction(reduced, groups, None, None, None)
+    sizes = {name: int(labels.max()) + 1 for name, labels in groups.items()}
+    control = None
+    if untrained is not None:
+        before = _Work(unrolled(untrained), layers)
+        control = centred_error(untrained(x), before.merged(before.cut(before.checked(sizes)))(x))
+    outputs = model(x)
+    pruned = centred_error(outputs, work.pruned(sizes)(x))
+    return Reduction(reduced, groups, centred_error(outputs, reduced(x)), control, pruned)
+
+
+def centred_error(outputs: Float[np.ndarray, "samples outputs"], others: Float[np.ndarray, "samples outputs"]) -> float:
+    """Relative distance of two outputs, each output's mean over the samples taken away first.
+
+    >>> centred_error(np.array([[0.0], [1.0]]), np.array([[5.0], [6.0]]))
+    0.0
+    """
+    first, second = (np.asarray(value, float) - np.mean(value, axis=0, dtype=float) for value in (outputs, others))
+    size = np.linalg.norm(first)
+    if not size > 0:
+        raise InputError(
+            "the network's output is constant on these samples: there is nothing an error could be relative to"
+        )
+    return float(np.linalg.norm(second - first) / size)
+
+
+class _Work:
+    """A model on the way to a smaller one: the trees of its layers, and what a cut of them makes."""
+
+    def __init__(self, model: Model, layers: Sequence[str] | None) -> None:
+        self.model = model
+        known = hidden_layers(model.network)
+        for name in layers or ():
+            if name not in known:
+                raise unknown_name("layer that can be reduced", name, known)
+        self.laws = {name: law_of(known[name]) for name in (known if layers is None else layers)}
+        self.weights = {name: unit_weights(model, model.layer(name)) for name in self.laws}
+        self.amounts = {name: norms(output_weights(model, name).astype(float)) for name in self.laws}
+        self.trees: dict[str, Tree] = {
+            name: merging_tree(self.weights[name], law.oriented) for name, law in self.laws.items()
+        }
+
+    def checked(self, units: int | Mapping[str, int]) -> Sizes:
+        """The number of units that each layer is left with."""
+        wanted = dict.fromkeys(self.laws, units) if isinstance(units, int) else dict(units)
+        for name in wanted:
+            if name not in self.laws:
+                raise unknown_name("layer that can be reduced", name, self.laws)
+        for name, count in wanted.items():
+            check_whole(f"units of {name}", count)
+            if count > len(self.weights[name]):
+                raise InputError(f"{name} has {len(self.weights[name])} units and cannot be reduced to {count}")
+        return {name: wanted.get(name, len(weights)) for name, weights in self.weights.items()}
+
+    def cut(self, sizes: Sizes) -> dict[str, np.ndarray]:
+        """The groups of each layer."""
+        return {name: tree.groups(sizes[name]) for name, tree in self.trees.items()}
+
+    def merged(self, groups: dict[str, np.ndarray]) -> Model:
+        """The model with each group as one unit."""
+        merges = {
+            name: merge_groups(self.weights[name], self.amounts[name], law, groups[name])
+            for name, law in self.laws.items()
+        }
+        return replace_units(self.model, merges)
+
+    def pruned(self, sizes: Sizes) -> Model:
+        """The model with only the units of largest output times input weight."""
+        merges = {}
+        for name, count in sizes.items():
+            size = self.amounts[name] * norms(self.weights[name])
+            merges[name] = keep_units(self.weights[name], np.sort(np.argsort(-size, kind="stable")[:count]))
+        return replace_units(self.model, merges)
+
+
+def _smallest(work: _Work, x: np.ndarray, allowed: float) -> Sizes:
+    """Sizes of the smallest network within an error, along the merges of all layers by their relative cost."""
+    full = {name: len(weights) for name, weights in work.weights.items()}
+    order = []
+    for name, tree in work.trees.items():
+        total = max(norms(work.weights[name]).sum(), np.finfo(float).tiny)
+        costs = np.maximum.accumulate(tree.costs) / total  # rounding must not turn the order
+        order += [(cost, k, name) for k, cost in enumerate(costs)]
+    order = [name for _, _, name in sorted(order)]
+    exact = work.model(x)
+
+    def sizes(more: int) -> Sizes:
+        """The sizes with so many units more than one in each layer."""
+        done = order[: len(order) - more]
+        return {name: count - done.count(name) for name, count in full.items()}
+
+    def within(more: int) -> bool:
+        return centred_error(exact, work.merged(work.cut(sizes(more)))(x)) <= allowed
+
+    low, high = -1, 0
+    while not within(high):
+        if high == len(order):
+            raise InputError(f"even unreduced the error is above {allowed}")  # rounding, for an error of 0
+        low, high = high, min(max(1, 2 * high), len(order))
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if within(middle) else (middle, high)
+    return sizes(high)
