@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help reproduce test test-download bench lint format types clean
+.PHONY: help reproduce test test-download test-kill bench lint format types clean
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
@@ -23,6 +23,9 @@ test: .venv/.dev         ## all tests (under five minutes)
 
 test-download: .venv/.dev  ## the tests that fetch real data sets over the network
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m download
+
+test-kill: .venv/.dev    ## the tests that kill training processes and let them go on
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m kill
 
 bench: .venv/.dev        ## speed and memory beside PyTorch, table in benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/run.py

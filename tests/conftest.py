@@ -1,5 +1,6 @@
 """Shapes in signatures are checked while testing; ``unchecked`` lets bad input through to our own errors."""
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -16,3 +17,7 @@ def unchecked() -> Iterator[None]:
     config.update("jaxtyping_disable", True)
     yield
     config.update("jaxtyping_disable", False)
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # of a background job; children would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)

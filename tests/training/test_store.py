@@ -122,6 +122,7 @@ print("done", flush=True)
 KILLS = {"adam": 4, "gd": 3, "batches": 4, "flow": 3, "conv": 4, "resnet": 2}
 
 
+@pytest.mark.kill
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", KILLS)
 def test_a_killed_run_goes_on_bit_for_bit(name, tmp_path):

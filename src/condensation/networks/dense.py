@@ -40,13 +40,25 @@ class DenseNetwork(eqx.Module):
 
         With a key, dropout is active; without one the network is as it is used after training.
         """
-        h = x.T
+        return self.trace(x, key)[0]
+
+    def trace(
+        self, x: Float[Array | np.ndarray, "samples inputs"], key: Any = None, shifts: Sequence[Any] = ()
+    ) -> tuple[Float[Array, "samples outputs"], list[Any]]:
+        """The outputs, and what each layer reads, inputs x samples; ``shifts`` are added to the hidden layers' outputs.
+
+        The gradient by a shift is what the later layers pass back to that layer.
+        """
+        h, read = x.T, []
         for depth, (layer, activation) in enumerate(zip(self.layers[:-1], self.activations, strict=True)):
+            read.append(h)
             new = drop(activation(layer(h)), self.dropout, key, depth)
+            if shifts:
+                new = new + shifts[depth]
             if depth > 0 and self.concatenated:
                 new = jnp.concatenate([h, new])
             h = new + h if self.residual and depth > 0 else new
-        return jnp.asarray(self.layers[-1](h).T)
+        return jnp.asarray(self.layers[-1](h).T), [*read, h]
 
     @staticmethod
     def of(

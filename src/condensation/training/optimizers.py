@@ -1,6 +1,6 @@
 r"""Optimizers as frozen values; each builds an Optax transformation.
 
-The *numbers* of an optimizer (its learning rate, Adam's eps) are arguments of the compiled program, so that
+The *numbers* of an optimizer (its learning rate, Adam's and Muon's eps) are arguments of the compiled program, so that
 networks which differ only in them are trained by one program.
 """
 
@@ -131,6 +131,74 @@ class NormalisedGD:
 
 
 @dataclass(frozen=True)
+class SignGD:
+    r"""Sign descent: $\theta \leftarrow \theta - \eta_t\, \mathrm{sign}(\nabla L)$, steepest descent in the max norm.
+
+    What Adam is as long as gradients keep their sign and the ratios of their sizes.
+    """
+
+    kind: ClassVar[str] = "sign_gd"
+    numbers: ClassVar[tuple[str, ...]] = ("learning_rate",)
+
+    learning_rate: float
+    rate: Rate = Constant()
+
+    def __post_init__(self) -> None:
+        settle(self)
+        check_positive("learning_rate", self.learning_rate)
+
+    def transform(self, network: Network, learning_rate: Any) -> optax.GradientTransformation:
+        """The Optax transformation."""
+        return _finish([optax.scale_by_sign()], 0.0, learning_rate, self.rate)
+
+
+@dataclass(frozen=True)
+class Muon:
+    r"""Muon: a weight matrix moves along the polar factor $U V^T$ of its gradients' moving average $M = U S V^T$.
+
+    Steepest descent in the spectral norm. As in Optax the polar factor is that of five Newton-Schulz steps, whose
+    singular values lie between 0.68 and 1.14 and not at 1; where M's are small, at most 485 times what they are of
+    $|M| + \epsilon$. So eps has to be far below the gradient, as Adam's. A step is $\eta_t \sqrt{\max(1, m/D)}$ times
+    the polar factor of a weight of m units with D inputs; a convolution's weight is the matrix of its filters.
+
+    Biases and all else that is no weight take Adam's steps of the same learning rate (b1 = 0.9 with Nesterov's
+    momentum, b2 = 0.999), so a neuron's bias is not part of the matrix: for Muon on the whole neuron, take
+    ``Dense(..., bias=False)`` and an input that is always 1.
+    """
+
+    kind: ClassVar[str] = "muon"
+    numbers: ClassVar[tuple[str, ...]] = ("learning_rate", "eps")
+
+    learning_rate: float
+    momentum: float = 0.95
+    nesterov: bool = True
+    eps: float = 1e-8
+    rate: Rate = Constant()
+
+    def __post_init__(self) -> None:
+        settle(self)
+        check_positive("learning_rate", self.learning_rate)
+        check_positive("eps", self.eps)
+        if not 0 <= self.momentum < 1:
+            raise InputError(f"momentum must be at least 0 and below 1, not {self.momentum!r}")
+
+    def transform(self, network: Network, learning_rate: Any, eps: Any) -> optax.GradientTransformation:
+        """The Optax transformation."""
+        axes = {f"{layer.name}.weight": tuple(range(1, len(layer.weight))) for layer in network.layers}
+
+        def matrices(params: Any) -> dict[str, Any]:
+            return {name: optax.contrib.MuonDimensionNumbers(axes[name], 0) if name in axes else None for name in params}
+
+        return optax.contrib.muon(
+            self.rate.scaled(learning_rate),
+            beta=self.momentum,
+            eps=eps,
+            nesterov=self.nesterov,
+            muon_weight_dimension_numbers=matrices,
+        )
+
+
+@dataclass(frozen=True)
 class GradientFlow:
     r"""Gradient flow $\dot\theta = -\nabla L(\theta)$, integrated by adaptive steps of order 5 (Tsitouras).
 
@@ -167,7 +235,7 @@ class GradientFlow:
         return {"time": zero, "pace": zero + jnp.inf, "first_loss": loss, "stopped": jnp.zeros((), bool)}
 
 
-Optimizer = GD | Adam | NormalisedGD | GradientFlow
+Optimizer = GD | Adam | NormalisedGD | SignGD | Muon | GradientFlow
 
 
 def numbers_of(optimizer: Optimizer) -> dict[str, float]:

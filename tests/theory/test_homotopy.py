@@ -1,0 +1,161 @@
+import time
+from itertools import product
+
+import numpy as np
+import pytest
+from tensors import entries_of, rotation, same_lines, samples_of
+
+from condensation.theory import generic_count, stationary_directions
+from condensation.theory.homotopy import follow_lines, settle, start_lines
+from condensation.theory.tensor import Tensor, reduce
+
+# Kolda and Mayo 2011, Example 3.6
+CUBIC = {
+    "111": -0.1281, "112": 0.0516, "113": -0.0954, "122": -0.1958, "123": -0.1790,
+    "133": -0.2676, "222": 0.3251, "223": 0.2513, "233": 0.1773, "333": 0.0338,
+}  # fmt: skip
+CUBIC_VALUES = [0.8730, 0.4306, 0.2294, 0.0180, 0.0033, 0.0018, 0.0006]
+# Kofidis and Regalia 2002, Example 1; the values are those of Kolda and Mayo, Example 3.5
+QUARTIC = {
+    "1111": 0.2883, "1112": -0.0031, "1113": 0.1973, "1122": -0.2485, "1123": -0.2939,
+    "1133": 0.3847, "1222": 0.2972, "1223": 0.1862, "1233": 0.0919, "1333": -0.3619,
+    "2222": 0.1241, "2223": -0.3420, "2233": 0.2127, "2333": 0.2727, "3333": -0.3054,
+}  # fmt: skip
+QUARTIC_VALUES = [0.8893, 0.8169, 0.5105, 0.3633, 0.2682, 0.2628, 0.2433, 0.1735, -0.0451, -0.5629, -1.0954]
+
+
+def brute_force(x, r, p, starts=1000):
+    """Real lines by plain Newton's method on G(u) = l u, u.u = 1 from many random points."""
+    stream, found = np.random.default_rng(0), []
+    for _ in range(starts):
+        u = stream.normal(size=x.shape[1])
+        u /= np.linalg.norm(u)
+        lam = stream.normal()
+        for _ in range(60):
+            z = x @ u
+            matrix = (x.T * (r * z ** (p - 2))) @ x / len(x)
+            residual = np.append(matrix @ u - lam * u, (u @ u - 1) / 2)
+            jacobian = np.block([[(p - 1) * matrix - lam * np.eye(len(u)), -u[:, None]], [u[None], np.zeros((1, 1))]])
+            step = np.linalg.solve(jacobian, residual)
+            u, lam = u - step[:-1], lam - step[-1]
+            if np.linalg.norm(step) < 1e-13:
+                break
+        if np.linalg.norm(residual) < 1e-12 and all(min(abs(u - v).max(), abs(u + v).max()) > 1e-6 for v in found):
+            found.append(u)
+    return np.array(found)
+
+
+@pytest.mark.parametrize(
+    ("entries", "p", "count", "values"), [(CUBIC, 3, 7, CUBIC_VALUES), (QUARTIC, 4, 13, QUARTIC_VALUES)]
+)
+def test_published_tensors_have_their_published_lines(entries, p, count, values):
+    x, r = samples_of(entries, 3, p)
+    found = stationary_directions(x, r, p)
+    assert found.certified
+    assert (found.method, found.generic_count, found.complex_count) == ("homotopy", count, count)
+    np.testing.assert_allclose(np.sort(found.values)[::-1], values, atol=6e-5)
+    assert len(found.complex_directions) == count - len(values)
+    assert same_lines(found.directions, brute_force(x, r, p)) < 1e-9
+
+
+@pytest.mark.parametrize("dim", [3, 4, 5, 6])
+def test_all_lines_of_an_orthogonally_decomposable_cubic(dim):
+    """F = sum l_i u_i^3 in turned coordinates: a line for each set of axes, sum e_i/l_i, of value (sum l_i^-2)^-1/2."""
+    turn = rotation(dim, dim)
+    strengths = np.random.default_rng(dim).uniform(0.5, 2, dim)
+    found = stationary_directions(turn.T, strengths * dim, 3)
+    sets = np.array([s for s in product([0, 1], repeat=dim) if any(s)])
+    lines = sets / strengths
+    lengths = np.linalg.norm(lines, axis=1)
+    assert found.certified
+    assert found.count == 2**dim - 1
+    assert same_lines(found.directions, (lines / lengths[:, None]) @ turn.T) < 1e-12
+    np.testing.assert_allclose(np.sort(found.values), np.sort(1 / lengths), rtol=1e-12)
+    attracting = found.directions[found.attracts] @ turn
+    assert same_lines(attracting, np.eye(dim)) < 1e-12, "the axes and no other"
+
+
+def test_all_lines_of_an_orthogonally_decomposable_quartic():
+    """F = sum u_i^4: signs double the sets of axes, (3^D - 1)/2 lines of value 1/k, all real."""
+    found = stationary_directions(np.eye(4), np.full(4, 4.0), 4)
+    assert found.certified
+    sizes = np.rint(1 / found.values).astype(int)
+    assert np.bincount(sizes).tolist() == [0, 4, 12, 16, 8]
+    assert found.attracts_positive.sum() == 4
+    assert not found.attracts_negative.any(), "the minima are of positive value: there the amplitude shrinks"
+
+
+@pytest.mark.parametrize(("p", "dim"), [(3, 4), (3, 7), (4, 4), (5, 3), (5, 4), (7, 3)])
+def test_start_lines_are_all_lines_of_the_diagonal_tensor(p, dim):
+    g = np.exp(2j * np.pi * np.random.default_rng(0).random(dim))
+    x = start_lines(g, p)
+    assert len(x) == generic_count(p, dim)
+    np.testing.assert_allclose(g * x ** (p - 1), x, atol=1e-12)
+    cosines = np.abs(x.conj() @ x.T) / np.outer(*[np.linalg.norm(x, axis=1)] * 2)
+    assert (cosines - np.eye(len(x))).max() < 1 - 1e-3
+
+
+@pytest.mark.parametrize(("p", "dim"), [(3, 3), (3, 5), (3, 6), (4, 3), (4, 4), (5, 3), (6, 3)])
+def test_random_data_are_certified(p, dim):
+    """Six seeds of the paper's kind of data and of noise, offset and of uneven scale."""
+    for seed in range(6):
+        stream = np.random.default_rng(seed)
+        x = stream.uniform(-4, 2, size=(80, dim))
+        x[:, -1] = 1
+        y = (3.5 * np.sin(5 * x[:, :-1] + 1)).sum(axis=1)
+        if seed % 2:
+            x, y = (x + stream.normal(size=dim)) * 10 ** stream.uniform(-1, 0, dim), stream.normal(size=80)
+        found = stationary_directions(x, y, p)
+        assert found.certified
+        assert found.complex_count == found.generic_count == generic_count(p, dim)
+        assert (found.count - found.generic_count) % 2 == 0
+        assert len(found.complex_directions) + found.count == found.generic_count
+        fields = ((found.directions @ x.T) ** (p - 1) * y) @ x / len(x)
+        scale = np.abs(found.values).max()
+        np.testing.assert_allclose(fields, found.values[:, None] * found.directions, atol=1e-12 * scale)
+
+
+def test_six_dimensions_take_less_than_a_second():
+    stream = np.random.default_rng(0)
+    x, y = stream.normal(size=(80, 6)), stream.normal(size=80)
+    start = time.perf_counter()
+    assert stationary_directions(x, y, 3).certified
+    assert time.perf_counter() - start < 1
+
+
+@pytest.mark.parametrize(
+    ("function", "dim", "p", "attracting"),
+    [
+        (lambda u: (u @ u) * u[0], 3, 3, 1),  # all isotropic x are stationary
+        (lambda u: u[0] ** 2 * u[1] + u[2] ** 3, 3, 3, 3),  # a double line
+        (lambda u: (u @ u) ** 2, 3, 4, 0),  # everything is stationary
+        (lambda u: u[0] * (u[1] ** 2 + u[2] ** 2), 3, 3, 0),  # a circle attracts
+    ],
+)
+def test_what_is_not_isolated_is_said_and_never_certified(function, dim, p, attracting):
+    found = stationary_directions(*samples_of(entries_of(function, dim, p), dim, p), p)
+    assert not found.certified
+    assert "multiple or fill a continuum" in found.note
+    assert found.complex_count < found.generic_count
+    assert found.attracts.sum() == attracting
+
+
+def test_zero_values_and_isotropic_lines_are_ordinary():
+    """F = 6 u_1 u_2 u_3: the axes have value 0; F = |u|^2 u_1 in the plane: (1, i) and (1, -i) are lines."""
+    found = stationary_directions(*samples_of({"123": 1.0}, 3, 3), 3)
+    assert (found.certified, found.count, found.attracts.sum()) == (True, 7, 4)
+    np.testing.assert_allclose(found.values, [6 / 27**0.5] * 4 + [0] * 3, atol=1e-12)
+    plane = reduce(*(np.reshape(a, (len(a), -1)) for a in samples_of({"111": 1.0, "122": 1 / 3}, 2, 3)), 3).tensor
+    solutions = follow_lines(plane)
+    assert solutions.complete
+    assert (len(solutions.real), len(solutions.others)) == (1, 2)
+    np.testing.assert_allclose((solutions.others**2).sum(axis=1), 0, atol=1e-12)
+
+
+def test_lines_that_come_twice_or_are_missing_are_not_complete():
+    tensor = Tensor(np.eye(3), np.ones((3, 1)), 3)
+    lines = np.array([s for s in product([0.0, 1.0], repeat=3) if any(s)])
+    assert settle(tensor, lines).complete
+    assert not settle(tensor, lines[1:]).complete
+    assert not settle(tensor, np.concatenate([lines[1:], lines[1:2]])).complete
+    assert settle(tensor, np.concatenate([lines, -lines * 1j])).count == 7
