@@ -71,7 +71,7 @@ def theirs(images: np.ndarray, labels: np.ndarray) -> list[float]:
         layers += [Block(before, after, stride), Block(after, after, 1)]
     layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1024), nn.Tanh()]
     layers += [nn.Linear(1024, 1024), nn.Tanh(), nn.Linear(1024, 10, bias=False)]
-    network = nn.Sequential(*layers).cuda().to(memory_format=torch.channels_last)
+    network = nn.Sequential(*layers).cuda().to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
     optimizer = torch.optim.Adam(network.parameters(), 3e-8, fused=True)
     x = torch.tensor(images, dtype=torch.float32).cuda().to(memory_format=torch.channels_last)
     y = torch.tensor(labels).cuda()

@@ -38,6 +38,7 @@ from condensation import (
     sine_sum,
     train,
 )  # fmt: skip
+from condensation.theory import fates, stationary_directions
 from condensation.training.train import GradientBelowEps
 from condensation.versions import versions
 
@@ -222,6 +223,32 @@ def reduction() -> Row:
     return Row("reduction of a layer of 1024 units", f"{statistics.median(seconds):.2f} s", "", "", "< 1 s", "")
 
 
+def theory() -> list[Row]:
+    """Stationary directions with and without a certificate, and the fates of 1000 neurons."""
+    rows = []
+    for dim, n, asked in ((6, 80, "< 1 s"), (20, 200, "< 10 s")):
+        stream = np.random.default_rng(0)
+        x, r = stream.normal(size=(n, dim)), stream.normal(size=n)
+        seconds = statistics.median(timed(lambda: stationary_directions(x, r, 3)) for _ in range(REPEATS))  # noqa: B023
+        found = stationary_directions(x, r, 3)
+        kind = "all, certified" if found.certified else "attracting, not certified"
+        rows.append(Row(f"directions, p = 3, D = {dim}, n = {n}: {kind}", f"{seconds:.2f} s", "", "", asked, ""))
+    stream = np.random.default_rng(0)
+    x, r, w = stream.normal(size=(80, 6)), stream.normal(size=80), 1e-3 * stream.normal(size=(1000, 6))
+    a = 1e-3 * stream.normal(size=1000)
+    for activation in ("tanh", "x_tanh", "x2_tanh"):
+        fates(w, a, x, r, activation)
+        seconds = statistics.median(timed(lambda: fates(w, a, x, r, activation)) for _ in range(3))  # noqa: B023
+        rows.append(Row(f"fates of 1000 neurons, {activation}", f"{seconds:.2f} s", "", "", "< 1 s", ""))
+    return rows
+
+
+def timed(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
 def importing() -> Row:
     code = "import time; t = time.perf_counter(); import condensation; print(time.perf_counter() - t)"
     whole = code.replace("import condensation;", "from condensation import Experiment, train, find_lines;")
@@ -268,6 +295,7 @@ def main() -> None:
         snapshots(),
         flow(),
         reduction(),
+        *theory(),
         images("mnist", "< 10 s, loaded < 0.1 s"),
         images("cifar10", "< 60 s, loaded < 0.1 s"),
     ]

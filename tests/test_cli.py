@@ -245,3 +245,36 @@ def test_what_reduce_cannot_do_is_said(trained):
     assert "step 51 was not saved" in said(command("reduce", trained["run"], "--step", 51))
     assert "cannot be reduced to 99" in said(command("reduce", trained["run"], "--units", 99))
     assert "there is no file" in said(command("reduce", "nowhere"))
+    assert "is the folder of a run" in said(command("reduce", trained["run"], "--out", trained["run"]))
+    assert command("measure", trained["run"]).returncode == 0
+
+
+def test_a_run_that_kept_one_layer_is_measured(tmp_path):
+    (tmp_path / "one.toml").write_text(
+        EXAMPLE.read_text().replace("steps = 500", 'steps = 500\nkept_layers = ["dense1"]')
+    )
+    done = command("train", tmp_path / "one.toml", "--seeds", 1, "--out", tmp_path, "--json")
+    assert list(json.loads(done.stdout)["layers"]) == ["dense1"]
+    assert "dense1" in command("measure", json.loads(done.stdout)["run"]).stdout
+
+
+def test_predict_tells_the_lines_and_how_many_neurons_went_there(tmp_path):
+    flow = EXAMPLE.parent / "flow.toml"
+    done = command("predict", flow, "--seeds", 2, "--out", tmp_path, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [row["seed"] for row in found["lines"]] == [0, 1]
+    for row in found["lines"]:
+        assert row["neurons_predicted"] == 50
+        assert row["neurons_found"] >= 45
+    assert all("all certified" in note and "100% on its side" in note for note in found["notes"])
+    before = command("predict", flow, "--no-train")
+    assert before.returncode == 0
+    assert "neurons predicted" in before.stdout
+
+
+def test_what_predict_cannot_do_is_said(tmp_path):
+    (tmp_path / "relu.toml").write_text(EXAMPLE.read_text().replace('"tanh"', '"no"'))
+    assert "unknown activation 'no'" in said(command("predict", tmp_path / "relu.toml"))
+    (tmp_path / "zero.toml").write_text(EXAMPLE.read_text().replace("[[3.5, 5, 1]]", "[[0, 5, 1]]"))
+    assert "the targets are all zero" in said(command("predict", tmp_path / "zero.toml"))

@@ -25,9 +25,11 @@ from condensation import (
     GradientFlow,
     InputError,
     Loss,
+    Muon,
     Normal,
     NormalisedGD,
     OutCubed,
+    SignGD,
     Stairs,
     Start,
     Synthetic,
@@ -55,7 +57,8 @@ rates = st.one_of(
 )  # fmt: skip
 optimizers = st.one_of(
     st.builds(GD, positive, share, rates), st.builds(Adam, positive, share, share, positive, share, rates),
-    st.builds(NormalisedGD, positive, rates),
+    st.builds(NormalisedGD, positive, rates), st.builds(SignGD, positive, rates),
+    st.builds(Muon, positive, share, st.booleans(), positive, rates),
 )  # fmt: skip
 laws = st.one_of(
     st.builds(Normal, positive), st.just(OutCubed()), st.builds(WidthPower, st.floats(-3, 3)), st.just(GlorotNormal())
@@ -159,7 +162,7 @@ GOOD = (EXAMPLES / "tanh.toml").read_text()
         ("learning_rate = 1e-3", "", "missing in optimizer: learning_rate"),
         ("learning_rate = 1e-3", "learning_rate = -1", "optimizer: learning_rate must be a positive finite number"),
         ('kind = "adam"', 'kind = "adan"', "unknown kind of optimizer 'adan'; did you mean 'adam'"),
-        ('kind = "adam"', "", "optimizer has no kind; one of gd, adam, normalised_gd, gradient_flow is needed"),
+        ('kind = "adam"', "", "optimizer has no kind; one of gd, adam, normalised_gd, sign_gd, muon, gradient_flow"),
         ('"tanh"', '"tahn"', "network: unknown activation 'tahn'; did you mean 'tanh'"),
         ('"tanh"', '"no.such:thing"', "the function 'no.such:thing' cannot be imported: ModuleNotFoundError"),
         ("[5, 50, 1]", "[5, 50.5, 1]", r"network.widths\[1\] must be a whole number, not 50.5"),

@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from .training.optimizers import GD as GD
     from .training.optimizers import Adam as Adam
     from .training.optimizers import GradientFlow as GradientFlow
+    from .training.optimizers import Muon as Muon
     from .training.optimizers import NormalisedGD as NormalisedGD
+    from .training.optimizers import SignGD as SignGD
     from .training.rates import Cosine as Cosine
     from .training.rates import Stairs as Stairs
     from .training.rates import Warmup as Warmup
@@ -64,14 +66,25 @@ _HOMES = {
     "seeds": ("Seed",),
     "starts": ("ChannelPower", "GlorotNormal", "Normal", "OutCubed", "Start", "WidthPower"),
     "training.losses": ("Loss",),
-    "training.optimizers": ("GD", "Adam", "GradientFlow", "NormalisedGD"),
+    "training.optimizers": ("GD", "Adam", "GradientFlow", "Muon", "NormalisedGD", "SignGD"),
     "training.rates": ("Cosine", "Stairs", "Warmup"),
     "training.schedule": ("At", "Evenly", "Every", "Geometric"),
     "training.store": ("load_run",),
     "training.train": ("train",),
     "training.trajectory": ("Trajectory",),
 }
-_ROOMS = ("activations", "data", "drawing", "measure", "networks", "papers", "reduction", "starts", "training")
+_ROOMS = (
+    "activations",
+    "data",
+    "drawing",
+    "measure",
+    "networks",
+    "papers",
+    "reduction",
+    "starts",
+    "theory",
+    "training",
+)
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [*_HOME_OF, *_ROOMS]  # pyright: ignore[reportUnsupportedDunderAll]
 

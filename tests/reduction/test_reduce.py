@@ -22,7 +22,7 @@ from condensation import (
     sine_sum,
     train,
 )  # fmt: skip
-from condensation.reduction.merge import law_of, output_weights, unrolled
+from condensation.reduction.merge import output_weights, rule_of, unrolled
 from condensation.reduction.reduce import centred_error
 
 FIG3 = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
@@ -135,7 +135,7 @@ def test_the_leading_order_holds_for_units_of_one_line(activation):
         parts = {"dense1.weight": rows[:, :-1], "dense1.bias": rows[:, -1], "output.weight": out}
         model = Model(Dense((4, 20, 1), activation), parts)
         found = reduce(model, x, units=1)
-        p, w = law_of(activation).power, found.model.weights("dense1")[0]
+        p, w = rule_of(activation).power, found.model.weights("dense1")[0]
         a = found.model.parameters["output.weight"][0, 0]
         signs = np.sign(lengths * (direction @ w))
         assert a * np.linalg.norm(w) ** p == pytest.approx(
@@ -185,11 +185,41 @@ def test_the_smallest_network_within_an_error_is_that_of_a_full_scan(allowed):
     assert found.sizes["dense1"][1] == smallest
 
 
+def test_the_smallest_of_several_layers_can_lose_no_unit():
+    """No layer can be one unit smaller within the error, and no smaller network is on a grid of all sizes nearby."""
+    for seed in range(3):
+        model = random_model(Dense((4, 7, 7, 1)), seed, 0.5)
+        x = samples(model.network)
+        found = {name: pair[1] for name, pair in reduce(model, x, error=0.3).sizes.items()}
+        for name in found:
+            if found[name] > 1:
+                assert reduce(model, x, units=found | {name: found[name] - 1}).error > 0.3
+
+
+def test_an_untrained_network_without_output_is_no_control():
+    network = Dense((4, 8, 1))
+    zero = Model(network, Start(Normal(0.1), antisymmetric=True).draw(network, np.random.default_rng(0)))
+    assert reduce(random_model(network), samples(network), units=2, untrained=zero).untrained_error is None
+
+
+@pytest.mark.parametrize("activation", ["sigmoid", "softplus"])
+def test_units_of_norm_zero_stay_the_constant_they_are(activation):
+    network = Conv((1, 5, 5), channels=(3, 2), kernel=2, outputs=1, padding=1, activation=activation)
+    model = random_model(network)
+    parts = {name: value.copy() for name, value in model.parameters.items()}
+    parts["conv1.weight"][1], parts["conv1.bias"][1] = 0, 0
+    zero = Model(network, parts)
+    x = samples(network)
+    np.testing.assert_allclose(reduce(zero, x, threshold=1.0).model(x), zero(x), atol=1e-12)
+
+
 def test_several_layers_in_one_call():
     model = random_model(Dense((4, 8, 8, 8, 1), residual=True))
     found = reduce(model, samples(model.network), units={"dense1": 3, "dense3": 2})
     assert found.sizes == {"dense1": (8, 3), "dense2": (8, 8), "dense3": (8, 2)}
     assert found.model.network.widths == (4, 3, 8, 2, 1)
+    x = samples(model.network)
+    assert found.error == pytest.approx(centred_error(model(x), found.model(x)))
     only = reduce(model, units=2, layers=["dense2"])
     assert only.sizes == {"dense2": (8, 2)}
     assert only.error is None
@@ -245,10 +275,11 @@ def test_the_untrained_control_and_float32():
     network = Dense((4, 6, 1))
     model = random_model(network)
     single = Model(network, {name: value.astype(np.float32) for name, value in model.parameters.items()})
-    found = reduce(single, samples(network), units=3, untrained=random_model(network, 1))
+    other, x = random_model(network, 1), samples(network)
+    found = reduce(single, x, units=np.int64(3), untrained=other)
     assert found.model.parameters["dense1.weight"].dtype == np.float32
-    assert found.untrained_error > 0.05
-    assert found.error != found.untrained_error
+    assert found.untrained_error == pytest.approx(reduce(other, x, units=3).error)
+    assert found.error == pytest.approx(reduce(model, x, units=3).error, rel=1e-4)
 
 
 def test_output_weights_are_all_that_reads_a_unit():
@@ -258,7 +289,7 @@ def test_output_weights_are_all_that_reads_a_unit():
     assert output_weights(unrolled(random_model(NETWORKS["residual"])), "dense1").shape == (6, 14)
 
 
-def test_what_cannot_be_reduced_is_said():
+def test_what_cannot_be_reduced_is_said(unchecked):
     model = random_model(Dense((4, 6, 1)))
     x = samples(model.network)
     for options, said in (
@@ -274,12 +305,19 @@ def test_what_cannot_be_reduced_is_said():
             reduce(model, x, **options)
     with pytest.raises(InputError, match="needs samples x"):
         reduce(model, error=0.1)
+    assert np.isnan(reduce(model, x[:1], units=1).error)
     with pytest.raises(InputError, match="constant on these samples"):
-        reduce(model, x[:1], units=1)
+        reduce(model, x[:1], error=0.1)
+    with pytest.raises(InputError, match="the samples x hold NaN or Inf"):
+        reduce(model, np.full_like(x, np.nan), units=1)
+    with pytest.raises(InputError, match="at least one sample is needed"):
+        reduce(model, x[:0], units=1)
+    with pytest.raises(InputError, match="threshold must be a number or left out, not 'a'"):
+        reduce(model, x, threshold="a")
     with pytest.raises(InputError, match="a sample of this network has shape"):
         reduce(model, np.ones((3, 9)), units=1)
     broken = Model(model.network, model.parameters | {"dense1.bias": np.full(6, np.nan)})
-    with pytest.raises(InputError, match="the weights of dense1 hold NaN or Inf"):
+    with pytest.raises(InputError, match=r"the parameter dense1\.bias holds NaN or Inf"):
         reduce(broken, units=1)
     for arguments, said in (
         (("dense9", 0), "unknown layer that can be embedded 'dense9'"),

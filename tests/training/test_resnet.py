@@ -25,7 +25,7 @@ from condensation import (
     load_run,
     train,
 )  # fmt: skip
-from condensation.training import engine
+from condensation.training import engine, rows
 
 START = Start(OutCubed(), convolution=GlorotNormal())
 SMALL = ResNet((3, 12, 12), 5, hidden=(16,), channels=(4, 8), depth=1, stem="small")
@@ -174,7 +174,7 @@ def test_what_is_recorded_is_the_network_after_training_on_all_samples(reduction
     monkeypatch.setattr(engine, "EVALUATED", 7)  # in parts that do not divide the samples
     run = experiment(loss=Loss("cross_entropy", reduction))
     trajectory = train(run, 1)
-    for prefix, (x, y) in {"": trajectory.data(0), "test_": run.test.draw(Seed(0, 0))}.items():
+    for prefix, (x, y) in {"": trajectory.data(0), "test_": run.test.draw(Seed(0, 0).held_out())}.items():
         for k, step in enumerate(trajectory.saved.tolist()):
             loss, accuracy = score(run.loss, trajectory.output(x, step, 0), y)
             at = list(trajectory.recorded).index(step)
@@ -228,3 +228,25 @@ def test_a_model_is_saved_and_loaded_whole(tmp_path):
         Model(model.network, changed | {"stem.norm.mean": np.zeros(3)})
     with pytest.raises(InputError, match="unknown parameter 'more'"):
         Model(model.network, model.parameters | {"more": np.zeros(3)})
+
+
+@pytest.mark.filterwarnings("ignore::condensation.training.train.GradientBelowEps")
+def test_an_interrupted_run_goes_on_with_its_statistics(tmp_path, monkeypatch):
+    monkeypatch.setattr(rows, "SECONDS_PER_CALL", 0.01)
+    monkeypatch.setattr(engine, "KEEP_SECONDS", 0.0)
+    monkeypatch.setattr(engine, "KEEP_SHARE", 1e9)
+
+    def stop(progress):
+        if progress.done > 13:
+            raise KeyboardInterrupt
+
+    run = experiment(dtype="tf32")
+    with pytest.raises(KeyboardInterrupt):
+        train(run, 1, out=tmp_path, progress=stop)
+    again, whole = train(run, 1, out=tmp_path), train(run, 1)
+    for name, value in whole.parameters.items():
+        np.testing.assert_array_equal(again.parameters[name], value)
+        assert value.dtype == np.float32
+    for name, curve in whole.curves.items():
+        np.testing.assert_array_equal(again.curves[name], curve)
+    assert run.fingerprint() != experiment().fingerprint()

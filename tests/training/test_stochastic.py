@@ -17,6 +17,7 @@ from condensation import (
     Evenly,
     Every,
     Experiment,
+    Images,
     InputError,
     Loss,
     Normal,
@@ -164,3 +165,17 @@ def test_dropout_and_batches_on_a_convolutional_network():
 def test_what_cannot_be_is_refused(make, said):
     with pytest.raises(InputError, match=said):
         make()
+
+
+def test_held_out_samples_are_other_samples():
+    run = BASE.replace(test=DATA, steps=5)
+    trajectory = train(run, 2)
+    assert (trajectory.curves["test_loss"] != trajectory.loss).all()
+    x, y = DATA.draw(trajectory.seeds[1].held_out())
+    expected = ((trajectory.output(x, 5, 1) - y) ** 2).sum() / (2 * len(y))
+    assert trajectory.curves["test_loss"][1, -1] == pytest.approx(expected)
+    with pytest.raises(InputError, match="test images must come from the other split, not from 'train' too"):
+        Experiment(
+            Dense((64, 4, 10)), Start(Normal(0.1)), Images("digits", flat=True), GD(0.1), 5,
+            test=Images("digits", n=50, flat=True),
+        )  # fmt: skip

@@ -11,6 +11,7 @@ format, shapes and sizes are looked at.
 import json
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ from ..errors import InputError
 from ..values import FORMAT, check_format
 from .formats import Split, Splits
 from .sets import SETS, SPLITS, DataSet
+
+DAY = 86400
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,9 @@ def workplace(one: DataSet) -> Iterator[Path]:
     part = root() / f".{one.name}.{uuid.uuid4().hex}"
     try:
         part.mkdir(parents=True)
+        for left in root().glob(f".{one.name}.*"):  # by processes that were killed
+            if time.time() - left.stat().st_mtime > DAY:
+                shutil.rmtree(left, ignore_errors=True)
     except OSError as error:
         raise _unwritable(error) from error
     try:
@@ -96,7 +102,9 @@ def store(one: DataSet, splits: Splits, source: str, part: Path, again: bool = F
             part.rename(place)
         except OSError:
             if not place.is_dir():
-                raise
+                place.unlink()  # a file in its place is no copy
+                part.rename(place)
+                return place
             for file in part.iterdir() if again else ():
                 file.replace(place / file.name)
     except OSError as error:

@@ -7,6 +7,7 @@ pickles; they are read by an unpickler that knows nothing but NumPy arrays.
 import gzip
 import io
 import json
+import lzma
 import pickle
 import tarfile
 import zlib
@@ -78,7 +79,7 @@ def unpack(archive: bytes) -> dict[str, bytes]:
         with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
             files = ((member, tar.extractfile(member)) for member in tar if member.isfile())
             return {member.name.rpartition("/")[2]: file.read() for member, file in files if file}
-    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
+    except (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         reason = str(error).partition(":\n")[0]  # tarfile lists line by line what it tried
         raise InputError(f"the archive is damaged or cut short ({reason})") from error
 

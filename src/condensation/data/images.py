@@ -1,6 +1,6 @@
 """Sets of images as data: which images, how their pixels are scaled, and what the targets are."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -168,5 +168,10 @@ def images_or_digits(name: str, **options: Any) -> tuple[Images, str]:
     try:
         load(name)
     except InputError as error:
-        return Images("digits", **options), f"digits take the place of {name}: {error}"
+        limit = known("digits").counts[SPLITS.index(wanted.split)]
+        classes = wanted.classes if all(c < 10 for c in wanted.chosen) else None
+        n = None if wanted.n is None else min(wanted.n, limit // 10 * 9)  # so that a balanced draw finds enough
+        fewer = f", {n} images instead of {wanted.n}" if n != wanted.n else ""
+        digits = replace(wanted, name="digits", n=n, classes=classes)
+        return digits, f"digits take the place of {name}{fewer}: {error}"
     return wanted, ""

@@ -59,7 +59,7 @@ def fetch(
     one = known(name)
     if name == "digits":
         raise InputError("digits is part of scikit-learn: there is nothing to fetch")
-    if cache.holds(one) and not again:
+    if cache.holds(one) and not again and data_dir is None:
         cache.load(one)
         return cache.folder_of(one)
     with cache.workplace(one) as part:
@@ -69,10 +69,10 @@ def fetch(
             try:
                 splits = bring()
             except InputError as error:
-                log.info("%s cannot be had from %s: %s", name, source, error)
+                log.debug("%s cannot be had from %s: %s", name, source, error)
                 reasons.append(f"{source}: {error}")
                 continue
-            return cache.store(one, splits, source, part, again)
+            return cache.store(one, splits, source, part, again or data_dir is not None)
     raise InputError(
         f"{name} cannot be had ({'; '.join(reasons)}): put its original files into a folder and name it by --data-dir "
         "or CONDENSATION_DATA"

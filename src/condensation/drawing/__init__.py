@@ -1,8 +1,11 @@
 """Pictures, one a file. Each ``draw_*`` takes axes to draw on, or makes a figure; ``save`` writes vector files."""
 
+from .basins import draw_basins as draw_basins
 from .features import draw_features as draw_features
+from .field import draw_field as draw_field
 from .history import draw_history as draw_history
 from .loss import draw_loss as draw_loss
+from .predicted import draw_predicted as draw_predicted
 from .similarity import draw_similarity as draw_similarity
 from .style import look as look
 from .style import save as save

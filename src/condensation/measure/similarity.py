@@ -88,3 +88,15 @@ def block_order(weights: ArrayLike) -> Int[np.ndarray, " units"]:
     tree = linkage(condensed_form, "average")
     # optimal ordering takes cubic time: for large layers the plain order of the leaves must do
     return leaves_list(optimal_leaf_ordering(tree, condensed_form) if len(u) <= 200 else tree)
+
+
+def nearest_lines(
+    weights: ArrayLike, lines: Float[np.ndarray, "lines inputs"]
+) -> tuple[Int[np.ndarray, " units"], Float[np.ndarray, " units"]]:
+    """For each unit the line nearest to it, and the size of the cosine between them.
+
+    >>> nearest_lines(np.array([[0.0, -2.0]]), np.array([[1.0, 0.0], [0.0, 3.0]]))
+    (array([1]), array([1.]))
+    """
+    cosines = np.abs(directions(weights) @ directions(lines).T)
+    return cosines.argmax(axis=1), cosines.max(axis=1)

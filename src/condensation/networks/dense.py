@@ -121,7 +121,7 @@ class Dense:
     bias: bool = True
     output_bias: bool = False
     dropout: float = 0.0
-    concatenated: bool = False
+    concatenated: bool | None = None
 
     def __post_init__(self) -> None:
         settle(self)
@@ -175,10 +175,10 @@ class Dense:
         >>> [(layer.name, layer.weight) for layer in Dense((5, 50, 1)).layers]
         [('dense1', (50, 5)), ('output', (1, 50))]
         """
-        return dense_layers(self.widths, self.bias, self.output_bias, self.concatenated)
+        return dense_layers(self.widths, self.bias, self.output_bias, bool(self.concatenated))
 
     def assemble(self, parameters: dict[str, Any]) -> DenseNetwork:
         """The network with the given parameters, by name (``dense1.weight``, ``dense1.bias``, ...)."""
         return DenseNetwork.of(
-            self.layers, parameters, self.activations, self.residual, self.dropout, self.concatenated
+            self.layers, parameters, self.activations, self.residual, self.dropout, bool(self.concatenated)
         )

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from safetensors.numpy import save
 
+from ..device import convolution_options
 from ..errors import InputError, unknown_name
 from ..files import read_tensors, write_whole
 from ..precision import precision
@@ -50,14 +51,17 @@ class Model:
         object.__setattr__(self, "parameters", {name: found[name] for name in needed})
 
     def __call__(self, x: Float[np.ndarray, "samples ..."]) -> Float[np.ndarray, "samples outputs"]:
-        """The outputs on any samples, in the precision of the parameters."""
+        """The outputs on any samples, in the precision of the parameters (never TF32)."""
         x = np.asarray(x)
         if x.shape[1:] != self.network.input_shape:
             raise InputError(f"a sample of this network has shape {self.network.input_shape}, not {x.shape[1:]}")
-        dtype = np.result_type(*self.parameters.values())
+        if not len(x):
+            raise InputError("at least one sample is needed")
+        dtype = np.result_type(*self.parameters.values(), np.float32)
         with precision(str(dtype)):
-            parts = [np.asarray(x[k : k + AT_ONCE], dtype) for k in range(0, len(x), AT_ONCE)]
-            return np.concatenate([np.asarray(_compiled(self.network)(self.parameters, part)) for part in parts])
+            run, parameters = _compiled(self.network), jax.device_put(self.parameters)
+            parts = (np.asarray(x[k : k + AT_ONCE], dtype) for k in range(0, len(x), AT_ONCE))
+            return np.concatenate([np.asarray(run(parameters, part)) for part in parts])
 
     def layer(self, layer: str | int) -> LayerShape:
         """A layer by its name, or by its number from 1 on."""
@@ -79,12 +83,18 @@ class Model:
         about, tensors = read_tensors(Path(path))
         if "network" not in about:
             raise InputError(f"{path} names no network: it was not written by Model.save")
-        return cls(from_plain(Network, json.loads(about["network"]), "network"), tensors)
+        try:
+            plain = json.loads(about["network"])
+        except ValueError as error:
+            raise InputError(f"{path} names a network that cannot be read: {error}") from error
+        return cls(from_plain(Network, plain, "network"), tensors)
 
 
 @lru_cache(maxsize=64)
 def _compiled(network: Network) -> Any:
-    return jax.jit(lambda parameters, x: network.assemble(parameters)(x))
+    convolutional = any(layer.is_convolution for layer in network.layers)
+    options = convolution_options() if convolutional else None
+    return jax.jit(lambda parameters, x: network.assemble(parameters)(x), compiler_options=options)
 
 
 def find_layer(network: Network, layer: str | int) -> LayerShape:

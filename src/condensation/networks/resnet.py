@@ -29,7 +29,7 @@ STEMS = {"large": (7, 2), "small": (3, 1)}  # side of the kernel, stride
 
 
 @dataclass(frozen=True)
-class Step:
+class ConvNorm:
     """One convolution of the convolution part, a batch norm behind it."""
 
     name: str
@@ -52,9 +52,9 @@ class Step:
 class Block:
     """Two convolutions and the skip beside them, a convolution where the shape changes."""
 
-    first: Step
-    second: Step
-    skip: Step | None
+    first: ConvNorm
+    second: ConvNorm
+    skip: ConvNorm | None
 
 
 class ResNetwork(eqx.Module):
@@ -79,14 +79,14 @@ class ResNetwork(eqx.Module):
         values = {name: jnp.asarray(value) for name, value in self.parameters.items()}
         statistics: dict[str, Array] = {}
 
-        def apply(step: Step, h: Array) -> Array:
-            h = convolve(h, values[f"{step.name}.weight"], step.kernel // 2, step.stride)
-            h, after = batch_norm(h, step.norm.name, values, training)
+        def apply(conv: ConvNorm, h: Array) -> Array:
+            h = convolve(h, values[f"{conv.name}.weight"], conv.kernel // 2, conv.stride)
+            h, after = batch_norm(h, conv.norm.name, values, training)
             statistics.update(after)
             return h
 
         network = self.network
-        h = jax.nn.relu(apply(network.stem_step, jnp.asarray(x)))
+        h = jax.nn.relu(apply(network.first, jnp.asarray(x)))
         if network.stem == "large":
             h = lax.reduce_window(h, -np.inf, lax.max, (1, 1, 3, 3), (1, 1, 2, 2), [(0, 0), (0, 0), (1, 1), (1, 1)])
         for block in network.blocks:
@@ -147,10 +147,10 @@ class ResNet:
         return (self.activation,) * len(self.hidden)
 
     @property
-    def stem_step(self) -> Step:
+    def first(self) -> ConvNorm:
         """The first convolution."""
         kernel, stride = STEMS[self.stem]
-        return Step("stem", (self.image[0], self.channels[0]), kernel, stride)
+        return ConvNorm("stem", (self.image[0], self.channels[0]), kernel, stride)
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -162,18 +162,20 @@ class ResNet:
                 stride = 2 if stage and not k else 1
                 name = f"stage{stage + 1}.block{k + 1}"
                 skip = (
-                    None if stride == 1 and before == channels else Step(f"{name}.skip", (before, channels), 1, stride)
+                    None
+                    if stride == 1 and before == channels
+                    else ConvNorm(f"{name}.skip", (before, channels), 1, stride)
                 )
-                first = Step(f"{name}.conv1", (before, channels), 3, stride)
-                made.append(Block(first, Step(f"{name}.conv2", (channels, channels), 3, 1), skip))
+                first = ConvNorm(f"{name}.conv1", (before, channels), 3, stride)
+                made.append(Block(first, ConvNorm(f"{name}.conv2", (channels, channels), 3, 1), skip))
                 before = channels
         return tuple(made)
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def convolutions(self) -> tuple[ConvNorm, ...]:
         """All convolutions in the order of their parameters."""
-        inside = (step for block in self.blocks for step in (block.first, block.second, block.skip) if step is not None)
-        return (self.stem_step, *inside)
+        inside = (conv for block in self.blocks for conv in (block.first, block.second, block.skip) if conv is not None)
+        return (self.first, *inside)
 
     @property
     def layers(self) -> tuple[LayerShape, ...]:
@@ -183,12 +185,12 @@ class ResNet:
         ['stem', 'stage1.block1.conv1', 'stage1.block1.conv2', 'dense1', 'output']
         """
         widths = (self.channels[-1], *self.hidden, self.outputs)
-        return (*(step.layer for step in self.steps), *dense_layers(widths, True, self.output_bias))
+        return (*(conv.layer for conv in self.convolutions), *dense_layers(widths, True, self.output_bias))
 
     @property
     def norms(self) -> tuple[NormShape, ...]:
         """The batch norms, one behind each convolution."""
-        return tuple(step.norm for step in self.steps)
+        return tuple(conv.norm for conv in self.convolutions)
 
     def head(self, parameters: dict[str, Any]) -> DenseNetwork:
         """The dense layers with the given parameters."""

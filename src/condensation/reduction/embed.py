@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..errors import InputError, check_whole, unknown_name
+from ..measure.similarity import as_floats
 from ..networks import Model
-from .merge import Merge, hidden_layers, law_of, replace_units, unit_weights, unrolled
+from .merge import Merge, hidden_layers, replace_units, rule_of, unit_weights, unrolled
 
 
 def embed(
@@ -14,7 +15,8 @@ def embed(
 ) -> Model:
     """The model with one unit split into copies that share its output weights: the same function, a wider network.
 
-    A critical point of the loss stays one, whatever the shares. A residual network becomes a concatenated one.
+    A critical point of the loss stays one, whatever the shares. A residual network becomes a concatenated one, the same
+    function of more weights, where that need not be.
 
     Args:
         model: the network with its parameters.
@@ -32,14 +34,14 @@ def embed(
     check_whole("unit", unit, least=0)
     if unit >= len(weights):
         raise InputError(f"{layer} has the units 0 to {len(weights) - 1}, not {unit}")
-    parts = np.asarray(shares, float)
+    parts = as_floats("shares", shares)
     if parts.ndim != 1 or not len(parts) or not np.isclose(parts.sum(), 1, rtol=0, atol=1e-12):
         raise InputError(f"shares must be numbers that add up to 1, not {shares!r}")
-    factors = np.ones(len(parts)) if scales is None else np.asarray(scales, float)
-    if factors.shape != parts.shape or not (factors > 0).all():
+    factors = np.ones(len(parts)) if scales is None else as_floats("scales", scales)
+    if factors.shape != parts.shape or not (np.isfinite(factors) & (factors > 0)).all():
         raise InputError(f"scales must be {len(parts)} positive numbers, one for each share, not {scales!r}")
-    law = law_of(known[layer])
-    if scales is not None and not (law.oriented and law.power):
+    rule = rule_of(known[layer])
+    if scales is not None and not (rule.oriented and rule.power):
         raise InputError(f"scales are for positively homogeneous activations such as relu, not for {known[layer]!r}")
     places = np.repeat(np.arange(len(weights)), np.where(np.arange(len(weights)) == unit, len(parts), 1))
     own = places == unit
@@ -47,5 +49,5 @@ def embed(
     grown[own] *= factors[:, None]
     combine = np.zeros((len(weights), len(places)))
     combine[places, np.arange(len(places))] = 1
-    combine[unit, own] = parts / factors**law.power
+    combine[unit, own] = parts / factors**rule.power
     return replace_units(model, {layer: Merge(grown, combine, np.zeros(len(weights)))})

@@ -31,7 +31,7 @@ from .tree import common_direction
 
 
 @dataclass(frozen=True)
-class Law:
+class Rule:
     """How an activation's units merge: by ``oriented`` directions or by lines, with the power p, around sigma(0)."""
 
     oriented: bool
@@ -40,23 +40,24 @@ class Law:
 
 
 @lru_cache(maxsize=64)
-def law_of(activation: Activation) -> Law:
-    """The law of an activation. Without multiplicity and degree (power 0) only equal units merge exactly.
+def rule_of(activation: Activation) -> Rule:
+    """The rule of an activation. Without multiplicity and degree (power 0) only equal units merge exactly.
 
-    >>> law_of("x_tanh"), law_of("relu")
-    (Law(oriented=False, power=2, constant=0.0), Law(oriented=True, power=1.0, constant=0.0))
+    >>> rule_of("x_tanh"), rule_of("relu")
+    (Rule(oriented=False, power=2, constant=0.0), Rule(oriented=True, power=1.0, constant=0.0))
     """
     p = multiplicity(activation)
     constant = derivatives_at_zero(activation, 0)[0]
     if p is not None:
-        return Law(False, p, constant)
+        return Rule(False, p, constant)
     with jax.enable_x64(True):
-        z = jnp.array([1.0, -1.0, 0.3, -0.3])
+        z = jnp.array([1e-3, 1.0, 1e3, -1e-3, -1.0, -1e3])
         function = jax.vmap(get_activation(activation))
         once, twice = np.asarray(function(z)), np.asarray(function(2 * z))
-    degree = float(np.log2(np.abs(twice).sum() / max(np.abs(once).sum(), np.finfo(float).tiny)))
+    before, after = np.abs(once[[1, 4]]).sum(), np.abs(twice[[1, 4]]).sum()
+    degree = float(np.log2(after / before)) if before > 0 and after > 0 else 0.0
     homogeneous = np.allclose(twice, 2**degree * once, rtol=1e-9, atol=0)
-    return Law(True, degree if homogeneous else 0.0, constant)
+    return Rule(True, degree if homogeneous else 0.0, constant)
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Merge:
 def merge_groups(
     weights: Float[np.ndarray, "units inputs"],
     amounts: Float[np.ndarray, " units"],
-    law: Law,
+    rule: Rule,
     groups: Int[np.ndarray, " units"],
 ) -> Merge:
     """One new unit for each group; ``amounts`` are the sizes |a_j| of the units' output weights."""
@@ -80,16 +81,27 @@ def merge_groups(
     made, combine = np.zeros((count, weights.shape[1])), np.zeros((len(weights), count))
     for group in range(count):
         members = np.flatnonzero(groups == group)
-        direction, signs = common_direction(weights[members], law.oriented)
+        direction, signs = common_direction(weights[members], rule.oriented)
         r = long[members]
-        mass = amounts[members] * r**law.power
+        mass = amounts[members] * r**rule.power
         mass = mass if mass.sum() > 0 else np.ones(len(members))
         amplitude = np.sqrt(mass @ r**2 / mass.sum())
         made[group] = amplitude * direction
-        if amplitude > 0:
-            combine[members, group] = signs**law.power * (r / amplitude) ** law.power
+        # units of norm zero are all the constant sigma(0), as their new unit is
+        combine[members, group] = signs**rule.power * (r / amplitude) ** rule.power if amplitude > 0 else 1
     rest = 1 - combine.sum(axis=1)
-    return Merge(made, combine, law.constant * np.where(np.abs(rest) < 1e-12, 0, rest))  # rounding asks for no bias
+    return Merge(made, combine, rule.constant * np.where(np.abs(rest) < 1e-12, 0, rest))  # rounding asks for no bias
+
+
+def in_place(merge: Merge, groups: Int[np.ndarray, " units"], weights: Float[np.ndarray, "units inputs"]) -> Merge:
+    """The same function with as many units as before, for comparing many reductions by one compiled network.
+
+    The first unit of a group stands for it, nothing reads the others.
+    """
+    _, first = np.unique(groups, return_index=True)
+    rows, combine = weights.copy(), np.zeros((len(weights), len(weights)))
+    rows[first], combine[:, first] = merge.weights, merge.combine
+    return Merge(rows, combine, merge.constant)
 
 
 def keep_units(weights: Float[np.ndarray, "units inputs"], kept: Int[np.ndarray, " kept"]) -> Merge:

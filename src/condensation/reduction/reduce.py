@@ -13,21 +13,25 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from ..errors import InputError, check_whole, unknown_name
+from ..measure.chance import chance_cosine
+from ..measure.lines import LEAST_COSINE
 from ..measure.similarity import norms
 from ..networks import Model
+from ..values import conform
 from .merge import (
+    Merge,
     hidden_layers,
+    in_place,
     keep_units,
-    law_of,
     merge_groups,
     output_weights,
     replace_units,
+    rule_of,
     unit_weights,
     unrolled,
 )
 from .tree import Tree, merging_tree
 
-THRESHOLD = 0.95
 Sizes = dict[str, int]
 
 
@@ -38,8 +42,10 @@ class Reduction:
     Attributes:
         model: the reduced network. A residual network becomes a concatenated one.
         groups: for each reduced layer the new unit of each old unit.
-        error: centred relative error of the output on the given samples; None without samples.
-        untrained_error: the same of the untrained network reduced to the same sizes.
+        error: centred relative error of the output on the given samples; None without samples, NaN where the output
+            is constant on them.
+        untrained_error: the same of the untrained network reduced to the same sizes; None without one, or where its
+            output is zero (an antisymmetric start).
         pruned_error: the same of magnitude pruning to the same sizes.
     """
 
@@ -70,11 +76,12 @@ def reduce(
     Args:
         model: a network with its parameters, for instance ``trajectory.model(step, seed)``.
         x: samples on which the error is measured.
-        threshold: units stay apart where a unit's cosine to its group's direction would fall below this (0.95 if
-            nothing else is chosen).
+        threshold: the cosine that decides which units are of one line, as in ``find_lines``: by default 0.95, or more
+            where chance alone would reach it.
         units: instead, the number of units that are left in each layer, or in each by name.
-        error: instead, the largest centred error on ``x`` that is allowed: the smallest network within it is looked
-            for along the order in which units are merged, its total number of units by doubling and bisection.
+        error: instead, the largest centred error on ``x`` that is allowed. The smallest network within it is looked
+            for along the order in which units are merged, by doubling and bisection of their total number, and then
+            by taking single units away, layer by layer.
         layers: the layers to reduce; all hidden layers (of a ResNet: all dense ones) if not given.
         untrained: the network before training, for the control.
 
@@ -85,69 +92,80 @@ def reduce(
     >>> reduced.groups["dense1"], reduced.error < 1e-15
     (array([0, 0, 1]), True)
     """
+    threshold, error = (
+        conform(float | None, value, name) for value, name in ((threshold, "threshold"), (error, "error"))
+    )
     if sum(choice is not None for choice in (threshold, units, error)) > 1:
         raise InputError("one of threshold, units and error decides, not several")
     if threshold is not None and not 0 < threshold <= 1:
         raise InputError(f"threshold is a cosine above 0 and at most 1, not {threshold!r}")
     if error is not None and (x is None or not error >= 0):
         raise InputError("an allowed error is a number of at least 0 and needs samples x on which it is measured")
-    work = _Work(unrolled(model), layers)
+    if x is not None and not np.isfinite(x).all():
+        raise InputError("the samples x hold NaN or Inf")
+    work = _Reducer(unrolled(model), layers)
     if units is not None:
         groups = work.cut(work.checked(units))
     elif error is not None and x is not None:
         groups = work.cut(_smallest(work, x, error))
     else:
-        groups = {name: tree.groups_within(threshold or THRESHOLD) for name, tree in work.trees.items()}
+        groups = work.within(threshold)
     reduced = work.merged(groups)
     if x is None:
         return Reduction(reduced, groups, None, None, None)
     sizes = {name: int(labels.max()) + 1 for name, labels in groups.items()}
     control = None
-    if untrained is not None:
-        before = _Work(unrolled(untrained), layers)
+    if untrained is not None and not _is_rounding(untrained, x):
+        before = _Reducer(unrolled(untrained), layers)
         control = centred_error(untrained(x), before.merged(before.cut(before.checked(sizes)))(x))
     outputs = model(x)
     pruned = centred_error(outputs, work.pruned(sizes)(x))
     return Reduction(reduced, groups, centred_error(outputs, reduced(x)), control, pruned)
 
 
+def _is_rounding(model: Model, x: np.ndarray) -> bool:
+    """Whether a network's output is nothing but rounding, its output weights cancelling (an antisymmetric start)."""
+    name = "output.weight"
+    together = Model(model.network, model.parameters | {name: np.abs(model.parameters[name])})
+    return bool(np.abs(model(x)).max() < 1e3 * np.finfo(model(x).dtype).eps * np.abs(together(x)).max())
+
+
 def centred_error(outputs: Float[np.ndarray, "samples outputs"], others: Float[np.ndarray, "samples outputs"]) -> float:
-    """Relative distance of two outputs, each output's mean over the samples taken away first.
+    """Relative distance of two outputs, each output's mean over the samples taken away first; NaN for a constant.
 
     >>> centred_error(np.array([[0.0], [1.0]]), np.array([[5.0], [6.0]]))
     0.0
     """
     first, second = (np.asarray(value, float) - np.mean(value, axis=0, dtype=float) for value in (outputs, others))
     size = np.linalg.norm(first)
-    if not size > 0:
-        raise InputError(
-            "the network's output is constant on these samples: there is nothing an error could be relative to"
-        )
-    return float(np.linalg.norm(second - first) / size)
+    return float(np.linalg.norm(second - first) / size) if size > 0 else float("nan")
 
 
-class _Work:
+class _Reducer:
     """A model on the way to a smaller one: the trees of its layers, and what a cut of them makes."""
 
     def __init__(self, model: Model, layers: Sequence[str] | None) -> None:
         self.model = model
+        for name, value in model.parameters.items():
+            if not np.isfinite(value).all():
+                raise InputError(f"the parameter {name} holds NaN or Inf")
         known = hidden_layers(model.network)
         for name in layers or ():
             if name not in known:
                 raise unknown_name("layer that can be reduced", name, known)
-        self.laws = {name: law_of(known[name]) for name in (known if layers is None else layers)}
-        self.weights = {name: unit_weights(model, model.layer(name)) for name in self.laws}
-        self.amounts = {name: norms(output_weights(model, name).astype(float)) for name in self.laws}
+        self.rules = {name: rule_of(known[name]) for name in (known if layers is None else layers)}
+        self.weights = {name: unit_weights(model, model.layer(name)) for name in self.rules}
+        self.amounts = {name: norms(output_weights(model, name).astype(float)) for name in self.rules}
         self.trees: dict[str, Tree] = {
-            name: merging_tree(self.weights[name], law.oriented) for name, law in self.laws.items()
+            name: merging_tree(self.weights[name], rule.oriented) for name, rule in self.rules.items()
         }
 
     def checked(self, units: int | Mapping[str, int]) -> Sizes:
         """The number of units that each layer is left with."""
-        wanted = dict.fromkeys(self.laws, units) if isinstance(units, int) else dict(units)
+        wanted: Sizes = dict(units) if isinstance(units, Mapping) else dict.fromkeys(self.rules, units)
         for name in wanted:
-            if name not in self.laws:
-                raise unknown_name("layer that can be reduced", name, self.laws)
+            if name not in self.rules:
+                raise unknown_name("layer that can be reduced", name, self.rules)
         for name, count in wanted.items():
             check_whole(f"units of {name}", count)
             if count > len(self.weights[name]):
@@ -158,13 +176,29 @@ class _Work:
         """The groups of each layer."""
         return {name: tree.groups(sizes[name]) for name, tree in self.trees.items()}
 
+    def within(self, threshold: float | None) -> dict[str, np.ndarray]:
+        """The groups of each layer by a cosine."""
+        chance = {name: chance_cosine(weights.shape[1]) for name, weights in self.weights.items()}
+        return {
+            name: tree.groups_within(threshold or max(LEAST_COSINE, chance[name])) for name, tree in self.trees.items()
+        }
+
     def merged(self, groups: dict[str, np.ndarray]) -> Model:
         """The model with each group as one unit."""
-        merges = {
-            name: merge_groups(self.weights[name], self.amounts[name], law, groups[name])
-            for name, law in self.laws.items()
+        return replace_units(self.model, self._merges(groups))
+
+    def in_place(self, groups: dict[str, np.ndarray]) -> Model:
+        """The same function with as many units as before."""
+        merges = self._merges(groups).items()
+        return replace_units(
+            self.model, {name: in_place(merge, groups[name], self.weights[name]) for name, merge in merges}
+        )
+
+    def _merges(self, groups: dict[str, np.ndarray]) -> dict[str, Merge]:
+        return {
+            name: merge_groups(self.weights[name], self.amounts[name], rule, groups[name])
+            for name, rule in self.rules.items()
         }
-        return replace_units(self.model, merges)
 
     def pruned(self, sizes: Sizes) -> Model:
         """The model with only the units of largest output times input weight."""
@@ -175,7 +209,7 @@ class _Work:
         return replace_units(self.model, merges)
 
 
-def _smallest(work: _Work, x: np.ndarray, allowed: float) -> Sizes:
+def _smallest(work: _Reducer, x: np.ndarray, allowed: float) -> Sizes:
     """Sizes of the smallest network within an error, along the merges of all layers by their relative cost."""
     full = {name: len(weights) for name, weights in work.weights.items()}
     order = []
@@ -185,21 +219,29 @@ def _smallest(work: _Work, x: np.ndarray, allowed: float) -> Sizes:
         order += [(cost, k, name) for k, cost in enumerate(costs)]
     order = [name for _, _, name in sorted(order)]
     exact = work.model(x)
+    if not np.ptp(exact, axis=0).any():
+        raise InputError("the network's output is constant on these samples: an error has nothing to be relative to")
 
     def sizes(more: int) -> Sizes:
         """The sizes with so many units more than one in each layer."""
         done = order[: len(order) - more]
         return {name: count - done.count(name) for name, count in full.items()}
 
-    def within(more: int) -> bool:
-        return centred_error(exact, work.merged(work.cut(sizes(more)))(x)) <= allowed
+    def fits(chosen: Sizes) -> bool:
+        return chosen == full or centred_error(exact, work.in_place(work.cut(chosen))(x)) <= allowed
 
     low, high = -1, 0
-    while not within(high):
-        if high == len(order):
-            raise InputError(f"even unreduced the error is above {allowed}")  # rounding, for an error of 0
+    while not fits(sizes(high)):
         low, high = high, min(max(1, 2 * high), len(order))
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if within(middle) else (middle, high)
-    return sizes(high)
+        low, high = (low, middle) if fits(sizes(middle)) else (middle, high)
+    found = sizes(high)
+    left = [name for name in found if found[name] > 1] if len(found) > 1 else []
+    while left:
+        fewer = found | {left[0]: found[left[0]] - 1}
+        if fits(fewer):
+            found = fewer
+        if found != fewer or found[left[0]] == 1:
+            left.pop(0)
+    return found

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
 
 from ..measure.similarity import norms
 
-SLACK = 1e-12  # by which a cosine may miss a threshold through rounding
+SLACK = 1e-6  # radians by which an angle may miss a threshold through rounding
 
 
 @dataclass(frozen=True)
@@ -32,19 +34,24 @@ class Tree:
         return renumber(labels)
 
     def groups_within(self, threshold: float) -> Int[np.ndarray, " units"]:
-        """The group of each unit if merging stops where a unit's cosine to its group's direction falls below that."""
-        labels = np.arange(len(self.weights))
-        whole = np.ones(len(labels), bool)  # whether a group may still grow
-        for one, other in self.merges:
-            members = np.flatnonzero((labels == labels[one]) | (labels == labels[other]))
-            direction, signs = common_direction(self.weights[members], self.oriented)
-            long = norms(self.weights[members])
-            cosines = np.where(long > 0, self.weights[members] @ direction * signs / np.where(long > 0, long, 1), 1)
-            if whole[members].all() and cosines.min() >= threshold - SLACK:
-                labels[members] = labels[one]
-            else:
-                whole[members] = False
-        return renumber(labels)
+        """The group of each unit as lines are found: average linkage on the angle, cut at that cosine.
+
+        Ward's order is not used here: a light unit of another direction would come first and spoil a heavy group.
+        """
+        if len(self.weights) == 1:
+            return np.zeros(1, int)
+        angles = np.arccos(np.clip(_cosines(self.weights, self.oriented), -1, 1))
+        np.fill_diagonal(angles, 0)
+        tree = linkage(squareform(angles, checks=False), "average")
+        return renumber(fcluster(tree, float(np.arccos(threshold)) + SLACK, "distance"))
+
+
+def _cosines(weights: np.ndarray, oriented: bool) -> np.ndarray:
+    """Cosines of all pairs, of lines without their sign; zero for a unit of norm zero."""
+    mass = norms(weights)
+    unit = weights / np.where(mass > 0, mass, 1)[:, None]
+    cosine = np.clip(unit @ unit.T, -1, 1)
+    return cosine if oriented else np.abs(cosine)
 
 
 def merging_tree(weights: Float[np.ndarray, "units inputs"], oriented: bool) -> Tree:
@@ -54,9 +61,7 @@ def merging_tree(weights: Float[np.ndarray, "units inputs"], oriented: bool) -> 
     >>> tree.groups(2)
     array([0, 1, 0])
     """
-    mass = norms(weights)
-    unit = weights / np.where(mass > 0, mass, 1)[:, None]
-    cosine = np.clip(unit @ unit.T, -1, 1)
+    mass, cosine = norms(weights), _cosines(weights, oriented)
     squared = 2 * (1 - cosine if oriented else 1 - cosine**2)
     cost = _pair_weight(mass[:, None], mass[None, :]) * squared
     np.fill_diagonal(cost, np.inf)

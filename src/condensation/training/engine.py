@@ -12,7 +12,6 @@ there they agree within its tolerance.)
   a compiled loop a CPU's convolutions are several times slower, and samples beyond memory can be evaluated in parts.
 """
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -26,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ..device import convolution_options, cores, device, on_cpu
 from ..precision import precision
 from .flow import flow_row
 from .optimizers import GradientFlow
@@ -39,8 +39,6 @@ BATCH_BYTES = 2**30
 KEEP_SECONDS = 2.0  # what is kept for resuming is written at most this often
 EVALUATED = 1000  # images that are evaluated at once
 KEEP_SHARE = 0.04  # and so rarely that writing takes at most this share of the time
-# Without YNN fusion XLA's convolutions are as fast as PyTorch's; to be measured again with each new JAX.
-CPU_OPTIONS: dict[str, Any] = {"xla_cpu_experimental_ynn_fusion_type": ""}
 
 
 @dataclass(frozen=True)
@@ -57,17 +55,18 @@ class Member:
 
 def run(program: Program, members: Sequence[Member], plan: Plan, *, block: int | None = None) -> list[Record]:
     """Train all members; ``block`` networks go through one call (default: 1 on a CPU, a constant batch on a GPU)."""
-    device = _device()
-    on_cpu = _on_cpu()
+    here = device()
     stepwise = any(layer.is_convolution for layer in program.network.layers)
-    block = block or (1 if on_cpu or stepwise else batch_size(members[0]))
-    threads = 1 if stepwise or not on_cpu else cores()
+    block = block or (1 if on_cpu() or stepwise else batch_size(members[0]))
+    threads = 1 if stepwise or not on_cpu() else cores()
     kept = {k: plan.keeper.load(k) for k in range(len(members))} if plan.keeper else {}
     records = {k: one.record for k, one in kept.items() if one is not None and one.finished}
     if records:
         plan.report(int(plan.recorded[-1]) * len(records), float("nan"))
     left = [k for k in range(len(members)) if k not in records]
     blocks = [left[k : k + block] for k in range(0, len(left), block)]
+    if stepwise:
+        plan.most = 1  # a step may take a second; what fits into a call is learned
     make = _Stepwise if stepwise else _Batch if block > 1 else _Single
     work = [
         make(program, plan, {k: members[k] for k in group}, [kept.get(k) for k in group], block) for group in blocks
@@ -75,7 +74,7 @@ def run(program: Program, members: Sequence[Member], plan: Plan, *, block: int |
 
     def on_device(one: Callable[[], Any]) -> Any:
         try:
-            with jax.default_device(device):  # a setting of the thread
+            with jax.default_device(here):  # a setting of the thread
                 return one()
         except BaseException:
             plan.stop.set()  # the others need not go on
@@ -96,22 +95,10 @@ def run(program: Program, members: Sequence[Member], plan: Plan, *, block: int |
     return [records[k] for k in range(len(members))]
 
 
-def _device() -> Any:
-    return jax.config.jax_default_device or jax.devices()[0]  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def _on_cpu() -> bool:
-    return getattr(_device(), "platform", _device()) == "cpu"
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def batch_size(member: Member) -> int:
     """Networks in a batch on a GPU: the same however many there are, because float32 sums depend on it."""
-    size = 8 * (member.x.size + sum(value.size for value in member.start.values()) + len(member.x) * 1024)
+    samples = member.x.size + (member.test[0].size if member.test else 0)
+    size = 8 * (samples + sum(value.size for value in member.start.values()) + len(member.x) * 1024)
     return int(2 ** np.clip(np.floor(np.log2(BATCH_BYTES / size)), 1, 10))
 
 
@@ -292,6 +279,7 @@ class _Stepwise(_Work):
                     for name, value in (seen | exact).items():
                         curves[name].append(value)
                 count += 1
+        jax.block_until_ready(state)  # so that what is timed has been done
         weights = {name: np.stack([one[name] for one in saved])[None] for name in saved[0]} if saved else {}
         return state, weights, {name: np.array(values, float)[None] for name, values in curves.items()}
 
@@ -319,16 +307,12 @@ def _compile_step(program: Program) -> Callable[..., Any]:
         nothing = jax.tree.map(lambda curve: jnp.zeros(curve.shape, curve.dtype), jax.eval_shape(curves))
         return after, lax.cond(record, curves, lambda: nothing)
 
-    return jax.jit(step, donate_argnums=1, compiler_options=_options())
+    return jax.jit(step, donate_argnums=1, compiler_options=convolution_options())
 
 
 @cache
 def _compile_evaluate(program: Program) -> Callable[..., Any]:
-    return jax.jit(program.evaluate, compiler_options=_options())
-
-
-def _options() -> dict[str, Any] | None:
-    return CPU_OPTIONS if _on_cpu() else None
+    return jax.jit(program.evaluate, compiler_options=convolution_options())
 
 
 def _empty(member: Member, program: Program, plan: Plan) -> Record:

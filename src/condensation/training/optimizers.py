@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import optax
 from jax import Array
+from optax.contrib import MuonDimensionNumbers, muon
 
 from ..errors import InputError, check_positive
 from ..networks import Network
@@ -134,7 +135,9 @@ class NormalisedGD:
 class SignGD:
     r"""Sign descent: $\theta \leftarrow \theta - \eta_t\, \mathrm{sign}(\nabla L)$, steepest descent in the max norm.
 
-    What Adam is as long as gradients keep their sign and the ratios of their sizes.
+    What Adam is early, as long as gradients keep their signs. The learning rate has to be well below the start's
+    weights: with one as large, a third of a two-layer network's neurons stay near zero, their input and output weights
+    changing signs in turn.
     """
 
     kind: ClassVar[str] = "sign_gd"
@@ -156,10 +159,10 @@ class SignGD:
 class Muon:
     r"""Muon: a weight matrix moves along the polar factor $U V^T$ of its gradients' moving average $M = U S V^T$.
 
-    Steepest descent in the spectral norm. As in Optax the polar factor is that of five Newton-Schulz steps, whose
-    singular values lie between 0.68 and 1.14 and not at 1; where M's are small, at most 485 times what they are of
-    $|M| + \epsilon$. So eps has to be far below the gradient, as Adam's. A step is $\eta_t \sqrt{\max(1, m/D)}$ times
-    the polar factor of a weight of m units with D inputs; a convolution's weight is the matrix of its filters.
+    Steepest descent in the spectral norm, as Optax has it: a weight of m units with D inputs moves by
+    $\eta_t \sqrt{\max(1, m/D)}\, P(M / (|M| + \epsilon))$ with the Frobenius norm and P five Newton-Schulz steps. These
+    take a singular value to between 0.68 and 1.21 if it is large enough, as they multiply it by 485 at most. So eps has
+    to be far below the gradient's norm, as Adam's below its entries. A convolution's weight is the matrix of its filters.
 
     Biases and all else that is no weight take Adam's steps of the same learning rate (b1 = 0.9 with Nesterov's
     momentum, b2 = 0.999), so a neuron's bias is not part of the matrix: for Muon on the whole neuron, take
@@ -187,9 +190,9 @@ class Muon:
         axes = {f"{layer.name}.weight": tuple(range(1, len(layer.weight))) for layer in network.layers}
 
         def matrices(params: Any) -> dict[str, Any]:
-            return {name: optax.contrib.MuonDimensionNumbers(axes[name], 0) if name in axes else None for name in params}
+            return {name: MuonDimensionNumbers(axes[name], 0) if name in axes else None for name in params}
 
-        return optax.contrib.muon(
+        return muon(
             self.rate.scaled(learning_rate),
             beta=self.momentum,
             eps=eps,

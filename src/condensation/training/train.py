@@ -114,7 +114,9 @@ def _program_of(experiments: list[Experiment], members: list[Member]) -> Program
     size, n = first.batch_size, len(members[0].x)
     if size is not None and size > n:
         raise InputError(f"a batch of {size} samples is asked for, but there are only {n}")
-    classes = {_are_classes(y) for member in members for y in (member.y, *(member.test or ())[1:])}
+    if any(member.test and _are_classes(member.test[1]) != _are_classes(member.y) for member in members):
+        raise InputError("data and test must both have classes as targets (one 1 and zeros in a row), or neither")
+    classes = {_are_classes(member.y) for member in members}
     if len(classes) > 1:
         raise InputError("experiments that are trained together must all have classes as targets, or none of them")
     return Program(
@@ -136,7 +138,7 @@ def _are_classes(y: np.ndarray) -> bool:
 
 def _member(experiment: Experiment, seed: Seed) -> Member:
     x, y = _samples(experiment, experiment.data, seed)
-    test = None if experiment.test is None else _samples(experiment, experiment.test, seed)
+    test = None if experiment.test is None else _samples(experiment, experiment.test, seed.held_out())
     start = experiment.start.draw(experiment.network, seed.start_stream())
     return Member(start, x, y, test, numbers_of(experiment.optimizer), seed.training_key())
 

@@ -90,7 +90,7 @@ class Trajectory:
     def output(
         self, x: Float[np.ndarray, "samples ..."], step: int, seed: int | Seed
     ) -> Float[np.ndarray, "samples outputs"]:
-        """The network's output on any samples at a saved step, in the experiment's precision."""
+        """The network's output on any samples at a saved step, in the experiment's precision (float32 for TF32)."""
         return self.model(step, seed)(x)
 
     def data(self, seed: int | Seed) -> tuple[Float[np.ndarray, "samples ..."], Float[np.ndarray, "samples outputs"]]:

@@ -1,0 +1,51 @@
+"""The command line, a file for each command.
+
+Exit codes: 0 fine, 2 input that cannot be used, 3 a seed diverged, 130 interrupted.
+"""
+
+import logging
+import sys
+import warnings
+
+import tyro
+
+from ..errors import InputError
+from .data import data
+from .info import info
+from .measure import measure
+from .predict import predict
+from .reduce import reduce
+from .reproduce import reproduce
+from .show import BAD_INPUT, INTERRUPTED
+from .train import train
+
+COMMANDS = {
+    "train": train,
+    "measure": measure,
+    "predict": predict,
+    "reduce": reduce,
+    "reproduce": reproduce,
+    "data": data,
+    "info": info,
+}
+
+
+def main() -> None:
+    """Run a command; input that cannot be used gives one sentence."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    logging.getLogger("condensation").setLevel(logging.INFO)
+    warnings.showwarning = lambda message, category, *_: print(f"warning: {message}", file=sys.stderr)
+    try:
+        tyro.extras.subcommand_cli_from_dict(
+            COMMANDS,
+            prog="condensation",
+            description="A laboratory for the condensation of neural networks.",
+        )
+    except InputError as error:
+        print(f"condensation: {error}", file=sys.stderr)
+        sys.exit(BAD_INPUT)
+    except KeyboardInterrupt:
+        print(
+            "condensation: interrupted; what was saved stays, and the same command goes on from there", file=sys.stderr
+        )
+        sys.exit(INTERRUPTED)

@@ -1,0 +1,29 @@
+"""The device that work runs on, and how it is compiled there: decided in this place only."""
+
+import os
+from typing import Any
+
+import jax
+
+# Without YNN fusion XLA's convolutions are as fast as PyTorch's; to be measured again with each new JAX.
+CPU_OPTIONS: dict[str, Any] = {"xla_cpu_experimental_ynn_fusion_type": ""}
+
+
+def device() -> Any:
+    """The user's default device, or the first."""
+    return jax.config.jax_default_device or jax.devices()[0]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def on_cpu() -> bool:
+    """Whether that is a CPU."""
+    return getattr(device(), "platform", device()) == "cpu"
+
+
+def convolution_options() -> dict[str, Any] | None:
+    """Options for compiling a network with convolutions."""
+    return CPU_OPTIONS if on_cpu() else None
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
