@@ -271,7 +271,7 @@ def test_a_critical_point_stays_critical(activation):
     assert np.abs(gradient(other, x, y)).max() > 1e-3
 
 
-def test_the_untrained_control_and_float32():
+def test_the_untrained_control_and_float32(unchecked):
     network = Dense((4, 6, 1))
     model = random_model(network)
     single = Model(network, {name: value.astype(np.float32) for name, value in model.parameters.items()})

@@ -235,8 +235,8 @@ def share(w, a, predicted, cosine=0.98):
 
 @pytest.mark.parametrize("p", [1, 2, 3])
 def test_trained_neurons_are_on_the_lines_of_their_optimizers_ball(p):
-    """Share of 50 neurons in 10 data sets with a bias that have a cosine of at least .98; random ones: below .02."""
-    datasets = [biased(4, seed) for seed in range(10)]
+    """Share of 50 neurons in 6 data sets with a bias that have a cosine of at least .98; random ones: below .02."""
+    datasets = [biased(4, seed) for seed in range(6)]
     cube = [cube_directions(*one, p) for one in datasets]
     sphere = [stationary_directions(*one, p) for one in datasets]
     assert all(one.certified for one in cube)
@@ -269,9 +269,10 @@ def angles(optimizer, steps, datasets, q):
 
 def test_adams_line_does_not_turn_with_the_data_but_the_flows_does():
     datasets, q = [data(5, seed) for seed in range(8)], rotation(5, seed=1)
+    g = np.array([x.T @ r / len(x) for x, r in datasets])
+    alike = [(x, r / np.linalg.norm(u)) for (x, r), u in zip(datasets, g, strict=True)]  # neurons grow as exp(t)
     assert angles(NormalisedGD(1e-7), 3000, datasets, q).max() < 1.5
-    assert angles(GradientFlow(1.0, stop_ratio=0.995), 300, datasets[:3], q).max() < 1.5
-    g = np.array([x.T @ r for x, r in datasets])
+    assert angles(GradientFlow(7.0, rtol=1e-5), 1, alike, q).max() < 1.5
     predicted = np.degrees(np.arccos(np.abs((np.sign(g) * (np.sign(g @ q.T) @ q)).sum(axis=1)) / 5))
     for optimizer in (Adam(2e-7, eps=1e-30), SignGD(2e-7)):
         found = angles(optimizer, 3000, datasets, q)

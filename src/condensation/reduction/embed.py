@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..errors import InputError, check_whole, unknown_name
-from ..measure.similarity import as_floats
 from ..networks import Model
+from ..values import conform
 from .merge import Merge, hidden_layers, replace_units, rule_of, unit_weights, unrolled
 
 
@@ -34,10 +34,10 @@ def embed(
     check_whole("unit", unit, least=0)
     if unit >= len(weights):
         raise InputError(f"{layer} has the units 0 to {len(weights) - 1}, not {unit}")
-    parts = as_floats("shares", shares)
+    parts = np.array(conform(tuple[float, ...], shares, "shares"))
     if parts.ndim != 1 or not len(parts) or not np.isclose(parts.sum(), 1, rtol=0, atol=1e-12):
         raise InputError(f"shares must be numbers that add up to 1, not {shares!r}")
-    factors = np.ones(len(parts)) if scales is None else as_floats("scales", scales)
+    factors = np.ones(len(parts)) if scales is None else np.array(conform(tuple[float, ...], scales, "scales"))
     if factors.shape != parts.shape or not (np.isfinite(factors) & (factors > 0)).all():
         raise InputError(f"scales must be {len(parts)} positive numbers, one for each share, not {scales!r}")
     rule = rule_of(known[layer])

@@ -216,22 +216,25 @@ def _arrive(law: Law, start: States, ends: _Ends, angle: float, rtol: float) -> 
     times = np.full(len(start.z), np.inf)
 
     def stop(active: np.ndarray, before: States, now: States) -> np.ndarray:
-        a, forces, u = now.z[:, -1], now.velocity[:, :-1], now.orientation
-        grows = a * now.velocity[:, -1] > 0
-        cosine = np.where(np.sign(law.c * a)[:, None] == ends.serves, u @ ends.u.T, -1)
-        place = np.where(grows & (cosine.max(axis=1, initial=-1) > np.cos(angle)), cosine.argmax(axis=1), ON_ITS_WAY)
+        a, grows = now.z[:, -1], now.z[:, -1] * now.velocity[:, -1]
+        cosine = np.where(np.sign(law.c * a)[:, None] == ends.serves, now.orientation @ ends.u.T, -1)
+        place = np.where((grows > 0) & (cosine.max(axis=1) > np.cos(angle)), cosine.argmax(axis=1), ON_ITS_WAY)
         here = np.flatnonzero(place >= 0)
-        first, last = (_angles(states.orientation[here], ends.u[place[here]]) for states in (before, now))
-        share = np.clip(
-            np.log(first / angle) / np.log(np.maximum(first / last, 1 + 1e-12)), 0, 1
-        )  # the angle shrinks exponentially
-        times[active[here]] = before.time[here] + share * (now.time - before.time)[here]
-        along = np.einsum("jd,jd->j", forces, u)[:, None] * u
-        stays = np.linalg.norm(forces - along, axis=1) < STAYS * np.linalg.norm(forces, axis=1)
-        shrinks = stays & (a * now.velocity[:, -1] < 0) & (law.balance(now.z) <= 0)
-        return np.where(shrinks, NOWHERE, place)
+        first, last = (_angles(states[here].orientation, ends.u[place[here]]) for states in (before, now))
+        share = np.log(first / angle) / np.log(np.maximum(first / last, 1 + 1e-12))  # the angle shrinks exponentially
+        times[active[here]] = before.time[here] + np.clip(share, 0, 1) * (now.time - before.time)[here]
+        doomed = np.flatnonzero((grows < 0) & (law.balance(now.z) <= 0))
+        place[doomed[_stays(now[doomed])]] = NOWHERE
+        return place
 
     return (*follow(law, start, stop, rtol=rtol), times)
+
+
+def _stays(states: States) -> np.ndarray:
+    """Whether the direction of each neuron stays as it is, but for STAYS."""
+    moving, u = states.velocity[:, :-1], states.orientation
+    turning = moving - np.einsum("jd,jd->j", moving, u)[:, None] * u
+    return np.linalg.norm(turning, axis=1) < STAYS * np.linalg.norm(moving, axis=1)
 
 
 def _angles(u: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -245,7 +248,7 @@ def _followed(
     if not len(ends.u):
         raise InputError("no direction attracts neurons of either sign: there is no line to come to")
     start = States.begin(law, w, a)
-    last, place, times = _arrive(law, start, ends, angle, rtol=1e-6 if law.p > 1 else 1e-4)
+    last, place, times = _arrive(law, start, ends, angle, rtol=1e-5)
     came = place >= 0
     change = law.balance(last.z) - law.balance(start.z) * np.exp(2 * (start.log_size - last.log_size))
     blow_up = np.full(len(w), np.inf)

@@ -110,7 +110,9 @@ def predict_growth(
             early, end = middle, there
     amplitudes = end.amplitude * np.exp(end.log_size)
     return Growth(
-        blow_up=blow_up_times(weights, outputs, x, residual, activation),
+        blow_up=np.full(len(amplitudes), np.inf)
+        if law.p == 1
+        else blow_up_times(weights, outputs, x, residual, activation),
         winner=int(amplitudes.argmax()),
         loss_time=late,
         amplitudes=amplitudes,
