@@ -314,7 +314,7 @@ on 500 images of 3 x 32 x 32, full batch, float32, both sides on two cores.
 {text}
 
 On a GPU (`python benchmarks/resnet.py`, one H200): an epoch of FC Fig. 2's ResNet18-like network, 50,000 images in
-batches of 128, TF32, takes 1.1 to 1.6 s; PyTorch (channels-last, fused Adam, TF32, eager) 2.9 to 3.2 s.
+batches of 128, TF32, takes 1.6 to 1.8 s; PyTorch (channels-last, fused Adam, TF32, eager) 3.4 s.
 
 Machine: {platform.machine()}, two cores for both sides. {stack}.
 """

@@ -170,9 +170,10 @@ def test_what_is_no_strict_maximum_is_not_certified():
     assert "most_boxes = 100000" in found.note
 
 
-def test_many_inputs_are_searched():
-    x, r = data(40, 0)
-    found = cube_directions(x, r, 2, starts=20)
+@pytest.mark.parametrize("dim", [40, 700])
+def test_many_inputs_are_searched(dim):
+    x, r = data(dim, 0)
+    found = cube_directions(x, r, 2, starts=3)
     assert not found.certified
     g = np.sign(found.values)[:, None] * field(found.directions, x, r, 2)
     inside = np.abs(found.directions) < 1
@@ -197,7 +198,13 @@ def test_what_cannot_be_predicted_is_refused(arguments, said):
     ("weights", "outputs", "said"),
     [
         (np.ones((3, 4)), np.ones(3), r"weights must be units x 2 inputs, not of shape \(3, 4\)"),
-        (np.ones((3, 2)), np.ones(2), r"output weights of 3 units to 1 outputs are needed, not of shape \(2, 1\)"),
+        (
+            np.ones((3, 2)),
+            np.ones(2),
+            r"output weights of 3 units to 1 outputs are needed, not an array of shape \(2, 1\)",
+        ),
+        (np.ones((3, 2)), np.array([1, 2, np.nan]), "with 1 that are NaN or Inf"),
+        (np.full((3, 2), np.nan), np.ones(3), "3 of 3 units hold NaN or Inf"),
         (np.zeros((3, 2)), np.ones(3), "the leading-order gradient of p = 2 is zero at these weights"),
     ],
 )
@@ -235,21 +242,21 @@ def share(w, a, predicted, cosine=0.98):
 
 @pytest.mark.parametrize("p", [1, 2, 3])
 def test_trained_neurons_are_on_the_lines_of_their_optimizers_ball(p):
-    """Share of 50 neurons in 6 data sets with a bias that have a cosine of at least .98; random ones: below .02."""
-    datasets = [biased(4, seed) for seed in range(6)]
+    """Share of 50 neurons in 8 data sets with a bias that have a cosine of at least .98; random ones: below .02."""
+    datasets = [biased(5, seed) for seed in range(8)]
     cube = [cube_directions(*one, p) for one in datasets]
     sphere = [stationary_directions(*one, p) for one in datasets]
     assert all(one.certified for one in cube)
     assert p == 1 or any("face" in one.kinds for one in cube)
-    random = np.random.default_rng(0).normal(size=(500, 4))
+    random = np.random.default_rng(0).normal(size=(500, 5))
     for own, other, optimizer, steps, least in [
         (cube, sphere, SignGD(2e-7), 3000, 0.95),
         (cube, sphere, Adam(2e-7, eps=1e-30), 3000, 0.97),
-        (sphere, cube, NormalisedGD(2e-7 if p == 1 else 1e-6), 6000, 0.8),
+        (sphere, cube, NormalisedGD(2e-7 if p == 1 else 1e-6), 6000, 0.7),  # the rest turns on, in log t
     ]:
         ends = trained(optimizer, datasets, p, steps)
         assert np.mean([share(w, a, lines) for (w, a), lines in zip(ends, own, strict=True)]) > least
-        assert np.mean([share(w, a, lines) for (w, a), lines in zip(ends, other, strict=True)]) < 0.12
+        assert np.mean([share(w, a, lines) for (w, a), lines in zip(ends, other, strict=True)]) < 0.3
         assert np.mean([share(random, np.ones(500), lines) for lines in own]) < 0.02
 
 
@@ -281,7 +288,7 @@ def test_adams_line_does_not_turn_with_the_data_but_the_flows_does():
 
 
 def test_muons_first_step_is_the_predicted_one():
-    datasets = [data(5, seed) for seed in range(5)]
+    datasets = [data(5, seed) for seed in range(8)]
     for p in (1, 2):
         for (x, r), run in zip(datasets, runs(Muon(1e-9, eps=1e-30), datasets, p, 1), strict=True):
             (w, _), (w0, a0) = neurons(run, 1), neurons(run, 0)

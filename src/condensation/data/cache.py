@@ -14,7 +14,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,11 +74,12 @@ def workplace(one: DataSet) -> Iterator[Path]:
     part = root() / f".{one.name}.{uuid.uuid4().hex}"
     try:
         part.mkdir(parents=True)
-        for left in root().glob(f".{one.name}.*"):  # by processes that were killed
-            if time.time() - left.stat().st_mtime > DAY:
-                shutil.rmtree(left, ignore_errors=True)
     except OSError as error:
         raise _unwritable(error) from error
+    for left in root().glob(f".{one.name}.*"):
+        with suppress(OSError):  # another process may be done with it just now
+            if time.time() - left.stat().st_mtime > DAY:  # left by one that was killed
+                shutil.rmtree(left, ignore_errors=True)
     try:
         yield part
     finally:
@@ -101,10 +102,12 @@ def store(one: DataSet, splits: Splits, source: str, part: Path, again: bool = F
         try:
             part.rename(place)
         except OSError:
-            if not place.is_dir():
-                place.unlink()  # a file in its place is no copy
+            if place.is_file():  # no copy
+                place.unlink()
                 part.rename(place)
                 return place
+            if not place.is_dir():
+                raise
             for file in part.iterdir() if again else ():
                 file.replace(place / file.name)
     except OSError as error:

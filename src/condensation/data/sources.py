@@ -59,7 +59,9 @@ def fetch(
     one = known(name)
     if name == "digits":
         raise InputError("digits is part of scikit-learn: there is nothing to fetch")
-    if cache.holds(one) and not again and data_dir is None:
+    if cache.holds(one) and not again:
+        if data_dir is not None and not Path(data_dir).is_dir():
+            raise InputError(f"{name} is in the cache, but the folder {data_dir}: there is no such folder")
         cache.load(one)
         return cache.folder_of(one)
     with cache.workplace(one) as part:
@@ -72,7 +74,7 @@ def fetch(
                 log.debug("%s cannot be had from %s: %s", name, source, error)
                 reasons.append(f"{source}: {error}")
                 continue
-            return cache.store(one, splits, source, part, again or data_dir is not None)
+            return cache.store(one, splits, source, part, again)
     raise InputError(
         f"{name} cannot be had ({'; '.join(reasons)}): put its original files into a folder and name it by --data-dir "
         "or CONDENSATION_DATA"

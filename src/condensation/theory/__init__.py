@@ -1,6 +1,8 @@
 """What the leading order predicts from the data alone, before any training: NumPy in, NumPy out."""
 
 from .basins import basins as basins
+from .constant import EffectiveResidual as EffectiveResidual
+from .constant import effective_residual as effective_residual
 from .deep import LayerField as LayerField
 from .deep import layer_fields as layer_fields
 from .directions import Directions as Directions
@@ -11,6 +13,11 @@ from .fate import accuracy as accuracy
 from .fate import fates as fates
 from .field import field as field
 from .field import polar_velocity as polar_velocity
+from .geometry import CubeDirections as CubeDirections
+from .geometry import MuonStep as MuonStep
+from .geometry import cube_directions as cube_directions
+from .geometry import muon_directions as muon_directions
+from .geometry import rotation as rotation
 from .homogeneous import extremal_directions as extremal_directions
 from .homotopy import generic_count as generic_count
 from .labels import labels_for as labels_for

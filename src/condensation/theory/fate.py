@@ -260,7 +260,7 @@ def _followed(
         near_w = w + noise * size * stream.standard_normal((perturbations, *w.shape))
         near_a = a * (1 + noise * stream.standard_normal((perturbations, len(a))))
         near = States.begin(law, near_w.reshape(-1, w.shape[1]), near_a.ravel())
-        ended = _arrive(law, near, ends, max(angle, ROUGHLY), rtol=1e-3)[1]
+        ended = _arrive(law, near, ends, max(angle, ROUGHLY), rtol=1e-2)[1]
         same = (ended.reshape(perturbations, -1) == place).mean(axis=0)
     return Fates(
         directions=directions,

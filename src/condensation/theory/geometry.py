@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
 from ..errors import InputError, check_whole
-from ..measure.similarity import as_floats
+from ..measure.similarity import as_floats, as_weights
 from .power import ATTRACTS, CLIMBED, LARGEST_BATCH, ROUGHLY, STEPS
 from .subdivision import Maxima, field_sizes, sharpen, subdivide
 from .tensor import ROUNDING, SPAN, Tensor, as_samples, group_lines, unit
@@ -124,7 +124,7 @@ def cube_directions(
         vertex = np.sign(tensor.field(np.zeros((1, tensor.dim))))
         up, down = Maxima(vertex, 0), Maxima(-vertex, 0)
     else:
-        boxes = most_boxes if (p + 1.0) ** tensor.dim <= most_boxes else 0
+        boxes = most_boxes if (int(p) + 1) ** tensor.dim <= most_boxes else 0
         up, down = (_maxima(signed, boxes, starts) for signed in (tensor, opposite))
 
     w = np.concatenate([up.points, -down.points if p % 2 else down.points])
@@ -244,7 +244,8 @@ def muon_directions(
     - p = 2: in the eigenbasis of F's matrix Y climbs $\sum_{jk} c\, a_j \lambda_k Y_{jk}^2$. The $Y_{jk}^2$ are doubly
       substochastic, so this is largest where units and eigenvectors are matched one to one: the largest c a_j > 0 with
       the largest eigenvalue and so on, the most negative with the most negative. All other units stay behind. Units of
-      equal a_j may share the space of their eigenvectors in any orthonormal way.
+      equal a_j may share the space of their eigenvectors in any orthonormal way. In training the two spaces, of the
+      positive and of the negative eigenvalues, are reached soon and the single eigenvectors slowly.
 
     Muon's Newton-Schulz steps are the polar factor only roughly, and only for singular values above about 1/500 of
     $|G|$ (see ``Muon``). A bias that is a parameter of its own is no part of W.
@@ -264,14 +265,15 @@ def muon_directions(
     """
     check_whole("the multiplicity p", p)
     points, residuals = as_samples(x, residual)
-    w, a = as_floats("weights", weights).astype(float), as_floats("output weights", outputs).astype(float)
-    if w.ndim != 2 or w.shape[1] != points.shape[1] or not len(w):
+    w, a = as_weights(weights).astype(float), as_floats("output weights", outputs).astype(float)
+    if w.shape[1] != points.shape[1]:
         raise InputError(f"weights must be units x {points.shape[1]} inputs, not of shape {w.shape}")
     if a.ndim == 1:
         a = a[:, None]
-    if a.shape != (len(w), residuals.shape[1]):
+    if a.shape != (len(w), residuals.shape[1]) or not np.isfinite(a).all():
         raise InputError(
-            f"output weights of {len(w)} units to {residuals.shape[1]} outputs are needed, not of shape {a.shape}"
+            f"finite output weights of {len(w)} units to {residuals.shape[1]} outputs are needed, "
+            f"not an array of shape {a.shape} with {(~np.isfinite(a)).sum()} that are NaN or Inf"
         )
     w, a, points, residuals = (v / (np.abs(v).max() or 1) for v in (w, a * np.sign(c), points, residuals))
     left, strengths, right = np.linalg.svd(Tensor(points, residuals, int(p)).field(w, a), full_matrices=False)

@@ -23,7 +23,8 @@ from .fate import fates, law_of
 from .leading import as_neurons, as_single
 from .paths import NOWHERE, ON_ITS_WAY, Law, States, follow
 
-INFINITE = 300.0  # logarithm of a size, relative to the start, that counts as infinite
+HALVINGS = 12  # of the time in which the gain grows from a neuron's part of what is needed to all of it
+INFINITE = 50.0  # logarithm of a size, relative to the start, that counts as infinite
 
 
 def blow_up_times(
@@ -101,7 +102,7 @@ def predict_growth(
     needed = float(np.log((1 - loss_ratio) * (np.asarray(residual, float) ** 2).mean() / 2))
     early, late = _bracket(law, start, needed)
     end, _ = follow(law, start, until=early)
-    while late - early > 1e-9 * late:
+    for _ in range(HALVINGS):
         middle = (early + late) / 2
         there, _ = follow(law, end, until=middle)
         if np.logaddexp.reduce(_log_gain(there, law.p)) >= needed:

@@ -180,7 +180,7 @@ def time_left(law: Law, states: States, value: Float[np.ndarray, " units"]) -> F
 def _step(law: Law, now: States, h: np.ndarray) -> tuple[States, np.ndarray]:
     """One step of each neuron: where it leads, and its error relative to the neuron's size."""
     slopes = [now.velocity]
-    with np.errstate(over="ignore", invalid="ignore"):  # a step that is much too long is made again
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # a step much too long is made again
         for row in RK45.A[1:]:
             slopes.append(law.velocity(now.z + h[:, None] * _mix(row, slopes)))
         z = now.z + h[:, None] * _mix(RK45.B, slopes)
@@ -188,9 +188,9 @@ def _step(law: Law, now: States, h: np.ndarray) -> tuple[States, np.ndarray]:
         off = h[:, None] * _mix(RK45.E, slopes)
         size, r = np.linalg.norm(z, axis=1), np.maximum(np.linalg.norm(z[:, :-1], axis=1), 1e-300)
         error = np.maximum(np.linalg.norm(off[:, :-1], axis=1) / r, np.abs(off[:, -1]) / size)
-        velocity, z = slopes[-1] / size[:, None] ** law.p, z / size[:, None]
-    passed = h * np.exp((1 - law.p) * now.log_size)
-    after = States(z, velocity, now.log_size + np.log(size), now.time + passed)
+        velocity = slopes[-1] / size[:, None] ** law.p
+        passed = h * np.exp((1 - law.p) * now.log_size)
+        after = States(z / size[:, None], velocity, now.log_size + np.log(size), now.time + passed)
     return after, np.nan_to_num(error, nan=np.inf, posinf=np.inf)
 
 

@@ -162,10 +162,10 @@ class Muon:
     Steepest descent in the spectral norm, as Optax has it: a weight of m units with D inputs moves by
     $\eta_t \sqrt{\max(1, m/D)}\, P(M / (|M| + \epsilon))$ with the Frobenius norm and P five Newton-Schulz steps. These
     take a singular value to between 0.68 and 1.21 if it is large enough, as they multiply it by 485 at most. So eps has
-    to be far below the gradient's norm, as Adam's below its entries. A convolution's weight is the matrix of its filters.
+    to be far below the gradient's norm, as Adam's below its entries. A convolution's weight is the matrix of filters.
 
-    Biases and all else that is no weight take Adam's steps of the same learning rate (b1 = 0.9 with Nesterov's
-    momentum, b2 = 0.999), so a neuron's bias is not part of the matrix: for Muon on the whole neuron, take
+    Biases and all else that is no weight take Adam's steps of the same learning rate (b1 = 0.9, b2 = 0.999, Nesterov's
+    momentum as in the rest), so a neuron's bias is not part of the matrix: for Muon on the whole neuron, take
     ``Dense(..., bias=False)`` and an input that is always 1.
     """
 
