@@ -1,8 +1,9 @@
 # Two commands do everything, set-up included: `make reproduce` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
+TEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: help reproduce test test-download test-kill bench lint format types clean
+.PHONY: help reproduce test test-download test-kill test-trials bench lint format types clean
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
@@ -19,13 +20,16 @@ reproduce: .venv/.core   ## the papers' figures and a report in out/
 	$(BIN)/condensation reproduce --out out
 
 test: .venv/.dev         ## all tests (under five minutes)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+	$(TEST)
 
 test-download: .venv/.dev  ## the tests that fetch real data sets over the network
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m download
+	$(TEST) -m download
 
 test-kill: .venv/.dev    ## the tests that kill training processes and let them go on
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m kill
+	$(TEST) -m kill
+
+test-trials: .venv/.dev  ## the tests that hold predictions against many trained networks
+	$(TEST) -m trials
 
 bench: .venv/.dev        ## speed and memory beside PyTorch, table in benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/run.py

@@ -15,6 +15,7 @@ def simplex(dim):
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
+@pytest.mark.trials
 def test_trained_networks_of_multiplicity_3_condense_on_five_lines():
     """Ten orientations, where the conjecture allows six; in every seed, within the initial stage."""
     lines = simplex(4)

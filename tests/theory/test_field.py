@@ -93,7 +93,7 @@ def test_what_does_not_fit_is_refused_in_a_sentence(unchecked):
     x, y, w, a = case()
     with pytest.raises(InputError, match=r"omega must be points x 4 inputs, not of shape \(8, 3\)"):
         field(w[:, :3], x, y, "tanh")
-    with pytest.raises(InputError, match="unknown order 'first'; .*exact, leading"):
+    with pytest.raises(InputError, match=r"unknown order 'first'; .*exact, leading"):
         field(w, x, y, "tanh", order="first")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"one residual for each sample is needed, not 2; pass residual @ v"):
         field(w, x, np.stack([y, y], axis=1), "tanh")

@@ -241,6 +241,7 @@ def share(w, a, predicted, cosine=0.98):
 
 
 @pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.trials
 def test_trained_neurons_are_on_the_lines_of_their_optimizers_ball(p):
     """Share of 50 neurons in 8 data sets with a bias that have a cosine of at least .98; random ones: below .02."""
     datasets = [biased(5, seed) for seed in range(8)]
@@ -274,6 +275,7 @@ def angles(optimizer, steps, datasets, q):
     return np.degrees([np.arccos(min(1, abs(u @ (v @ q)))) for u, v in zip(*lines, strict=True)])
 
 
+@pytest.mark.trials
 def test_adams_line_does_not_turn_with_the_data_but_the_flows_does():
     datasets, q = [data(5, seed) for seed in range(8)], rotation(5, seed=1)
     g = np.array([x.T @ r / len(x) for x, r in datasets])
@@ -302,6 +304,7 @@ def test_muons_first_step_is_the_predicted_one():
             assert np.einsum("jd,jd->j", unit(step), predicted.directions).min() > 0.95
 
 
+@pytest.mark.trials
 def test_muon_condenses_on_the_flows_line_for_multiplicity_one():
     datasets = [data(5, seed) for seed in range(8)]
     for (x, r), (w, a) in zip(datasets, trained(Muon(1e-6, eps=1e-30), datasets, 1, 1500), strict=True):
@@ -310,6 +313,7 @@ def test_muon_condenses_on_the_flows_line_for_multiplicity_one():
         assert np.corrcoef(amplitude, np.abs(a))[0, 1] > 0.99
 
 
+@pytest.mark.trials
 def test_muon_fills_the_space_of_each_sign_for_multiplicity_two_where_the_flow_has_a_line():
     datasets = [data(5, seed) for seed in range(8)]
     for optimizer in (Muon(1e-6, eps=1e-30), NormalisedGD(1e-6)):

@@ -27,23 +27,57 @@ def flow(activation, start, seeds):
     return predicted, c.train(experiment.replace(optimizer=optimizer), seeds)
 
 
-@pytest.mark.parametrize(("activation", "std"), [("x_tanh", 5e-5), ("x2_tanh", 5e-4)])
-def test_one_neuron_takes_all_the_norm_and_is_predicted_with_the_time_at_which_the_loss_moves(activation, std):
-    predicted, run = flow(activation, c.Start(c.Normal(std)), seeds=3)
+def flow_of_x2_tanh(w, a, x, y, time):
+    """Gradient flow of the network itself to L/L0 = .99, by SciPy: its time and the input weights."""
+
+    def residual(z):
+        at = z.reshape(len(w), -1)
+        inner = at[:, :-1] @ x.T
+        return at, inner, y - at[:, -1] @ (inner**2 * np.tanh(inner))
+
+    def speed(t, z):
+        at, inner, r = residual(z)
+        tanh = np.tanh(inner)
+        force = at[:, -1:] * ((2 * inner * tanh + inner**2 * (1 - tanh**2)) * r / len(y)) @ x
+        return np.concatenate([force, ((inner**2 * tanh) @ r / len(y))[:, None]], axis=1).ravel()
+
+    moved = lambda t, z: (residual(z)[2] ** 2).sum() - 0.99 * (y**2).sum()  # noqa: E731
+    moved.terminal = True
+    start = np.concatenate([w, a[:, None]], axis=1).ravel()
+    solved = solve_ivp(speed, (0, 2 * time), start, rtol=1e-6, atol=1e-12, events=moved)
+    return solved.t[-1], solved.y[:, -1].reshape(len(w), -1)[:, :-1]
+
+
+def check_winner(growth, time, found, ends):
+    assert np.linalg.norm(found, axis=1).argmax() == growth.winner == growth.blow_up.argmin()
+    assert time == pytest.approx(growth.loss_time, rel=0.01)
+    assert participation_ratio(found) == pytest.approx(growth.participation, abs=0.02)
+    assert growth.participation < 1.05
+    # the others have not come to their lines, however small the start
+    u = found / np.linalg.norm(found, axis=1)[:, None]
+    assert np.median(np.abs(np.einsum("jd,jd->j", u, ends.orientations))) < 0.75
+
+
+@pytest.mark.trials
+def test_one_neuron_takes_all_the_norm_and_is_predicted_with_the_time_at_which_the_loss_moves():
+    predicted, run = flow("x_tanh", c.Start(c.Normal(5e-5)), seeds=4)
     for seed, growth in enumerate(predicted):
-        found = run.weights(1, 100, seed)
-        assert np.linalg.norm(found, axis=1).argmax() == growth.winner == growth.blow_up.argmin()
-        assert run.curves["time"][seed, -1] == pytest.approx(growth.loss_time, rel=0.01)
-        assert participation_ratio(found) == pytest.approx(growth.participation, abs=0.02)
-        assert growth.participation < 1.05
-        # the others have not come to their lines, however small the start
-        ends = fates(*neurons(run.experiment, seed), activation, perturbations=0)
-        u = found / np.linalg.norm(found, axis=1)[:, None]
-        assert np.median(np.abs(np.einsum("jd,jd->j", u, ends.orientations))) < 0.75
+        ends = fates(*neurons(run.experiment, seed), "x_tanh", perturbations=0)
+        check_winner(growth, run.curves["time"][seed, -1], run.weights(1, 100, seed), ends)
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.trials
+def test_the_same_for_p_3(seed):
+    experiment = c.Experiment(c.Dense((5, 50, 1), "x2_tanh"), c.Start(c.Normal(5e-4)), DATA, c.GD(1.0), steps=1)
+    start = neurons(experiment, seed)
+    growth = predict_growth(*start, "x2_tanh")
+    check_winner(growth, *flow_of_x2_tanh(*start, growth.loss_time), fates(*start, "x2_tanh", perturbations=0))
+
+
+@pytest.mark.trials
 def test_from_large_output_weights_directions_condense_while_the_norm_concentrates():
-    predicted, run = flow("x_tanh", c.Start(c.Normal(1e-8), c.Normal(0.1)), seeds=6)
+    predicted, run = flow("x_tanh", c.Start(c.Normal(1e-8), c.Normal(0.1)), seeds=4)
     cosines, winners = [], []
     for seed, growth in enumerate(predicted):
         found = run.weights(1, 100, seed)
@@ -51,10 +85,11 @@ def test_from_large_output_weights_directions_condense_while_the_norm_concentrat
         cosines.append(np.einsum("jd,jd->j", found, ends.orientations) / np.linalg.norm(found, axis=1))
         winners.append(np.linalg.norm(found, axis=1).argmax() == growth.winner)
         assert participation_ratio(found) < 5
-    assert np.median(cosines) > 0.97
+    assert np.median(cosines) > 0.9  # random directions: 0.3
     assert np.mean(winners) >= 0.9
 
 
+@pytest.mark.trials
 def test_p_1_grows_as_one():
     experiment = c.Experiment(c.Dense((5, 50, 1), "tanh"), c.Start(c.Normal(5e-5)), DATA, c.GD(1.0), steps=1)
     growth = predict_growth(*neurons(experiment, 0), "tanh")
@@ -92,7 +127,7 @@ def test_evolve_stands_still_at_time_0_and_is_infinite_behind_the_blow_up():
 
 def test_what_cannot_be_is_refused_in_a_sentence():
     w, a, x = np.array([[0.1, 0.0]]), np.array([0.1]), np.eye(2)
-    with pytest.raises(c.InputError, match="share between 0 and 1, not 1.5"):
+    with pytest.raises(c.InputError, match=r"share between 0 and 1, not 1.5"):
         predict_growth(w, a, x, np.ones(2), "x_tanh", loss_ratio=1.5)
     with pytest.raises(c.InputError, match="no neuron lowers the loss that far"):
         predict_growth(0 * w, a, x, np.ones(2), "x_tanh")

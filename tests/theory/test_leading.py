@@ -44,7 +44,7 @@ def test_coefficients_and_next_terms_are_those_of_the_taylor_series():
 
 
 def test_a_kink_has_no_leading_order():
-    with pytest.raises(InputError, match="relu is undefined.*extremal_directions"):
+    with pytest.raises(InputError, match=r"relu is undefined.*extremal_directions"):
         leading_output(*network(1.0), "relu")
 
 

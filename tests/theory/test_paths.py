@@ -70,7 +70,9 @@ def test_time_left_at_balance_and_far_from_it_for_p_2():
     balanced = States.begin(law, np.array([[np.sqrt(2) * 0.1]]), np.array([0.1]))
     assert time_left(law, balanced, np.array([2.0]))[0] == pytest.approx(1 / (0.1 * 1.5 * 2))
     tiny = States.begin(law, np.array([[1e-40]]), np.array([0.1]))  # w grows at the rate a c F until it is about a
-    assert time_left(law, tiny, np.array([2.0]))[0] == pytest.approx(np.log(2 * np.sqrt(2) * 0.1 / 1e-40) / 0.3, rel=1e-9)
+    assert time_left(law, tiny, np.array([2.0]))[0] == pytest.approx(
+        np.log(2 * np.sqrt(2) * 0.1 / 1e-40) / 0.3, rel=1e-9
+    )
 
 
 def test_a_neuron_that_is_zero_stays_and_arrives_nowhere():

@@ -40,6 +40,7 @@ def test_equally_spaced_points_have_p_attracting_lines(activation, lines):
     assert found.fates.lines.shape == (100,)
 
 
+@pytest.mark.trials
 def test_tanh_goes_where_it_was_predicted():
     """Gradient flow from std 5e-5 to L/L0 = .99, ten seeds: every orientation, and the line of the leading order there.
 
@@ -99,6 +100,7 @@ def test_each_layer_of_figure_4_is_predicted():
     assert all(one.field.share > 0.99 for one in found.values())
 
 
+@pytest.mark.trials
 def test_the_residual_of_a_plateau_tells_the_next_lines():
     """Saddle to saddle: the first neuron to grow after a plateau is on a line predicted there, not on the first."""
     stream = np.random.default_rng(0)

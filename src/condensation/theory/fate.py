@@ -10,6 +10,7 @@ so every neuron comes to the line of g, along it if $v_0 + s a_0 > 0$ and agains
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -27,6 +28,9 @@ from .tensor import unit
 
 ANGLE = 0.01
 NOISE = 0.1
+ENOUGH = (
+    40.0  # a neuron that has grown by this, as a logarithm, has arrived at what is nearest; for p = 2 that is exact
+)
 ROUGHLY = 0.1  # angle at which changed starts have arrived
 KINK = 0.01  # width, in radians, over which the kink of relu is smoothed: neurons can then stay at it
 STAYS = 1e-6  # a direction whose velocity turns it by less, relative to the velocity, stays
@@ -42,7 +46,7 @@ class Fates:
             is zero.
         signs: +1 where it ends along the line's direction, -1 where against it, 0 where it comes to none.
         flips: whether its output weight changes sign on the way.
-        times: time of gradient flow until its direction is within the angle of its end.
+        times: time of gradient flow until its direction is within the angle of its end, or it has grown e^40-fold.
         blow_up: time at which its leading-order amplitude is infinite; infinity for p = 1.
         confidence: share of slightly changed starts that have the same fate: low near the boundary of two fates.
         drift: change of the conserved $|w|^2 - p a^2$ on the way, relative to the last $|w|^2 + a^2$.
@@ -141,6 +145,7 @@ def law_of(
     return Law.leading(x, residual, *coefficient(activation))
 
 
+@lru_cache(maxsize=64)
 def _slopes(activation: Activation) -> tuple[float, float] | None:
     """Slopes on the two sides of 0 of an activation that is straight but for a kink there, which points down."""
     if multiplicity(activation) is not None:
@@ -218,7 +223,8 @@ def _arrive(law: Law, start: States, ends: _Ends, angle: float, rtol: float) -> 
     def stop(active: np.ndarray, before: States, now: States) -> np.ndarray:
         a, grows = now.z[:, -1], now.z[:, -1] * now.velocity[:, -1]
         cosine = np.where(np.sign(law.c * a)[:, None] == ends.serves, now.orientation @ ends.u.T, -1)
-        place = np.where((grows > 0) & (cosine.max(axis=1) > np.cos(angle)), cosine.argmax(axis=1), ON_ITS_WAY)
+        near = (cosine.max(axis=1) > np.cos(angle)) | (now.log_size > start.log_size[active] + ENOUGH)
+        place = np.where((grows > 0) & near, cosine.argmax(axis=1), ON_ITS_WAY)
         here = np.flatnonzero(place >= 0)
         first, last = (_angles(states[here].orientation, ends.u[place[here]]) for states in (before, now))
         share = np.log(first / angle) / np.log(np.maximum(first / last, 1 + 1e-12))  # the angle shrinks exponentially
