@@ -74,7 +74,7 @@ def _draw_lines(axes: Axes, directions: Directions, half: float) -> None:
     up, down = directions.attracts_positive, directions.attracts_negative
     kinds = {
         "attracts": (up & down, {"color": COLOURS[0], "linewidth": 1.6}),
-        "attracts $ac > 0$": (up & ~down, {"color": COLOURS[0], "linewidth": 1.6}),
+        "attracts $ac > 0$": (up & ~down, {"color": COLOURS[5], "linewidth": 1.6}),
         "attracts $ac < 0$": (down & ~up, {"color": COLOURS[3], "linewidth": 1.6}),
         "stationary only": (~directions.attracts, {"color": INK, "linewidth": 0.8, "linestyle": ":"}),
     }
