@@ -129,6 +129,18 @@ def test_the_residual_of_a_plateau_tells_the_next_lines():
     assert sum(cosine > 0.9 for cosine in near) >= 3  # in one seed the second neuron leaves before the loss is flat
 
 
+def test_adam_has_lines_of_its_own():
+    experiment = Experiment(Dense((1, 20, 1)), Start(Normal(1e-3)), two_waves(spacing="even"), Adam(1e-3), 10)
+    found = predict(experiment)["dense1"]
+    mean = found.residual @ found.field.inputs
+    np.testing.assert_array_equal(np.abs(found.on_the_cube().directions), [[1, 1]])
+    assert found.on_the_cube().directions[0] @ np.sign(mean) == 2
+    relu = predict(experiment.replace(**{"network.activation": "relu"}))["dense1"]
+    assert relu.directions.oriented
+    with pytest.raises(InputError, match="relu has no multiplicity, and no lines on the cube are known"):
+        relu.on_the_cube()
+
+
 def test_what_cannot_be_predicted_is_said():
     conv = Conv((1, 4, 4), (2,), 3, 1)
     images = Arrays(np.random.default_rng(0).normal(size=(8, 1, 4, 4)), np.arange(8.0))

@@ -44,9 +44,10 @@ def predict(
         with Bars() as reporter:
             trajectory = run(chosen, seeds, out=out, progress=reporter(experiment.stem))
     rows, notes = [], []
-    cube = isinstance(chosen.optimizer, Adam | SignGD)
+    signs = isinstance(chosen.optimizer, Adam | SignGD)
     for seed, layers in enumerate(predictions):
         for name, prediction in layers.items():
+            cube = signs and not prediction.directions.oriented
             lines = prediction.on_the_cube() if cube else prediction.directions
             found, note = ({}, "") if trajectory is None else _found(trajectory, seed, name, prediction, lines, step)
             rows += _rows(seed, name, prediction, lines, found)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.signal import find_peaks
 
-from ..activations import derivatives_at_zero, multiplicity
+from ..activations import derivatives_at_zero, label, multiplicity
 from ..errors import InputError
 from ..experiment import Experiment
 from ..networks import Dense, Model
@@ -48,7 +48,9 @@ class Prediction:
     note: str = ""
 
     def on_the_cube(self) -> CubeDirections:
-        """The lines of Adam and sign descent, whose ball is the cube."""
+        """The lines of Adam and sign descent, whose ball is the cube; for activations with a multiplicity."""
+        if self.directions.oriented:
+            raise InputError(f"{label(self.field.activation)} has no multiplicity, and no lines on the cube are known")
         return cube_directions(self.field.inputs, self.residual, self.directions.p)
 
 
