@@ -19,7 +19,7 @@ help:            ## this list
 reproduce: .venv/.core   ## the papers' figures and a report in out/
 	$(BIN)/condensation reproduce --out out
 
-test: .venv/.dev         ## all tests (under five minutes)
+test: .venv/.dev         ## the tests (under five minutes)
 	$(TEST)
 
 test-download: .venv/.dev  ## the tests that fetch real data sets over the network
