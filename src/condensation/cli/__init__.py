@@ -1,6 +1,6 @@
 """The command line, a file for each command.
 
-Exit codes: 0 fine, 2 input that cannot be used, 3 a seed diverged, 130 interrupted.
+Exit codes: 0 fine, 2 input that cannot be used, 3 a seed diverged, 4 a figure failed, 130 interrupted.
 """
 
 import logging

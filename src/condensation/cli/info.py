@@ -18,7 +18,7 @@ def info(json: bool = False) -> None:
     from ..activations import ACTIVATIONS
     from ..data.cache import entries, root
     from ..device import cores
-    from ..papers import FIGURES
+    from ..papers import RECIPES
     from ..versions import versions
 
     found = {
@@ -28,7 +28,7 @@ def info(json: bool = False) -> None:
         "runs": f"{Path('runs').resolve()} ({len(list(Path('runs').glob('*/run.json')))} kept)",
         "images": f"{root()} ({', '.join(entry.name for entry in entries()) or 'nothing yet'})",
         "activations": list(ACTIVATIONS),
-        "figures": list(FIGURES),
+        "figures": list(RECIPES),
     }
     if json:
         print_json(found)

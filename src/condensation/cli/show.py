@@ -9,10 +9,17 @@ from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
-BAD_INPUT, DIVERGED, INTERRUPTED = 2, 3, 130
+BAD_INPUT, DIVERGED, FAILED, INTERRUPTED = 2, 3, 4, 130
 
 File = Annotated[Path, tyro.conf.Positional]
 
@@ -60,5 +67,33 @@ class Bars:
         def report(progress: Any) -> None:
             loss = "-" if math.isnan(progress.loss) else f"{progress.loss:.3g}"
             self.display.update(task, completed=progress.done, total=progress.total, loss=loss)
+
+        return report
+
+
+class Job:
+    """Two progress bars, on standard error: figures made, and how far the training of the present one is."""
+
+    def __enter__(self) -> Callable[[str, int, int], Callable[..., None]]:
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+        self.display = Progress(*columns, console=Console(stderr=True))
+        self.all, self.one = self.display.add_task("figures"), self.display.add_task("")
+        self.display.start()
+        return self.figure
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            total = self.display.tasks[0].total
+            self.display.update(self.all, completed=total, description="figures")
+            self.display.update(self.one, visible=False)
+        self.display.stop()
+
+    def figure(self, name: str, number: int, count: int) -> Callable[..., None]:
+        """What tells the bars that a figure is begun, and then how far its present training is."""
+        self.display.update(self.all, completed=number, total=count, description=f"figure {number + 1} of {count}")
+        self.display.reset(self.one, total=None, description=name)
+
+        def report(progress: Any) -> None:
+            self.display.update(self.one, completed=progress.done, total=progress.total)
 
         return report

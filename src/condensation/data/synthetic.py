@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ..errors import InputError, check_whole, unknown_name
+from ..rotation import rotation
 from ..seeds import Seed
 from ..values import settle
 
@@ -29,6 +30,7 @@ class Synthetic:
         low, high: range of every coordinate.
         spacing: ``"random"`` (uniform, by the data seed) or ``"even"`` (equally spaced; a grid in more than
             one dimension, where n must be a whole number to the power dim).
+        rotated: turn the points by a random rotation of their own for each data seed, after the targets are computed.
     """
 
     kind: ClassVar[str] = "synthetic"
@@ -40,6 +42,7 @@ class Synthetic:
     high: float
     function: str = "sin"
     spacing: str = "random"
+    rotated: bool | None = None
 
     def __post_init__(self) -> None:
         settle(self)
@@ -75,7 +78,8 @@ class Synthetic:
     def draw(self, seed: Seed) -> tuple[Float[np.ndarray, "samples dim"], Float[np.ndarray, "samples 1"]]:
         """Samples and their targets."""
         x = self.points(seed)
-        return x, self.target(x)
+        y = self.target(x)
+        return (x @ rotation(self.dim, seed.data).T if self.rotated else x), y
 
 
 def sine_sum(

@@ -5,6 +5,7 @@ from .features import draw_features as draw_features
 from .field import draw_field as draw_field
 from .history import draw_history as draw_history
 from .loss import draw_loss as draw_loss
+from .network import draw_network as draw_network
 from .predicted import draw_predicted as draw_predicted
 from .similarity import draw_similarity as draw_similarity
 from .style import look as look

@@ -20,7 +20,7 @@ def draw_loss(trajectory: Trajectory, axes: Axes | None = None, *, title: str = 
             textcoords="offset points", va="top", fontsize=7, color=COLOURS[1],
         )  # fmt: skip
         ends = [end for end in trajectory.initial_stage_end(fraction) if end is not None]
-        if ends:
+        if len(ends) > len(trajectory.seeds) / 2:
             middle = float(np.median(ends))
             axes.axvline(middle, color=INK, linestyle=":", linewidth=0.8, label="end of the initial stage")
         axes.set(xlabel="step", ylabel="loss / first loss", title=title)

@@ -69,8 +69,11 @@ def save(picture: Figure | Axes, path: str | Path) -> list[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     known = path.suffix in (".pdf", ".png", ".svg", ".eps")
     paths = [path] if known else [path.with_name(path.name + suffix) for suffix in (".pdf", ".png")]
+    layout = figure.get_layout_engine()
     with look():
         for target in paths:
             metadata = {"CreationDate": None} if target.suffix == ".pdf" else None
             figure.savefig(target, dpi=200, metadata=metadata)
+            figure.set_layout_engine("none")  # the next file has the same layout, which takes long to find
+    figure.set_layout_engine(layout)
     return paths

@@ -1,5 +1,6 @@
 """What the leading order predicts from the data alone, before any training: NumPy in, NumPy out."""
 
+from ..rotation import rotation as rotation
 from .basins import basins as basins
 from .constant import EffectiveResidual as EffectiveResidual
 from .constant import effective_residual as effective_residual
@@ -21,7 +22,6 @@ from .geometry import CubeDirections as CubeDirections
 from .geometry import MuonStep as MuonStep
 from .geometry import cube_directions as cube_directions
 from .geometry import muon_directions as muon_directions
-from .geometry import rotation as rotation
 from .growth import Growth as Growth
 from .growth import blow_up_times as blow_up_times
 from .growth import evolve as evolve

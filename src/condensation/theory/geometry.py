@@ -281,20 +281,3 @@ def muon_directions(
         raise InputError(f"the leading-order gradient of p = {p} is zero at these weights, so Muon does not move them")
     kept = strengths > SPAN * strengths[0]
     return MuonStep(left[:, kept] @ right[kept], strengths[kept] / strengths[0], right[kept])
-
-
-def rotation(dim: int, seed: int, *, bias: bool = False) -> Float[np.ndarray, "inputs inputs"]:
-    """A random orthogonal matrix Q, uniform on the group; with a bias the last input stays.
-
-    On inputs ``x @ Q.T`` gradient flow has the lines ``u @ Q.T``, sign descent and Adam have other ones.
-
-    >>> q = rotation(3, seed=0, bias=True)
-    >>> bool(np.allclose(q @ q.T, np.eye(3))), q[2]
-    (True, array([0., 0., 1.]))
-    """
-    check_whole("the dimension", dim, least=1 + bias)
-    turned = dim - bias
-    q, r = np.linalg.qr(np.random.default_rng(seed).normal(size=(turned, turned)))
-    whole = np.eye(dim)
-    whole[:turned, :turned] = q * np.sign(np.diagonal(r))
-    return whole

@@ -1,0 +1,125 @@
+"""Lines of a layer over the seeds, at the moment that a figure shows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from ..measure import LineHistory, count_lines
+from ..training.trajectory import Trajectory
+from .claims import Seeds
+from .variant import Variant
+
+STAGE = 0.7  # of the first loss: the initial stage lasts as long as it is above
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Lines, orientations and k_eff in each seed at a step of its own, whether condensed; and at all saved steps."""
+
+    column: Int[np.ndarray, " seeds"]
+    steps: Int[np.ndarray, " seeds"]
+    lines: Int[np.ndarray, " seeds"]
+    orientations: Int[np.ndarray, " seeds"]
+    k_eff: Float[np.ndarray, " seeds"]
+    cover: Float[np.ndarray, " seeds"]
+    condensed: Bool[np.ndarray, " seeds"]
+    loss: Float[np.ndarray, " seeds"]
+    weights: Float[np.ndarray, "seeds saved units inputs"]
+    all_steps: Callable[[], LineHistory]
+
+    @property
+    def history(self) -> LineHistory:
+        """The same at all saved steps."""
+        return self.all_steps()
+
+    @property
+    def shown(self) -> Float[np.ndarray, "units inputs"]:
+        """The weights that a figure shows: those of the median seed."""
+        return self.weights[self.median_seed, self.column[self.median_seed]]
+
+    def lines_found(self) -> Seeds:
+        """The number of lines, which means something where the layer is condensed."""
+        return Seeds(self.lines, self.condensed)
+
+    def orientations_found(self) -> Seeds:
+        """The number of orientations, likewise."""
+        return Seeds(self.orientations, self.condensed)
+
+    @property
+    def median_seed(self) -> int:
+        """The position of the seed that a figure shows."""
+        return median_seed(self.lines, self.k_eff)
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """A row for each seed, for the figure's data file."""
+        names = ("steps", "lines", "orientations", "k_eff", "cover", "condensed", "loss")
+        return {"seed": np.arange(len(self.lines))} | {name: getattr(self, name) for name in names}
+
+
+def count(
+    run: Trajectory, layer: str | int, epoch: int | None, variant: Variant | None = None, threshold: float | None = None
+) -> Counts:
+    """Count the lines of a layer at an epoch.
+
+    Where there is none, or an optimizer with other steps than the captioned one makes it mean nothing, each seed is
+    looked at where it is most condensed (least k_eff) within the initial stage.
+
+    Args:
+        run: the run.
+        layer: which layer.
+        epoch: the captioned step, which must have been saved; None where there is none.
+        variant: what differs from the caption; its threshold comes before the one that is given.
+        threshold: the cosine that decides, where the figure has one of its own.
+    """
+    variant = variant or Variant()
+    weights, cosine = run.history(layer), variant.threshold or threshold
+    relative, seeds = relative_loss(run), np.arange(len(run.seeds))
+    if epoch is not None and variant.by_caption:
+        column = np.full(len(seeds), np.flatnonzero(run.saved == epoch)[0])
+    else:
+        k_eff = line_history(run, layer, cosine).k_eff
+        inside = (relative >= STAGE * (1 - 1e-6)) & np.isfinite(k_eff)
+        column = np.where(inside, k_eff, np.inf).argmin(axis=1)
+    found = count_lines(weights[seeds, column][:, None], threshold=cosine)
+    return Counts(
+        column=column,
+        steps=run.saved[column],
+        lines=found.lines[:, 0],
+        orientations=found.orientations[:, 0],
+        k_eff=found.k_eff[:, 0],
+        cover=found.cover[:, 0],
+        condensed=found.condensed[:, 0],
+        loss=relative[seeds, column],
+        weights=weights,
+        all_steps=partial(line_history, run, layer, cosine),
+    )
+
+
+@lru_cache(maxsize=64)
+def line_history(run: Trajectory, layer: str | int, threshold: float | None) -> LineHistory:
+    """Lines of a layer at all saved steps, counted once for all the figures that show them."""
+    return count_lines(run.history(layer), threshold=threshold)
+
+
+def relative_loss(run: Trajectory) -> Float[np.ndarray, "seeds saved"]:
+    """L/L0 at the saved steps."""
+    return run.loss[:, np.searchsorted(run.recorded, run.saved)] / run.loss[:, :1]
+
+
+def median_seed(lines: np.ndarray, k_eff: np.ndarray) -> int:
+    """The position of the seed that a figure shows: the middle one when sorted by lines, then by k_eff.
+
+    >>> median_seed(np.array([3, 1, 2]), np.array([3.0, 1.0, 2.0]))
+    2
+    """
+    return int(np.lexsort((k_eff, lines))[len(lines) // 2])
+
+
+def stack_columns(parts: dict[str, dict[str, np.ndarray]], name: str) -> dict[str, np.ndarray]:
+    """Rows of several parts below each other, with a first column that names the part."""
+    first = next(iter(parts.values()))
+    labels = np.concatenate([np.full(len(part["seed"]), key) for key, part in parts.items()])
+    return {name: labels} | {column: np.concatenate([part[column] for part in parts.values()]) for column in first}

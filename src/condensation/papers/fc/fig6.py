@@ -1,0 +1,169 @@
+"""FC Fig. 6: direction fields of networks with one-dimensional input, their lines, and the neurons on them."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ...activations import label, multiplicity
+from ...drawing.features import draw_features
+from ...drawing.field import draw_field
+from ...drawing.style import PAGE, look
+from ...experiment import Experiment
+from ...measure.similarity import nearest_lines
+from ...seeds import Seed
+from ...theory import Directions, stationary_directions
+from ...training.trajectory import Trajectory
+from ..claims import Claim, Seeds
+from ..counts import Counts, count, relative_loss, stack_columns
+from ..lab import Lab
+from ..panels import draw_times, only_outer
+from ..recipe import Findings, Recipe, Runs, Table
+from ..variant import Variant
+from .experiments import FIG5_ACTIVATIONS, FIG6_EPOCH, one_input
+from .statements import FIG6
+
+NEAR = np.deg2rad(10)
+BEGUN = 0.99  # of the first loss
+NORMALISED = Variant(optimizer="normalised_gd", start_scale=0.1)  # follows the field's own paths
+
+
+def experiments(scale: str) -> Mapping[str, Experiment]:
+    """The three networks of Fig. 5."""
+    return {name: one_input(name) for name in FIG5_ACTIVATIONS}
+
+
+def _field(run: Trajectory, step: int, seed: Seed) -> tuple[np.ndarray, np.ndarray, Directions]:
+    """Inputs with the bias's 1, residuals at a step, and the lines of their field."""
+    x, y = run.data(seed)
+    residual = (y - run.output(x, step, seed))[:, 0]
+    inputs = np.c_[x, np.ones(len(x))]
+    p = multiplicity(run.experiment.network.activations[0])
+    assert p is not None
+    return inputs, residual, stationary_directions(inputs, residual, p)
+
+
+def _counts(runs: Runs, variant: Variant) -> dict[str, Counts]:
+    return {name: count(run, "dense1", FIG6_EPOCH, variant) for name, run in runs.items()}
+
+
+def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+    """Lines of the fields (which come from the data, so that an untrained network has them too) and of the neurons."""
+    found = {}
+    for name, counts in _counts(runs, variant).items():
+        run = runs[name]
+        pairs = zip(run.seeds, counts.steps.tolist(), strict=True)
+        found[f"fc-fig6-{name}-field"] = Seeds([_field(run, step, seed)[2].count for seed, step in pairs])
+        found[f"fc-fig6-{name}"] = counts.lines_found()
+        found[f"fc-fig6-{name}-on"] = Seeds(_shares_on(run, counts.column), counts.condensed)
+    return found
+
+
+def _shares_on(run: Trajectory, column: np.ndarray, at_the_start: bool = False) -> list[float]:
+    """In each seed the share of neurons near a line of the field, of their step or of the start."""
+    found = []
+    for k, seed in enumerate(run.seeds):
+        step = int(run.saved[column[k]])
+        lines = _field(run, 0 if at_the_start else step, seed)[2].directions
+        _, cosine = nearest_lines(run.weights(1, step, seed), lines)
+        found.append(float(np.mean(cosine >= np.cos(NEAR))))
+    return found
+
+
+def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
+    """The fields with the neurons of the median seed, the neurons' features, and lines against time."""
+    counts = _counts(runs, lab.variant)
+    rows = []
+    with look():
+        figure = Figure(figsize=(PAGE, 2.9), layout="constrained")
+        features = Figure(figsize=(PAGE, 2.2), layout="constrained")
+        for (name, found), axes, below in zip(
+            counts.items(), figure.subplots(1, len(runs)), features.subplots(1, len(runs), sharey=False), strict=True
+        ):
+            run, k = runs[name], found.median_seed
+            seed, step = run.seeds[k], int(found.steps[k])
+            inputs, residual, lines = _field(run, step, seed)
+            model = run.model(step, seed)
+            outputs = model.parameters["output.weight"]
+            draw_field(
+                inputs, residual, name, axes, weights=found.shown, outputs=outputs, directions=lines, title=label(name)
+            )
+            draw_features(found.shown, outputs, below, title=label(name))
+            below.set_xlabel("angle of $(w, b)$")
+            each = [_field(run, int(s), one)[2] for one, s in zip(run.seeds, found.steps, strict=True)]
+            rows.append(
+                (
+                    label(name),
+                    *(
+                        " ".join(map(str, part))
+                        for part in (
+                            [one.count for one in each],
+                            [int(one.attracts.sum()) for one in each],
+                            found.lines.tolist(),
+                        )
+                    ),
+                )
+            )
+        only_outer(figure, figure.axes)
+        only_outer(features, features.axes)
+    named = {label(name): run for name, run in runs.items()}
+    times = draw_times(named, {label(name): found for name, found in counts.items()}, dict.fromkeys(named, FIG6_EPOCH))
+    header = ("activation", "stationary lines of the field", "of them attracting", "lines of the neurons")
+    why = {
+        f"fc-fig6-{name}": "Where a seed has fewer lines than its field, one of the field's lines attracts no neuron "
+        "(see the table: a maximum of negative value turns neurons to it and shrinks them), or the neurons have not "
+        "all arrived."
+        for name in counts
+    }
+    tables = [Table(f"Lines at epoch {FIG6_EPOCH}, seed by seed", header, tuple(rows))]
+    if lab.variant == Variant():
+        table, reasons = _on_the_lines(lab, runs, counts)
+        tables, why = [*tables, table], why | reasons
+    return Findings(
+        caption=(
+            f"The direction field of weight and bias at epoch {FIG6_EPOCH} (grey, lengths left out), its stationary "
+            "lines, and the 100 neurons (green) with their own velocities (yellow), for the median seed by number of "
+            "lines. Below: the neurons' orientations and amplitudes, and the number of lines against time over all "
+            "seeds."
+        ),
+        settings={
+            "network, data, start, optimizer": "those of Fig. 5",
+            "lines of neurons": "modes of a density on the circle",
+        },
+        pictures={"fc-fig6": figure, "fc-fig6-features": features, "fc-fig6-time": times},
+        tables=tuple(tables),
+        data=stack_columns({name: found.columns() for name, found in counts.items()}, "activation"),
+        why={key: text for key, text in why.items() if claims[key].verdict != "reproduced"},
+    )
+
+
+def _on_the_lines(lab: Lab, runs: Runs, counts: Mapping[str, Counts]) -> tuple[Table, dict[str, str]]:
+    """How many neurons are on the field's lines: Adam's, and those of a descent that follows the field."""
+    rows, why = [], {}
+    for name, run in runs.items():
+        follower = lab.train(f"{name}, {NORMALISED}", one_input(name), NORMALISED)
+        now = np.median(_shares_on(run, counts[name].column))
+        adam, descent = (
+            np.median(_shares_on(one, (relative_loss(one) <= BEGUN).argmax(axis=1), at_the_start=True))
+            for one in (run, follower)
+        )
+        rows.append((label(name), *(f"{share:.2f}" for share in (now, adam, descent))))
+        why[f"fc-fig6-{name}-on"] = (
+            "The neurons' lines are Adam's, which moves all coordinates of a neuron equally fast, and not the "
+            f"field's: {now:.0%} of the neurons (median of the seeds) are within 10 degrees of a line of the field of "
+            f"epoch {FIG6_EPOCH}. When 1% of the loss is gone, {adam:.0%} are within 10 degrees of a line of the "
+            "field of the start, and under neuron-normalised descent from a tenth of the start, which follows the "
+            f"field, {descent:.0%}."
+        )
+    header = (
+        "activation",
+        f"Adam, epoch {FIG6_EPOCH}, field then",
+        "Adam, 1% gone, field at the start",
+        "normalised GD, the same",
+    )
+    return Table(
+        "Share of neurons within 10 degrees of a line of the field, median of the seeds", header, tuple(rows)
+    ), why
+
+
+RECIPE = Recipe("fc-fig6", "FC Fig. 6: direction fields", FIG6, experiments, measure, show)

@@ -1,0 +1,113 @@
+"""The lab: trains what recipes ask for, keeps the runs, so that figures share them, and remembers what was said."""
+
+import dataclasses
+import shutil
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from ..data import Images
+from ..data.sources import load
+from ..errors import InputError
+from ..experiment import Experiment
+from ..networks import ResNet
+from ..training.progress import Reporter
+from ..training.store import RunFolder
+from ..training.train import train
+from ..training.trajectory import Trajectory
+from .variant import NotRun, Variant
+
+Scale = Literal["quick", "paper"]
+SCALES = ("quick", "paper")
+
+
+class Lab:
+    """What a recipe is given to work with.
+
+    Attributes:
+        folder: where runs are kept; a run that is there is not trained again.
+        scale: ``"quick"`` or ``"paper"``.
+        seeds: how many; by default ten, and of ResNets three at the quick scale and one at the paper's.
+        variant: what differs from the captioned settings.
+        force: train also what is there already.
+        notes: warnings of the trainings, each once.
+        used: the folders of the runs that were asked for, by name.
+        missing: the reasons why some could not be trained, by name.
+        trained: the runs by fingerprint; the labs of one job share them.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        scale: str = "quick",
+        seeds: int | None = None,
+        variant: Variant | None = None,
+        *,
+        force: bool = False,
+        reporter: Reporter | None = None,
+        trained: dict[str, Trajectory] | None = None,
+    ) -> None:
+        self.folder, self.scale, self.seeds = folder, scale, seeds
+        self.variant = variant or Variant()
+        self.force, self.reporter = force, reporter
+        self.notes: list[str] = []
+        self.used: dict[str, Path] = {}
+        self.missing: dict[str, str] = {}
+        self.trained = {} if trained is None else trained
+
+    def seeds_of(self, experiment: Experiment) -> int:
+        """How many seeds an experiment is trained for."""
+        default = {"quick": 3, "paper": 1}[self.scale] if isinstance(experiment.network, ResNet) else 10
+        return self.seeds or default
+
+    def train(self, name: str, experiment: Experiment, variant: Variant | None = None) -> Trajectory:
+        """The run of an experiment for all seeds, changed by the lab's variant or by the one that is given."""
+        changed = (self.variant if variant is None else variant).apply(experiment)
+        for data in (changed.data, changed.test):
+            if isinstance(data, Images):
+                self._load(data.name)
+        folder = RunFolder(self.folder / changed.fingerprint()[:16], changed).path
+        self.used[name] = folder
+        if changed.fingerprint() in self.trained:
+            return self.trained[changed.fingerprint()]
+        if self.force:
+            shutil.rmtree(folder, ignore_errors=True)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            run = train(changed, self.seeds_of(changed), out=self.folder, progress=self.reporter or False)
+        for warning in caught:
+            if issubclass(warning.category, UserWarning) and (said := f"{name}: {warning.message}") not in self.notes:
+                self.notes.append(said)
+        self.trained[changed.fingerprint()] = run
+        return run
+
+    def train_all(self, experiments: Mapping[str, Experiment]) -> dict[str, Trajectory]:
+        """The runs of several experiments by name; why one cannot be had is noted, and an error where none can."""
+        runs = {}
+        for name, experiment in experiments.items():
+            try:
+                runs[name] = self.train(name, experiment)
+            except NotRun as error:
+                self.missing[name] = str(error)
+        if not runs:
+            raise NotRun("; ".join(dict.fromkeys(self.missing.values())))
+        return runs
+
+    def _load(self, images: str) -> None:
+        try:
+            load(images)
+        except InputError as error:
+            raise NotRun(str(error)) from error
+
+
+def untrained(run: Trajectory) -> Trajectory:
+    """The same run as if nothing had moved: the start at every saved step, the first loss at every recorded one."""
+    return dataclasses.replace(
+        run,
+        parameters={name: np.broadcast_to(value[:, :1], value.shape) for name, value in run.parameters.items()},
+        curves={name: np.broadcast_to(curve[:, :1], curve.shape) for name, curve in run.curves.items()},
+        diverged={},
+    )

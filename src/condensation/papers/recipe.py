@@ -1,0 +1,70 @@
+"""A recipe: how one figure of a paper is made, from its experiments to its claims, pictures and words."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ..experiment import Experiment
+from ..training.trajectory import Trajectory
+from .claims import Claim, Seeds, Statement
+from .lab import Lab
+from .variant import Variant
+
+Runs = Mapping[str, Trajectory]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table in the report: what a change of settings does, say."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a recipe shows beside its claims.
+
+    Attributes:
+        caption: what the pictures show.
+        settings: the hyperparameters in words.
+        pictures: by file name; the first is the figure itself.
+        tables: evidence, for readers.
+        data: the columns of the figure's data file, one row for each seed and whatever else was varied.
+        why: for each claim by id, the reason why it fails or what must be known of it.
+    """
+
+    caption: str
+    settings: Mapping[str, str]
+    pictures: Mapping[str, Figure]
+    tables: tuple[Table, ...] = ()
+    data: Mapping[str, np.ndarray] = field(default_factory=dict)
+    why: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One figure.
+
+    Attributes:
+        name: such as ``fc-fig3``.
+        title: what stands above it.
+        statements: what is claimed, with the rule for each.
+        experiments: what is trained at a scale, by a name of its own.
+        measure: each statement's quantity over the seeds, by id, from the runs (also from untrained ones).
+        show: the rest, from the runs and the judged claims.
+        reduced: what the quick scale makes smaller, in words; empty where the two scales are the same.
+        has_variants: whether its settings can be changed.
+    """
+
+    name: str
+    title: str
+    statements: tuple[Statement, ...]
+    experiments: Callable[[str], Mapping[str, Experiment]]
+    measure: Callable[[Runs, Variant], Mapping[str, Seeds]]
+    show: Callable[[Lab, Runs, Mapping[str, Claim]], Findings]
+    reduced: str = ""
+    has_variants: bool = True

@@ -1,0 +1,73 @@
+"""A section of the report: one figure made, not run or failed, as plain data that a later run can take up again."""
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from ..errors import InputError
+from ..files import write_whole
+from ..training.store import read_json
+
+Status = Literal["done", "not run", "failed"]
+
+
+@dataclass(frozen=True)
+class Section:
+    """What the report says of one figure.
+
+    Attributes:
+        name: the figure's name, with the variant's tag.
+        title: what stands above it.
+        key: what it was made from (code, settings): another key, and it is made anew.
+        status: done, not run, or failed.
+        reason: why it was not run or failed.
+        scale: ``quick`` or ``paper``.
+        seeds: how many seeds its runs have, least and most.
+        variant: what differs from the captioned settings.
+        reduced: what the quick scale made smaller; empty where nothing.
+        caption, settings, tables: what is read.
+        claims: objects as in ``claims.json``.
+        pictures, data: names of files beside the report.
+        runs: folders of the runs by name, likewise.
+        notes: warnings of the trainings.
+        seconds: how long it took.
+        versions: of what made it.
+        device: what it was made on.
+    """
+
+    name: str
+    title: str
+    key: str
+    status: Status
+    reason: str = ""
+    scale: str = "quick"
+    seeds: tuple[int, int] = (0, 0)
+    variant: str = ""
+    reduced: str = ""
+    caption: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
+    tables: list[dict[str, Any]] = field(default_factory=list)
+    claims: list[dict[str, Any]] = field(default_factory=list)
+    pictures: list[str] = field(default_factory=list)
+    data: list[str] = field(default_factory=list)
+    runs: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    versions: dict[str, str] = field(default_factory=dict)
+    device: str = ""
+
+    def write(self, folder: Path) -> None:
+        """Keep it as a file of its name."""
+        write_whole(
+            folder / f"{self.name}.json", (json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n").encode()
+        )
+
+    @classmethod
+    def read(cls, path: Path) -> "Section | None":
+        """What a file holds; None where there is none, or one of another form."""
+        try:
+            found = cls(**read_json(path))
+        except (InputError, TypeError):
+            return None
+        return replace(found, seeds=tuple(found.seeds))

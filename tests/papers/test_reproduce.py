@@ -1,0 +1,107 @@
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+from condensation import InputError
+from condensation.data import sources
+from condensation.papers import RECIPES, Variant, reproduce
+
+NAME = "fc-fig5"  # a small figure
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("out")
+    reproduce([NAME], seeds=2, out=folder)
+    return folder
+
+
+def test_a_figure_gives_pictures_data_claims_and_a_report(out):
+    claims = json.loads((out / "claims.json").read_text())
+    assert [claim["id"] for claim in claims] == [statement.id for statement in RECIPES[NAME].statements]
+    for claim in claims:
+        assert len(claim["measured"]["seeds"]) == len(claim["holds"]) == 2
+        assert claim["verdict"] in ("reproduced", "partly", "not reproduced")
+        assert (out / "figures" / f"{claim['figure']}.pdf").exists()
+        assert (out / "figures" / f"{claim['figure']}.png").exists()
+    table = parquet.read_table(out / "data" / f"{NAME}.parquet").to_pydict()
+    assert table["seed"] == [0, 1] * 3
+    measured = next(claim for claim in claims if claim["id"] == f"{NAME}-tanh")["measured"]["seeds"]
+    np.testing.assert_allclose(table["distance"][:2], measured, rtol=1e-5)
+    page = (out / "index.html").read_text()
+    assert not re.search(r"(src|href)=.https?:", page)
+    for target in re.findall(r'href="([^"#]+)"', page):
+        assert (out / target).exists(), target
+
+
+def test_a_second_run_makes_nothing_and_says_the_same(out, monkeypatch):
+    before = (out / "claims.json").read_bytes()
+    monkeypatch.setitem(RECIPES, NAME, replace(RECIPES[NAME], measure=lambda *_: pytest.fail("made again")))
+    sections = reproduce([NAME], seeds=2, out=out)
+    assert sections[0].status == "done"
+    assert (out / "claims.json").read_bytes() == before
+
+
+def test_the_same_claims_from_nothing(out, tmp_path):
+    reproduce([NAME], seeds=2, out=tmp_path, force=True)
+    assert (tmp_path / "claims.json").read_bytes() == (out / "claims.json").read_bytes()
+
+
+def test_a_variant_is_a_section_of_its_own(out):
+    before = json.loads((out / "claims.json").read_text())
+    (section,) = reproduce([NAME], seeds=2, out=out, variant=Variant(eps=1e-4))
+    claims = json.loads((out / "claims.json").read_text())
+    assert section.variant == "eps 0.0001"
+    assert claims[: len(before)] == before
+    assert claims[len(before)]["id"] == f"{before[0]['id']}_eps-0.0001"
+    assert claims[len(before)]["measured"] != before[0]["measured"]
+
+
+def test_a_failing_figure_is_named_and_the_others_go_on(tmp_path, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("no picture today")
+
+    monkeypatch.setitem(RECIPES, "fc-fig1", replace(RECIPES["fc-fig1"], show=broken))
+    failed, done = reproduce(["fc-fig1", NAME], seeds=2, out=tmp_path)
+    assert (failed.status, done.status) == ("failed", "done")
+    assert "no picture today" in failed.reason
+    assert "no picture today" in (tmp_path / "index.html").read_text()
+    claims = json.loads((tmp_path / "claims.json").read_text())
+    assert {claim["verdict"] for claim in claims if claim["figure"] == "fc-fig1"} == {"not run"}
+    assert {claim["figure"] for claim in claims} == {"fc-fig1", NAME}
+
+
+def test_images_that_cannot_be_had_are_not_run_with_the_reason(tmp_path, monkeypatch):
+    def unreachable(name, **_):
+        raise InputError(f"{name} cannot be had (no network here)")
+
+    monkeypatch.setattr(sources, "fetch", unreachable)
+    monkeypatch.setenv("CONDENSATION_CACHE", str(tmp_path / "cache"))
+    (section,) = reproduce(["fc-fig2"], out=tmp_path)
+    assert section.status == "not run"
+    assert "no network here" in section.reason
+    assert {claim["verdict"] for claim in section.claims} == {"not run"}
+    assert all("no network here" in claim["why"] for claim in section.claims)
+
+
+def test_bad_input_is_named(tmp_path):
+    with pytest.raises(InputError, match="unknown figure 'fc-fig33'; did you mean 'fc-fig3'"):
+        reproduce(["fc-fig33"], out=tmp_path)
+    with pytest.raises(InputError, match="unknown scale 'huge'; known: quick, paper"):
+        reproduce([NAME], out=tmp_path, scale="huge")
+    with pytest.raises(InputError, match="seeds must be a whole number of at least 1, not 0"):
+        reproduce([NAME], out=tmp_path, seeds=0)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be made"):
+        reproduce([NAME], out=tmp_path / "file")
+
+
+def test_every_figure_has_a_quick_and_a_paper_scale():
+    for recipe in RECIPES.values():
+        quick, paper = (recipe.experiments(scale) for scale in ("quick", "paper"))
+        assert quick.keys() == paper.keys()
+        assert (dict(quick) == dict(paper)) == (not recipe.reduced) or recipe.name == "fc-a3"
