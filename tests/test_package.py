@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import condensation
+from condensation.papers import RECIPES
 
 ROOT = Path(__file__).parents[1]
 
@@ -67,11 +68,12 @@ def test_the_readme_example_runs(tmp_path):
 
 def test_the_command_line(tmp_path):
     command = (sys.executable, "-m", "condensation", "reproduce")
-    done = run(*command, "fc-fig3", "--seeds", "1", "--out", str(tmp_path / "out"))
+    done = run(*command, "fc-fig1", "--seeds", "1", "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
-    assert "tanh (multiplicity 1)" in done.stdout
+    assert "one direction" in done.stdout
     assert (tmp_path / "out" / "index.html").exists()
     bad = run(*command, "fc-fig33", "--out", str(tmp_path / "none"))
     assert bad.returncode == 2
-    assert bad.stderr.strip() == "condensation: unknown figure 'fc-fig33'; did you mean 'fc-fig3'? Known: fc-fig3"
+    said = "condensation: unknown figure 'fc-fig33'; did you mean 'fc-fig3'? Known: "
+    assert bad.stderr.strip() == said + ", ".join(RECIPES)
     assert not (tmp_path / "none").exists()

@@ -22,8 +22,9 @@ from condensation import (
     Start,
     train,
 )
+from condensation.rotation import rotation
 from condensation.theory import stationary_directions
-from condensation.theory.geometry import cube_directions, muon_directions, rotation
+from condensation.theory.geometry import cube_directions, muon_directions
 from condensation.theory.tensor import unit
 
 ACTIVATIONS = {1: "tanh", 2: "x_tanh", 3: "x2_tanh"}

@@ -78,7 +78,6 @@ class Job:
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
         self.display = Progress(*columns, console=Console(stderr=True))
         self.all, self.one = self.display.add_task("figures"), self.display.add_task("")
-        self.display.start()
         return self.figure
 
     def __exit__(self, kind: object, *_: object) -> None:
@@ -90,6 +89,7 @@ class Job:
 
     def figure(self, name: str, number: int, count: int) -> Callable[..., None]:
         """What tells the bars that a figure is begun, and then how far its present training is."""
+        self.display.start()
         self.display.update(self.all, completed=number, total=count, description=f"figure {number + 1} of {count}")
         self.display.reset(self.one, total=None, description=name)
 

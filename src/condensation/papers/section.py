@@ -1,7 +1,7 @@
 """A section of the report: one figure made, not run or failed, as plain data that a later run can take up again."""
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -67,7 +67,8 @@ class Section:
     def read(cls, path: Path) -> "Section | None":
         """What a file holds; None where there is none, or one of another form."""
         try:
-            found = cls(**read_json(path))
-        except (InputError, TypeError):
+            plain = read_json(path)
+            plain["seeds"] = tuple(plain["seeds"])
+            return cls(**plain)
+        except (InputError, TypeError, KeyError):
             return None
-        return replace(found, seeds=tuple(found.seeds))

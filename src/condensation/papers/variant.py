@@ -63,8 +63,8 @@ class Variant:
     def __str__(self) -> str:
         """The changes in words.
 
-        >>> print(Variant(eps=1e-30, optimizer="adam"), "|", Variant())
-        optimizer adam, eps 1e-30 |
+        >>> str(Variant(eps=1e-30, optimizer="adam")), str(Variant())
+        ('optimizer adam, eps 1e-30', '')
         """
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         said = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in given.items()}

@@ -17,8 +17,10 @@ from .statements import A7
 
 IMAGES = {"mnist": "MNIST", "cifar100": "CIFAR-100"}
 HIGHER = ("x_tanh", "x2_tanh")
-REDUCED = "MNIST and CIFAR-100 as Fig. 2 at quick scale (640 and 1,000 balanced images, the small network, 80 steps "
-"at rate 1e-3)"
+REDUCED = (
+    "MNIST and CIFAR-100 as Fig. 2 at quick scale (640 and 1,000 balanced images, the small network, 64 steps at "
+    "rate 1e-3)"
+)
 
 
 def experiments(scale: str) -> Mapping[str, Experiment]:

@@ -22,7 +22,7 @@ BATCH = 128
 CIFAR10 = 50_000
 FIG2_RATES = {"tanh": 3e-8, "sigmoid": 1e-8, "softplus": 1e-8, "x_tanh": 5e-6}
 FIG2_EPOCHS = {"tanh": 20, "sigmoid": 30, "softplus": 30, "x_tanh": 61}
-QUICK_BATCH, QUICK_STEPS = 64, 80
+QUICK_BATCH, QUICK_STEPS = 64, 64
 QUICK_RATES = {
     "tanh": 2e-4,
     "sigmoid": 4e-4,
@@ -97,7 +97,7 @@ def _resnet(
 
 def _small_resnet(images: Images, activation: str, optimizer: Adam, steps: int) -> Experiment:
     """What two cores train in seconds."""
-    small = ResNet(images.shape, images.outputs, hidden=(128, 128), activation=activation, channels=(8, 16), depth=1)
+    small = ResNet(images.shape, images.outputs, hidden=(128, 128), activation=activation, channels=(16,), depth=1)
     return _resnet(images, activation, optimizer, steps, Evenly(11), small).replace(batch_size=QUICK_BATCH)
 
 

@@ -32,7 +32,7 @@ def polynomial(outputs: Float[np.ndarray, " points"], order: int) -> tuple[Float
     """The best polynomial of an order through an output, and its distance relative to the output's own variation.
 
     >>> round(polynomial(POINTS**2, 2)[1], 12), round(polynomial(POINTS**2, 1)[1], 2)
-    (0.0, 0.75)
+    (0.0, 0.79)
     """
     fit = np.polynomial.Polynomial.fit(POINTS, outputs, order)(POINTS)
     size = np.linalg.norm(outputs - outputs.mean())
