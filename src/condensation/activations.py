@@ -5,7 +5,7 @@ $\sigma(x) - \sigma(0) \approx \sigma^{(p)}(0)\, x^p / p!$.
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -74,6 +74,11 @@ def derivatives_at_zero(activation: Activation, orders: int) -> list[float]:
     >>> derivatives_at_zero("x_tanh", 2)
     [0.0, 0.0, 2.0]
     """
+    return list(_derivatives_at_zero(activation, orders))
+
+
+@lru_cache(maxsize=256)
+def _derivatives_at_zero(activation: Activation, orders: int) -> tuple[float, ...]:
     derivative = get_activation(activation)
     values = []
     with jax.enable_x64(True):
@@ -89,7 +94,7 @@ def derivatives_at_zero(activation: Activation, orders: int) -> list[float]:
                 raise InputError(f"derivative {order} of the activation {label(activation)!r} at 0 is {value}")
             values.append(float(value))
             derivative = _differentiate(derivative)
-    return values
+    return tuple(values)
 
 
 def _differentiate(function: Function) -> Function:
@@ -97,6 +102,7 @@ def _differentiate(function: Function) -> Function:
     return lambda x: jax.jvp(function, (x,), (jnp.ones_like(x),))[1]
 
 
+@lru_cache(maxsize=256)
 def multiplicity(activation: Activation) -> int | None:
     """Order p of the first non-zero derivative at 0, or None ("undefined") where the Taylor polynomial does not hold.
 

@@ -107,7 +107,7 @@ def resnet_start(common: bool, scale: str) -> Experiment:
         one = _resnet(Images("cifar10"), "tanh", Adam(1e-3), 20 * (CIFAR10 // BATCH), Evenly(11))
         test = Images("cifar10", split="test")
     else:
-        one = _small_resnet(Images("cifar10", n=2000, balanced=True), "tanh", Adam(3e-3), 250)
+        one = _small_resnet(Images("cifar10", n=2000, balanced=True), "tanh", Adam(3e-3), 200)
         test = Images("cifar10", n=1000, balanced=True, split="test")
     start = Start(GlorotNormal(), convolution=GlorotNormal()) if common else one.start
     return one.replace(start=start, test=test, save=Evenly(6), record=Evenly(6 if scale == "quick" else 21))

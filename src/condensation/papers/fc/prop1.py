@@ -1,7 +1,7 @@
 """FC Proposition 1, Remark 1, the conjecture, and what the text says of depth and of several outputs."""
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -111,6 +111,7 @@ def _gradient(run: Trajectory, k: int) -> np.ndarray:
     return residual.T @ x / len(x)
 
 
+@lru_cache(maxsize=16)
 def _shares(run: Trajectory, step: int) -> np.ndarray:
     """Share of one common field at a step, seeds x hidden layers."""
     loss = run.experiment.loss
