@@ -30,7 +30,8 @@ def draw_history(
         axes.set_yscale("log")
         axes.set(xlabel="step", ylabel="number", title=title)
         top = max(10.0, float(np.nanmax(history.k_eff)) * 1.2)
-        ticks = [k for k in (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000) if k <= top]
+        few = (1, 2, 3, 5, 10, 20, 50) if top < 100 else (1, 2, 5, 10, 100, 1000)
+        ticks = [k for k in few if k <= top]
         axes.set_yticks(ticks, [str(k) for k in ticks])
         axes.set_ylim(0.8, top)
         axes.yaxis.set_minor_locator(NullLocator())
