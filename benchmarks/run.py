@@ -330,8 +330,8 @@ on 500 images of 3 x 32 x 32, full batch, float32, both sides on two cores.
 {text}
 
 On a GPU (`python benchmarks/resnet.py`, one H200): an epoch of FC Fig. 2's ResNet18-like network, 50,000 images in
-batches of 128, TF32, takes 1.6 to 1.8 s; PyTorch (channels-last, fused Adam, TF32, eager) 3.4 s. `condensation reproduce --scale paper` on it:
-fc-fig2 (four networks, 141 epochs, one seed) 316 s, fc-a4 95 s.
+batches of 128, TF32, takes 1.6 to 1.8 s; PyTorch (channels-last, fused Adam, TF32, eager) 3.4 s. At the paper's scale
+`condensation reproduce` takes 316 s there for fc-fig2 (four networks, 141 epochs, one seed) and 95 s for fc-a4.
 
 Machine: {platform.machine()}, two cores for both sides. {stack}.
 """

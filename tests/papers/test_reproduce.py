@@ -8,7 +8,9 @@ from pyarrow import parquet
 
 from condensation import InputError
 from condensation.data import sources
-from condensation.papers import RECIPES, Variant, reproduce
+from condensation.papers import RECIPES, Seeds, Variant, reproduce
+from condensation.papers.fc.experiments import resnet
+from condensation.papers.recipe import Findings
 
 NAME = "fc-fig5"  # a small figure
 
@@ -86,6 +88,31 @@ def test_images_that_cannot_be_had_are_not_run_with_the_reason(tmp_path, monkeyp
     assert "no network here" in section.reason
     assert {claim["verdict"] for claim in section.claims} == {"not run"}
     assert all("no network here" in claim["why"] for claim in section.claims)
+
+
+def test_what_was_missing_is_tried_again(tmp_path, monkeypatch):
+    whole = RECIPES[NAME].experiments("quick")
+    lacking = {"tanh": whole["tanh"], "x_tanh": resnet("tanh", "quick", "cifar100")}
+
+    def only_tanh(runs, variant):
+        return {f"{NAME}-tanh": Seeds([0.01] * len(runs["tanh"].seeds))}
+
+    shown = Findings("a caption", {}, {})
+    recipe = replace(RECIPES[NAME], experiments=lambda _: lacking, measure=only_tanh, show=lambda *_: shown)
+    monkeypatch.setitem(RECIPES, NAME, recipe)
+    tried = []
+
+    def unreachable(name, **_):
+        tried.append(name)
+        raise InputError(f"{name} cannot be had")
+
+    monkeypatch.setattr(sources, "fetch", unreachable)
+    monkeypatch.setenv("CONDENSATION_CACHE", str(tmp_path / "cache"))
+    for count in (1, 2):
+        (section,) = reproduce([NAME], seeds=1, out=tmp_path)
+        assert section.status == "done"
+        assert "cifar100 cannot be had" in section.missing
+        assert tried == ["cifar100"] * count
 
 
 def test_bad_input_is_named(tmp_path):

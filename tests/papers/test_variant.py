@@ -3,7 +3,8 @@ import pytest
 
 from condensation import InputError, Seed
 from condensation.papers import Variant
-from condensation.papers.fc.experiments import fig3, resnet, six_layers
+from condensation.papers.counts import count
+from condensation.papers.fc.experiments import fig3, one_input, resnet, six_layers
 from condensation.papers.variant import NotRun
 from condensation.training.optimizers import GD, Adam, GradientFlow, NormalisedGD
 
@@ -32,6 +33,16 @@ def test_other_optimizers():
         assert set(six_layers(residual=True).saved_steps()) <= set(changed.saved_steps())
 
 
+def test_numbers_that_differ_have_names_that_differ():
+    assert Variant(threshold=0.9999991).tag != Variant(threshold=0.9999994).tag
+
+
+def test_a_threshold_does_not_change_how_lines_are_counted_for_two_inputs(lab):
+    run = lab.train("tanh", one_input("tanh"))
+    plain, strict = (count(run, 1, 200, variant) for variant in (Variant(), Variant(threshold=0.8)))
+    np.testing.assert_array_equal(plain.lines, strict.lines)
+
+
 def test_rotated_inputs_keep_their_targets_and_norms():
     plain, turned = fig3("tanh"), Variant(rotated=True).apply(fig3("tanh"))
     (x, y), (u, v) = (one.data.draw(Seed(3, 3)) for one in (plain, turned))
@@ -44,6 +55,8 @@ def test_rotated_inputs_keep_their_targets_and_norms():
 def test_a_change_that_does_not_fit_is_named():
     with pytest.raises(NotRun, match="images"):
         Variant(rotated=True).apply(resnet("tanh", "quick"))
+    with pytest.raises(NotRun, match="single input"):
+        Variant(rotated=True).apply(one_input("tanh"))
     with pytest.raises(NotRun, match="batch"):
         Variant(optimizer="gradient_flow").apply(resnet("tanh", "quick"))
     with pytest.raises(NotRun, match="eps is Adam's"):

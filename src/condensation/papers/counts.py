@@ -44,8 +44,12 @@ class Counts:
         """The number of lines, which means something where the layer is condensed."""
         return Seeds(self.lines, self.condensed)
 
+    def sides_found(self) -> Seeds:
+        """The number of orientations of a single line, which means something where there is just one line."""
+        return Seeds(self.orientations, self.condensed & (self.lines == 1))
+
     def orientations_found(self) -> Seeds:
-        """The number of orientations, likewise."""
+        """The number of orientations on all lines, where the layer is condensed."""
         return Seeds(self.orientations, self.condensed)
 
     @property
@@ -75,13 +79,13 @@ def count(
         threshold: the cosine that decides, where the figure has one of its own.
     """
     variant = variant or Variant()
-    weights, cosine = run.history(layer), variant.threshold or threshold
+    weights, cosine = run.history(layer), cosine_of(run, layer, variant, threshold)
     relative, seeds = relative_loss(run), np.arange(len(run.seeds))
     if epoch is not None and variant.by_caption:
         column = np.full(len(seeds), np.flatnonzero(run.saved == epoch)[0])
     else:
         k_eff = line_history(run, layer, cosine).k_eff
-        inside = (relative >= STAGE * (1 - 1e-6)) & np.isfinite(k_eff)
+        inside = in_stage(run) & np.isfinite(k_eff)
         column = np.where(inside, k_eff, np.inf).argmin(axis=1)
     found = count_lines(weights[seeds, column][:, None], threshold=cosine)
     return Counts(
@@ -102,6 +106,16 @@ def count(
 def line_history(run: Trajectory, layer: str | int, threshold: float | None) -> LineHistory:
     """Lines of a layer at all saved steps, counted once for all the figures that show them."""
     return count_lines(run.history(layer), threshold=threshold)
+
+
+def cosine_of(run: Trajectory, layer: str | int, variant: Variant, threshold: float | None = None) -> float | None:
+    """The cosine that decides in a layer: the variant's or the figure's; none for two inputs: modes are counted."""
+    return None if run.history(layer).shape[-1] == 2 else variant.threshold or threshold
+
+
+def in_stage(run: Trajectory) -> Bool[np.ndarray, "seeds saved"]:
+    """Which saved steps are in the initial stage: before the loss first falls below 70%."""
+    return np.logical_and.accumulate(relative_loss(run) >= STAGE * (1 - 1e-6), axis=1)
 
 
 def relative_loss(run: Trajectory) -> Float[np.ndarray, "seeds saved"]:

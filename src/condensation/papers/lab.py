@@ -36,7 +36,7 @@ class Lab:
         notes: warnings of the trainings, each once.
         used: the folders of the runs that were asked for, by name.
         missing: the reasons why some could not be trained, by name.
-        trained: the runs by fingerprint; the labs of one job share them.
+        trained: the runs and their warnings by fingerprint; the labs of one job share them.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Lab:
         *,
         force: bool = False,
         reporter: Reporter | None = None,
-        trained: dict[str, Trajectory] | None = None,
+        trained: dict[str, tuple[Trajectory, list[str]]] | None = None,
     ) -> None:
         self.folder, self.scale, self.seeds = folder, scale, seeds
         self.variant = variant or Variant()
@@ -71,17 +71,16 @@ class Lab:
                 self._load(data.name)
         folder = RunFolder(self.folder / changed.fingerprint()[:16], changed).path
         self.used[name] = folder
-        if changed.fingerprint() in self.trained:
-            return self.trained[changed.fingerprint()]
-        if self.force:
-            shutil.rmtree(folder, ignore_errors=True)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            run = train(changed, self.seeds_of(changed), out=self.folder, progress=self.reporter or False)
-        for warning in caught:
-            if issubclass(warning.category, UserWarning) and (said := f"{name}: {warning.message}") not in self.notes:
-                self.notes.append(said)
-        self.trained[changed.fingerprint()] = run
+        if changed.fingerprint() not in self.trained:
+            if self.force:
+                shutil.rmtree(folder, ignore_errors=True)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                run = train(changed, self.seeds_of(changed), out=self.folder, progress=self.reporter or False)
+            said = [str(one.message) for one in caught if issubclass(one.category, UserWarning)]
+            self.trained[changed.fingerprint()] = run, said
+        run, said = self.trained[changed.fingerprint()]
+        self.notes += [note for text in said if (note := f"{name}: {text}") not in self.notes]
         return run
 
     def train_all(self, experiments: Mapping[str, Experiment]) -> dict[str, Trajectory]:

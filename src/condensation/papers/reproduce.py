@@ -93,7 +93,7 @@ def _section(recipe: Recipe, lab: Lab, folder: Path, force: bool) -> Section:
     name = f"{recipe.name}_{lab.variant.tag}" if lab.variant.tag else recipe.name
     key = _key(recipe.name, lab.scale, str(lab.seeds), str(lab.variant))
     before = Section.read(folder / "sections" / f"{name}.json")
-    if before is not None and before.key == key and before.status == "done" and not force:
+    if before is not None and before.key == key and before.status == "done" and not (before.missing or force):
         log.info("%s is finished already", name)
         return before
     blank = Section(
@@ -141,10 +141,13 @@ def _make(recipe: Recipe, lab: Lab, folder: Path, blank: Section) -> Section:
     }
     found = recipe.show(lab, runs, claims)
     reason = "; ".join(dict.fromkeys(lab.missing.values()))
-    claims = [
-        replace(claim, why=found.why.get(key, "") if claim.measured is not None else reason)
-        for key, claim in claims.items()
-    ]
+    claims = [replace(claim, why=_why(claim, found.why.get(key, ""), reason)) for key, claim in claims.items()]
+    settings = dict(found.settings)
+    if lab.variant.tag:
+        moment = (
+            "" if lab.variant.by_caption else "; in place of the captioned epochs each seed's most condensed saved step"
+        )
+        settings = {"changed": f"{lab.variant}{moment}"} | settings
     pictures, name = [], blank.name
     for stem, picture in found.pictures.items():
         save(picture, folder / "figures" / stem.replace(recipe.name, name, 1))
@@ -153,14 +156,30 @@ def _make(recipe: Recipe, lab: Lab, folder: Path, blank: Section) -> Section:
         blank,
         seeds=_seeds(runs),
         caption=found.caption,
-        settings=dict(found.settings),
+        settings=settings,
         tables=[asdict(table) for table in found.tables],
         claims=[_plain(claim, lab.variant) for claim in claims],
         pictures=pictures,
         data=[_write_data(folder / "data" / f"{name}.parquet", found.data)] if found.data else [],
         runs={title: f"runs/{path.name}" for title, path in lab.used.items()},
-        notes=lab.notes + ([f"not trained: {reason}"] if reason else []),
+        missing=reason,
+        notes=lab.notes,
     )
+
+
+def _why(claim: Claim, given: str, missing: str) -> str:
+    """The reason that the recipe gives; without one, what was found where a claim fails."""
+    if claim.measured is None:
+        return missing
+    if given or claim.verdict == "reproduced":
+        return given
+    valid = [True] * len(claim.holds) if claim.measured.valid is None else claim.measured.valid
+    failing = [
+        f"{float(value):.3g}" + ("" if ok else " (does not count: not condensed)")
+        for value, ok, holds in zip(claim.measured.values, valid, claim.holds, strict=True)
+        if not holds
+    ]
+    return f"Expected {claim.statement.expected}; found where it fails: {', '.join(failing)}."
 
 
 def _seeds(runs: Mapping[str, Trajectory]) -> tuple[int, int]:

@@ -30,6 +30,7 @@ class Section:
         claims: objects as in ``claims.json``.
         pictures, data: names of files beside the report.
         runs: folders of the runs by name, likewise.
+        missing: why some of its experiments could not be trained; it is made again in the hope that they can.
         notes: warnings of the trainings.
         seconds: how long it took.
         versions: of what made it.
@@ -52,6 +53,7 @@ class Section:
     pictures: list[str] = field(default_factory=list)
     data: list[str] = field(default_factory=list)
     runs: dict[str, str] = field(default_factory=dict)
+    missing: str = ""
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
     versions: dict[str, str] = field(default_factory=dict)

@@ -67,7 +67,7 @@ class Variant:
         ('optimizer adam, eps 1e-30', '')
         """
         given = {field.name: getattr(self, field.name) for field in fields(self)}
-        said = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in given.items()}
+        said = {name: repr(value) if isinstance(value, float) else str(value) for name, value in given.items()}
         return ", ".join(
             "rotated inputs" if name == "rotated" else f"{name} {said[name]}".replace("_", " ")
             for name, value in given.items()
@@ -88,8 +88,8 @@ class Variant:
         """The experiment with the changes; refused where one of them does not fit it."""
         changes: dict[str, Any] = {}
         if self.rotated:
-            if not isinstance(experiment.data, Synthetic):
-                raise NotRun("inputs are rotated in synthetic data only, and this figure has images")
+            if not isinstance(experiment.data, Synthetic) or experiment.data.dim < 2:
+                raise NotRun("only synthetic data of two and more inputs are rotated, no images and no single input")
             changes["data"] = replace(experiment.data, rotated=True)
         if self.dtype is not None:
             changes["dtype"] = self.dtype
@@ -142,7 +142,8 @@ class Variant:
             inputs = int(np.prod(experiment.network.layers[0].weight[1:])) + 2  # the bias and the output weight too
             return {"optimizer": NormalisedGD(rate or captioned.learning_rate * inputs**0.5)}
         if self.optimizer == "gd":
-            steps, chosen = max(GD_STEPS, experiment.steps), GD(rate or GD_RATE)
+            longer = experiment.steps if experiment.batch_size else max(GD_STEPS, experiment.steps)
+            steps, chosen = longer, GD(rate or GD_RATE)
         else:
             steps, chosen = FLOW_STEPS, GradientFlow(rate or FLOW_TIME, stop_ratio=FLOW_STOP)
         captioned_steps = [step for step in experiment.saved_steps() if step <= steps]

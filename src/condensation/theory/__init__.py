@@ -28,6 +28,11 @@ from .growth import evolve as evolve
 from .growth import predict_growth as predict_growth
 from .homogeneous import extremal_directions as extremal_directions
 from .homotopy import generic_count as generic_count
+from .kernels import KernelDynamics as KernelDynamics
+from .kernels import effective_time as effective_time
+from .kernels import heuristic_time as heuristic_time
+from .kernels import patch_matrix as patch_matrix
+from .kernels import residual_at_zero as residual_at_zero
 from .labels import labels_for as labels_for
 from .leading import coefficient as coefficient
 from .leading import leading_error as leading_error

@@ -10,7 +10,7 @@ from ...experiment import Experiment
 from ..claims import Claim, Seeds
 from ..lab import Lab
 from ..recipe import Findings, Recipe, Runs
-from ..variant import Variant
+from ..variant import NotRun, Variant
 from .experiments import resnet_start
 from .statements import A4
 
@@ -29,6 +29,8 @@ def experiments(scale: str) -> Mapping[str, Experiment]:
 
 def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
     """Test accuracies at the end."""
+    if not runs.keys() >= STARTS.keys():
+        raise NotRun("both starts are needed, and one of them cannot be changed so")
     small, common = (runs[name].curves["test_accuracy"][:, -1] for name in STARTS)
     return {"fc-a4-accuracy": Seeds(small - common), "fc-a4-learned": Seeds(small)}
 

@@ -11,7 +11,7 @@ from ...drawing.style import PAGE, look
 from ...experiment import Experiment
 from ...training.trajectory import Trajectory
 from ..claims import Claim, Seeds, columns_of
-from ..counts import STAGE, line_history, median_seed, relative_loss
+from ..counts import cosine_of, in_stage, line_history, median_seed
 from ..lab import Lab
 from ..recipe import Findings, Recipe, Runs, Table
 from ..variant import Variant
@@ -47,7 +47,7 @@ def _examples(runs: Runs) -> dict[str, tuple[str, Trajectory, int, float | None]
 
 def _first_condensed(run: Trajectory, layer: int, cosine: float | None) -> tuple[np.ndarray, np.ndarray]:
     """For each seed the first condensed step (NaN if none) and the last saved step of its initial stage."""
-    inside = relative_loss(run) >= STAGE
+    inside = in_stage(run)
     history = line_history(run, layer, cosine)
     condensed = history.condensed & (run.saved > 0)
     first = np.where(condensed.any(axis=1), run.saved[condensed.argmax(axis=1)].astype(float), np.nan)
@@ -59,7 +59,7 @@ def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
     """When each example is condensed, as a share of its initial stage."""
     found = {}
     for key, (_, run, layer, cosine) in _examples(runs).items():
-        first, last = _first_condensed(run, layer, variant.threshold or cosine)
+        first, last = _first_condensed(run, layer, cosine_of(run, layer, variant, cosine))
         found[f"fc-a6-{key}"] = Seeds(first / np.maximum(last, 1))
     return found
 
@@ -78,7 +78,7 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
         pictures[f"fc-a6-{part + 1}" if part else "fc-a6"] = figure
     rows = []
     for title, run, layer, cosine in examples.values():
-        first, last = _first_condensed(run, layer, lab.variant.threshold or cosine)
+        first, last = _first_condensed(run, layer, cosine_of(run, layer, lab.variant, cosine))
         rows.append(
             (
                 title.replace("\n", ", "),
@@ -115,13 +115,13 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
 
 
 def _draw_row(row: list, title: str, run: Trajectory, layer: int, cosine: float | None, variant: Variant) -> None:
-    inside = relative_loss(run) >= STAGE
-    history = line_history(run, layer, variant.threshold or cosine)
+    inside = in_stage(run)
+    history = line_history(run, layer, cosine_of(run, layer, variant, cosine))
     last = np.array([np.flatnonzero(one).max() for one in inside])
     at = (np.arange(len(last)), last)
     k = median_seed(history.lines[at], history.k_eff[at])
     end = int(run.saved[last[k]])
-    wanted = [0, *np.geomspace(max(end / 100, 1), end, MOMENTS - 1)]
+    wanted = [0, *np.geomspace(max(end / 100, 1), max(end, 1), MOMENTS - 1)]
     columns = [int(np.abs(run.saved[: last[k] + 1] - step).argmin()) for step in wanted]
     for axes, column in zip(row, columns, strict=True):
         draw_similarity(run.history(layer)[k, column], axes, bar=False)

@@ -1,6 +1,7 @@
 """The fully connected paper's experiments, with its captions' hyperparameters and with those of the quick scale."""
 
 from ...data import Images, sine_sum, two_waves
+from ...data.sets import known
 from ...experiment import Experiment
 from ...networks import Dense, ResNet
 from ...starts import GlorotNormal, Normal, OutCubed, Start
@@ -19,7 +20,6 @@ FIG5_EPOCH, FIG6_EPOCH = 1000, 200
 FIG5_ACTIVATIONS = ("tanh", "x_tanh", "x2_tanh")
 
 BATCH = 128
-CIFAR10 = 50_000
 FIG2_RATES = {"tanh": 3e-8, "sigmoid": 1e-8, "softplus": 1e-8, "x_tanh": 5e-6}
 FIG2_EPOCHS = {"tanh": 20, "sigmoid": 30, "softplus": 30, "x_tanh": 61}
 MNIST_EPOCHS = 10  # by then its loss is far below 70%
@@ -73,7 +73,7 @@ def resnet(activation: str, scale: str, data: str = "cifar10") -> Experiment:
     """Fig. 2: the convolution part of ResNet18 with dense layers 1024-1024-10 on CIFAR-10."""
     if scale == "paper":
         epochs = MNIST_EPOCHS if data == "mnist" else FIG2_EPOCHS[activation]
-        steps = epochs * (CIFAR10 // BATCH)
+        steps = epochs * (known(data).counts[0] // BATCH)
         return _resnet(Images(data), activation, Adam(FIG2_RATES[activation]), steps, Evenly(41))
     images = Images(data, n=1000 if data == "cifar100" else 640, balanced=True)
     return _small_resnet(images, activation, Adam(QUICK_RATES[activation]), QUICK_STEPS)
@@ -106,7 +106,7 @@ def _small_resnet(images: Images, activation: str, optimizer: Adam, steps: int) 
 def resnet_start(common: bool, scale: str) -> Experiment:
     """App. A.4: the network of Fig. 2 with tanh, trained on from its small start or from a common one."""
     if scale == "paper":
-        one = _resnet(Images("cifar10"), "tanh", Adam(1e-3), 20 * (CIFAR10 // BATCH), Evenly(11))
+        one = _resnet(Images("cifar10"), "tanh", Adam(1e-3), 20 * (50_000 // BATCH), Evenly(11))
         test = Images("cifar10", split="test")
     else:
         one = _small_resnet(Images("cifar10", n=2000, balanced=True), "tanh", Adam(3e-3), 200)

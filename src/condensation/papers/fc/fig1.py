@@ -10,6 +10,7 @@ from ...drawing.style import PAGE, look
 from ...experiment import Experiment
 from ...measure.similarity import norms
 from ...reduction import Reduction, reduce
+from ...reduction.reduce import centred_error
 from ...training.trajectory import Trajectory
 from ..claims import Claim, Seeds
 from ..counts import count
@@ -37,7 +38,16 @@ def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
         "fc-fig1-line": found.lines_found(),
         "fc-fig1-same": Seeds([float(r.std() / r.mean()) for r in sizes], found.condensed),
         "fc-fig1-effective": Seeds([float("nan") if error is None else error for error in errors]),
+        "fc-fig1-sum": Seeds([_summed_error(run, k, int(step)) for k, step in enumerate(found.steps)]),
     }
+
+
+def _summed_error(run: Trajectory, k: int, step: int) -> float:
+    """Error of one neuron with the largest neuron's input weight and the sum of all output weights."""
+    model, x = run.model(step, run.seeds[k]), run.data(run.seeds[k])[0]
+    w, a = model.weights("dense1"), model.parameters["output.weight"][0]
+    summed = a.sum() * np.tanh(np.c_[x, np.ones(len(x))] @ w[norms(w).argmax()])
+    return centred_error(model(x), summed[:, None])
 
 
 def _reduced(run: Trajectory, k: int, step: int) -> Reduction:
@@ -66,7 +76,11 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
     why = {
         "fc-fig1-same": "The directions agree, up to the sign; the amplitudes do not: they differ by "
         f"{spread.median:.0%} (std over mean, median of the seeds), as the paper's discussion grants. The reduction "
-        "takes them into account."
+        "takes them into account.",
+        "fc-fig1-sum": "The neurons condense on a line, not in one direction: those on its two sides have output "
+        "weights of opposite signs, which cancel in the plain sum. With the sign of each neuron's side, and its "
+        f"amplitude, the effective neuron is {_median(claims, 'fc-fig1-effective'):.1%} away (median) instead of "
+        f"{_median(claims, 'fc-fig1-sum'):.0%}.",
     }
     return Findings(
         caption=(
@@ -83,6 +97,11 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
         data=found.columns() | {"error": np.asarray(claims["fc-fig1-effective"].measured.values)},  # type: ignore[union-attr]
         why={key: text for key, text in why.items() if claims[key].verdict != "reproduced"},
     )
+
+
+def _median(claims: Mapping[str, Claim], key: str) -> float:
+    measured = claims[key].measured
+    return float("nan") if measured is None else measured.median
 
 
 RECIPE = Recipe("fc-fig1", "FC Fig. 1: what condensation is", FIG1, experiments, measure, show)

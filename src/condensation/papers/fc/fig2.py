@@ -40,7 +40,7 @@ def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
     """Lines and orientations of each panel."""
     counts = counts_of(runs, variant)
     lines = {f"fc-fig2-{name}": found.lines_found() for name, found in counts.items()}
-    return lines | {f"fc-fig2-{name}-orientations": counts[name].orientations_found() for name in ORIENTED}
+    return lines | {f"fc-fig2-{name}-orientations": counts[name].sides_found() for name in ORIENTED}
 
 
 def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
@@ -84,7 +84,8 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
 def _why(run: Trajectory, counts: Counts, quick: bool) -> str:
     """What the seeds say of a panel that fails: there, and at the best moment of the initial stage."""
     best = count(run, "dense1", None)
-    there = f"At the captioned epoch: {_said(counts)}; the loss is at {np.median(counts.loss):.2f} of its first value."
+    when, loss = "last step" if quick else "captioned epoch", np.median(counts.loss)
+    there = f"At the {when}: {_said(counts)}; the loss is at {loss:.2f} of its first value."
     moment = f" Where most condensed within the initial stage (step {', '.join(map(str, best.steps))}): {_said(best)}."
     return there + moment + (" These are verdicts on the reduced network, not on the paper's." if quick else "")
 

@@ -124,17 +124,17 @@ def _least_share(run: Trajectory) -> np.ndarray:
     return np.minimum(*(_shares(run, step).min(axis=1) for step in (0, int(run.saved[-1]))))
 
 
-def _rates(run: Trajectory) -> list[float]:
-    """Median over the neurons of |du/dt| against |dr/dt|/r at the start, in each seed."""
+def _rates(run: Trajectory, scale: float = 1.0) -> np.ndarray:
+    """Medians over the neurons of |du/dt| over |dr/dt|, and over |dr/dt|/r, from the start times a scale: seeds x 2."""
     found = []
     for k, seed in enumerate(run.seeds):
         x, y = _with_bias(run, k)
         model = run.model(0, seed)
-        weights, a = model.weights(1), model.parameters["output.weight"][0]
+        weights, a = scale * model.weights(1), scale * model.parameters["output.weight"][0]
         growing, turning = polar_velocity(weights, a, x, y[:, 0], run.experiment.network.activations[0])
-        rate = np.abs(growing) / np.linalg.norm(weights, axis=1)
-        found.append(float(np.median(np.linalg.norm(turning, axis=1) / rate)))
-    return found
+        ratio = np.linalg.norm(turning, axis=1) / np.abs(growing)
+        found.append((np.median(ratio), np.median(ratio * np.linalg.norm(weights, axis=1))))
+    return np.array(found)
 
 
 @cache
@@ -180,7 +180,8 @@ def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
         "fc-prop1-conjecture": Seeds(last.orientations[:, 0], last.condensed[:, 0]),
         "fc-prop1-common": Seeds(_least_share(runs["six"])),
         "fc-prop1-common-plain": Seeds(_least_share(runs["a5"])),
-        "fc-prop1-faster": Seeds(_rates(runs["start"])),
+        "fc-prop1-faster": Seeds(_rates(runs["start"])[:, 0]),
+        "fc-prop1-faster-rates": Seeds(_rates(runs["start"], 0.1)[:, 1] / _rates(runs["start"])[:, 1]),
         **sums,
     }
 
@@ -215,6 +216,10 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
         "fc-prop1-conjecture": f"Labels can be solved so that five lines attract (right panel), and the trained "
         f"networks go to all of them: {orientations.median:g} orientations (median) where 2p = {2 * P}. The "
         "proposition's two cases are true; what is conjectured beyond them is not.",
+        "fc-prop1-faster-rates": "Both rates are proportional to 1/r, so that their ratio does not depend on the "
+        f"size of the start: it is {np.median(_rates(runs['start'])[:, 1]):.1f} (median), what random vectors in six "
+        "dimensions give. What lets the orientation settle before the loss moves is the time that a small start "
+        "takes to grow.",
         "fc-prop1-outputs-ce": "With cross-entropy the residuals of all outputs add up to zero, so the sum predicts "
         "nothing. The line is the top right singular vector of G = mean of residual times input: median |cos| "
         f"{tops['outputs-ce']:.2f} to it (with MSE {tops['outputs-mse']:.3f}, where the common mean of one-hot "
