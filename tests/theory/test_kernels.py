@@ -111,6 +111,7 @@ def test_parts_of_the_leading_filter():
     assert (dynamics.rank, dynamics.gap) == (1, pytest.approx(1))
 
 
+@pytest.mark.trials
 @pytest.mark.parametrize("loss", LOSSES[:3])
 def test_linear_dynamics_against_real_training(loss):
     """Gradient flow of a two-layer CNN from std 1e-5 on real digits: below 2% at L/L0 = .999, 0.2% at .9999."""

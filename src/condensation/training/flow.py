@@ -36,8 +36,10 @@ def flow_row(
     def above(t: Any, y: Any, args: Any, **_: Any) -> Array:
         return program.objective(y, fixed["x"], fixed["y"])[0] / memory["first_loss"] - flow.stop_ratio
 
-    sharp = 200 * float(jnp.finfo(loss.dtype).eps)
-    event = None if flow.stop_ratio is None else diffrax.Event(above, optx.Newton(rtol=sharp, atol=sharp))
+    event = None
+    if flow.stop_ratio is not None:  # the nearer to the first loss, the more its rounding blurs the moment
+        sharp = 200 * float(jnp.finfo(loss.dtype).eps) / (1 - flow.stop_ratio)
+        event = diffrax.Event(above, optx.Newton(rtol=sharp, atol=sharp))
 
     def move() -> State:
         solution = diffrax.diffeqsolve(
