@@ -28,7 +28,7 @@ test-download: .venv/.dev  ## the tests that fetch real data sets over the netwo
 test-kill: .venv/.dev    ## the tests that kill training processes and let them go on
 	$(TEST) -m kill
 
-test-trials: .venv/.dev  ## the tests that hold predictions against many trained networks
+test-trials: .venv/.dev  ## the tests that hold predictions and claims against many trained networks
 	$(TEST) -m trials
 
 bench: .venv/.dev        ## speed and memory beside PyTorch, table in benchmarks/RESULTS.md

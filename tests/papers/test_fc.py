@@ -12,6 +12,8 @@ from condensation.papers.fc.fig5 import POINTS, polynomial
 from condensation.training.optimizers import GD, Adam
 from condensation.training.train import Diverged, train
 
+pytestmark = pytest.mark.trials
+
 
 def share(runs_of, key, variant=None):
     """In which share of the seeds a statement holds."""
@@ -54,7 +56,6 @@ def test_the_distance_from_a_polynomial_against_least_squares():
     assert polynomial(outputs, 3)[1] == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.trials
 def test_proposition_1_and_what_is_beyond_it(runs_of):
     measured = RECIPES["fc-prop1"].measure(runs_of("fc-prop1"), Variant())
     shares = {s.id: np.mean(measured[s.id].holds(s.expected)) for s in RECIPES["fc-prop1"].statements}
