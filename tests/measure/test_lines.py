@@ -47,7 +47,7 @@ def test_planted_lines_are_recovered(dim, shares, units):
 
 
 @pytest.mark.parametrize("dim", [2, 3, 4, 5, 6, 8, 19, 50, 200, 800])
-@pytest.mark.parametrize("units", [20, 50, 200])
+@pytest.mark.parametrize("units", [20, 50, pytest.param(200, marks=pytest.mark.trials)])
 def test_random_weights_are_not_condensed(dim, units):
     """At most 1% of 1000 draws."""
     stream = np.random.default_rng([dim, units, 1])
