@@ -11,6 +11,7 @@ Everything is written after each figure: a job that is interrupted leaves a repo
 """
 
 import hashlib
+import io
 import json
 import logging
 import time
@@ -175,7 +176,7 @@ def _why(claim: Claim, given: str, missing: str) -> str:
         return given
     valid = [True] * len(claim.holds) if claim.measured.valid is None else claim.measured.valid
     failing = [
-        f"{float(value):.3g}" + ("" if ok else " (does not count: not condensed)")
+        f"{float(value):.3g}" + ("" if ok else " (does not count)")
         for value, ok, holds in zip(claim.measured.values, valid, claim.holds, strict=True)
         if not holds
     ]
@@ -200,8 +201,6 @@ def _no_claims(recipe: Recipe, lab: Lab, reason: str) -> list[dict]:
 
 def _write_data(path: Path, columns: Mapping[str, np.ndarray]) -> str:
     """A figure's table as Parquet."""
-    import io
-
     import pyarrow
     from pyarrow import parquet
 

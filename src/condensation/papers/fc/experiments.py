@@ -106,7 +106,7 @@ def _small_resnet(images: Images, activation: str, optimizer: Adam, steps: int) 
 def resnet_start(common: bool, scale: str) -> Experiment:
     """App. A.4: the network of Fig. 2 with tanh, trained on from its small start or from a common one."""
     if scale == "paper":
-        one = _resnet(Images("cifar10"), "tanh", Adam(1e-3), 20 * (50_000 // BATCH), Evenly(11))
+        one = _resnet(Images("cifar10"), "tanh", Adam(1e-3), 20 * (known("cifar10").counts[0] // BATCH), Evenly(11))
         test = Images("cifar10", split="test")
     else:
         one = _small_resnet(Images("cifar10", n=2000, balanced=True), "tanh", Adam(3e-3), 200)

@@ -44,7 +44,7 @@ def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
 
 
 def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
-    """Heat maps, counts, lines against time, losses."""
+    """Heat maps, counts, lines against time."""
     counts = counts_of(runs, lab.variant)
     named = {label(name): run for name, run in runs.items()}
     by_title = {label(name): found for name, found in counts.items()}

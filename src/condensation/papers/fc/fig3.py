@@ -167,8 +167,8 @@ def _why(
             f"attracting lines (median {np.median(found.cube):g}), while gradient flow has {_range(found.sphere)} "
             f"(exactly {p} in {np.sum(found.sphere == p)} of {len(found.sphere)} seeds). "
             f"{np.median(found.on_cube):.0%} of the neurons (median) are within a cosine of {NEAR} of a line of the "
-            f"cube, {np.median(found.on_sphere):.0%} of one of gradient flow's. Not all have arrived by the captioned "
-            "epoch, under no optimizer: the table below has other starts."
+            f"cube, {np.median(found.on_sphere):.0%} of one of gradient flow's. The table below has other starts "
+            "and optimizers."
         )
         why |= {f"fc-fig3-{name}": both, f"fc-fig3-{name}-most": both}
     if evidence:

@@ -73,8 +73,7 @@ def _show(figure: str, residual: bool) -> Callable[[Lab, Runs, Mapping[str, Clai
             ),
             settings={
                 "network": f"3-18-18-18-18-18-1, {'with' if residual else 'without'} residual connections, no output "
-                f"bias, "
-                "float64; " + ", ".join(titles),
+                "bias, float64; " + ", ".join(titles),
                 "data": "80 points of sum 4 sin(12 x_k + 1), x_k uniform on [-4, 2]",
                 "start": "N(0, 0.01²)",
                 "optimizer": "Adam, full batch, learning rate 4e-5, eps 1e-8",

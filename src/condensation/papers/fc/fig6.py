@@ -21,10 +21,10 @@ from ..panels import draw_times, only_outer
 from ..recipe import Findings, Recipe, Runs, Table
 from ..variant import Variant
 from .experiments import FIG5_ACTIVATIONS, FIG6_EPOCH, one_input
+from .fig5 import BEGUN
 from .statements import FIG6
 
 NEAR = np.deg2rad(10)
-BEGUN = 0.99  # of the first loss
 LEARNED = 0.05  # of the field's first strength: what is left by then is another field
 NORMALISED = Variant(optimizer="normalised_gd", start_scale=0.1)  # follows the field's own paths
 
@@ -112,9 +112,8 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
     times = draw_times(named, {label(name): found for name, found in counts.items()}, dict.fromkeys(named, FIG6_EPOCH))
     header = ("activation", "stationary lines of the field", "of them attracting", "lines of the neurons")
     why = {
-        f"fc-fig6-{name}": "Where a seed has fewer lines than its field, one of the field's lines attracts no neuron "
-        "(see the table: a maximum of negative value turns neurons to it and shrinks them), or the neurons have not "
-        "all arrived."
+        f"fc-fig6-{name}": "The seeds that fail are not condensed, or their neurons are not on as many lines as their "
+        "field has (the table has both)."
         for name in counts
     }
     tables = [Table(f"Lines at epoch {FIG6_EPOCH}, seed by seed", header, tuple(rows))]

@@ -18,7 +18,7 @@ from ...measure.similarity import nearest_lines
 from ...networks import Dense
 from ...seeds import as_seed
 from ...starts import Normal, Start
-from ...theory import labels_for, layer_fields, polar_velocity, stationary_directions
+from ...theory import labels_for, layer_fields, polar_velocity, residual_at_zero, stationary_directions
 from ...training.losses import Loss
 from ...training.optimizers import GradientFlow, NormalisedGD
 from ...training.schedule import At, Evenly
@@ -107,8 +107,7 @@ def _cosines(run: Trajectory, k: int, direction: np.ndarray) -> np.ndarray:
 def _gradient(run: Trajectory, k: int) -> np.ndarray:
     """G = mean of residual times input at output 0, outputs x inputs."""
     x, y = _with_bias(run, k)
-    residual = y if run.experiment.loss.name == "mse" else y - 1 / y.shape[1]
-    return residual.T @ x / len(x)
+    return residual_at_zero(y, run.experiment.loss).T @ x / len(x)
 
 
 @lru_cache(maxsize=16)
