@@ -36,6 +36,7 @@ MULTIPLICITIES = (1, 2, 3, 4, 5, 6)
 NAMED = {"tanh": 1, "sigmoid": 1, "softplus": 1, "gelu": 1, "swish": 1, "x_tanh": 2, "x2_tanh": 3}
 DIM, P = 4, 3  # of the labels that break the conjecture
 FLOW_STEPS = 100
+ROUNDING = 1e-6
 
 
 def simplex_lines() -> np.ndarray:
@@ -110,6 +111,12 @@ def _gradient(run: Trajectory, k: int) -> np.ndarray:
     return residual_at_zero(y, run.experiment.loss).T @ x / len(x)
 
 
+def _summed(gradient: np.ndarray) -> np.ndarray:
+    """The sum of G over the outputs; zero where nothing but rounding is left of it."""
+    total = gradient.sum(axis=0)
+    return total if np.linalg.norm(total) > ROUNDING * np.linalg.norm(gradient) else np.zeros_like(total)
+
+
 @lru_cache(maxsize=16)
 def _shares(run: Trajectory, step: int) -> np.ndarray:
     """Share of one common field at a step, seeds x hidden layers."""
@@ -168,7 +175,7 @@ def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
     last = count_lines(conjecture.history(1)[:, -1:], threshold=variant.threshold)
     sums = {
         f"fc-prop1-{key}": Seeds(
-            [float(np.median(_cosines(run, k, _gradient(run, k).sum(axis=0)))) for k in range(len(run.seeds))]
+            [float(np.median(_cosines(run, k, _summed(_gradient(run, k))))) for k in range(len(run.seeds))]
         )
         for key in ("outputs-mse", "outputs-ce")
         if (run := runs[key])
@@ -273,7 +280,7 @@ def _draw_outputs(axes: Axes, runs: Runs) -> None:
             values = []
             for k in range(len(run.seeds)):
                 g = _gradient(run, k)
-                values.append(np.median(_cosines(run, k, g.sum(axis=0) if shift < 0 else np.linalg.svd(g)[2][0])))
+                values.append(np.median(_cosines(run, k, _summed(g) if shift < 0 else np.linalg.svd(g)[2][0])))
             axes.scatter(
                 np.full(len(values), place + shift),
                 values,

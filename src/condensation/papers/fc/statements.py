@@ -319,7 +319,7 @@ PROP1 = (
         "fc-prop1",
         "Sec. 3",
         "of several outputs one need only sum the components (digits, ten classes, MSE)",
-        "median |cos| of the neurons to the summed direction",
+        "median |cos| of the neurons to the summed direction (0 where the sum is zero)",
         Rule("at least", 0.95),
     ),
     Statement(
@@ -327,7 +327,7 @@ PROP1 = (
         "fc-prop1",
         "Sec. 3",
         "the same with cross-entropy, the loss of Fig. 2",
-        "median |cos| of the neurons to the summed direction",
+        "median |cos| of the neurons to the summed direction (0 where the sum is zero)",
         Rule("at least", 0.95),
     ),
     Statement(
