@@ -99,7 +99,19 @@ class ChannelPower:
         return (sum(shape.fans) / 2) ** -self.gamma
 
 
-Law = Normal | OutCubed | WidthPower | GlorotNormal | ChannelPower
+@dataclass(frozen=True)
+class Zero:
+    """All weights zero, for an output layer: the network's output is zero at step 0."""
+
+    kind: ClassVar[str] = "zero"
+    draws_bias: ClassVar[bool] = True
+
+    def std_of(self, shape: LayerShape, width: int) -> float:
+        """Zero."""
+        return 0.0
+
+
+Law = Normal | OutCubed | WidthPower | GlorotNormal | ChannelPower | Zero
 
 
 @dataclass(frozen=True)
@@ -133,6 +145,8 @@ class Start:
             raise InputError("the start has a law for convolution layers, the network has none")
         remaining = iter(given)
         chosen = [next(remaining) if layer in own else self.convolution for layer in hidden]
+        if any(isinstance(law, Zero) for law in chosen):
+            raise InputError("only the output layer can start at zero: a hidden layer of zeros has no directions")
         single = None if isinstance(self.hidden, tuple) else self.hidden
         last = self.output or (given[-1] if given else single)
         if last is None:
@@ -144,7 +158,8 @@ class Start:
         parameters = {}
         for layer, law in zip(network.layers, self.laws(network), strict=True):
             std = law.std_of(layer, layer.weight[1 if layer.name == "output" else 0])
-            check_positive(f"the std of {layer.name}", std)
+            if not isinstance(law, Zero):
+                check_positive(f"the std of {layer.name}", std)
             for name, shape in layer.parameters.items():
                 drawn = stream.standard_normal(shape) * std
                 parameters[name] = drawn if law.draws_bias or not name.endswith(".bias") else np.zeros(shape)

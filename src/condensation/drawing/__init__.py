@@ -8,5 +8,6 @@ from .loss import draw_loss as draw_loss
 from .network import draw_network as draw_network
 from .predicted import draw_predicted as draw_predicted
 from .similarity import draw_similarity as draw_similarity
+from .spectrum import draw_spectrum as draw_spectrum
 from .style import look as look
 from .style import save as save

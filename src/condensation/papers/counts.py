@@ -57,6 +57,14 @@ class Counts:
         """The position of the seed that a figure shows."""
         return median_seed(self.lines, self.k_eff)
 
+    def __str__(self) -> str:
+        """Lines and orientations of each seed in words."""
+        return ", ".join(
+            f"{lines} line{'s' * int(lines != 1)} in {turns} "
+            f"orientation{'s' * int(turns != 1)}{'' if condensed else ' (not condensed)'}"
+            for lines, turns, condensed in zip(self.lines, self.orientations, self.condensed, strict=True)
+        )
+
     def columns(self) -> dict[str, np.ndarray]:
         """A row for each seed, for the figure's data file."""
         names = ("steps", "lines", "orientations", "k_eff", "cover", "condensed", "loss")
@@ -64,7 +72,12 @@ class Counts:
 
 
 def count(
-    run: Trajectory, layer: str | int, epoch: int | None, variant: Variant | None = None, threshold: float | None = None
+    run: Trajectory,
+    layer: str | int,
+    epoch: int | None,
+    variant: Variant | None = None,
+    threshold: float | None = None,
+    view: str | None = None,
 ) -> Counts:
     """Count the lines of a layer at an epoch.
 
@@ -77,14 +90,15 @@ def count(
         epoch: the captioned step, which must have been saved; None where there is none.
         variant: what differs from the caption; its threshold comes before the one that is given.
         threshold: the cosine that decides, where the figure has one of its own.
+        view: of a convolution layer, ``"kernel"`` (without it) or ``"filter"``.
     """
     variant = variant or Variant()
-    weights, cosine = run.history(layer), cosine_of(run, layer, variant, threshold)
+    weights, cosine = run.history(layer, view=view), cosine_of(run, layer, variant, threshold)
     relative, seeds = relative_loss(run), np.arange(len(run.seeds))
     if epoch is not None and variant.by_caption:
         column = np.full(len(seeds), np.flatnonzero(run.saved == epoch)[0])
     else:
-        k_eff = line_history(run, layer, cosine).k_eff
+        k_eff = line_history(run, layer, cosine, view).k_eff
         inside = in_stage(run) & np.isfinite(k_eff)
         column = np.where(inside, k_eff, np.inf).argmin(axis=1)
     found = count_lines(weights[seeds, column][:, None], threshold=cosine)
@@ -98,14 +112,14 @@ def count(
         condensed=found.condensed[:, 0],
         loss=relative[seeds, column],
         weights=weights,
-        all_steps=partial(line_history, run, layer, cosine),
+        all_steps=partial(line_history, run, layer, cosine, view),
     )
 
 
 @lru_cache(maxsize=64)
-def line_history(run: Trajectory, layer: str | int, threshold: float | None) -> LineHistory:
+def line_history(run: Trajectory, layer: str | int, threshold: float | None, view: str | None = None) -> LineHistory:
     """Lines of a layer at all saved steps, counted once for all the figures that show them."""
-    return count_lines(run.history(layer), threshold=threshold)
+    return count_lines(run.history(layer, view=view), threshold=threshold)
 
 
 def cosine_of(run: Trajectory, layer: str | int, variant: Variant, threshold: float | None = None) -> float | None:

@@ -13,7 +13,6 @@ from ..data import Images
 from ..data.sources import load
 from ..errors import InputError
 from ..experiment import Experiment
-from ..networks import ResNet
 from ..training.progress import Reporter
 from ..training.store import RunFolder
 from ..training.train import train
@@ -22,6 +21,7 @@ from .variant import NotRun, Variant
 
 Scale = Literal["quick", "paper"]
 SCALES = ("quick", "paper")
+SEEDS = {"resnet": {"quick": 3, "paper": 1}, "conv": {"quick": 3, "paper": 5}}  # of other networks ten
 
 
 class Lab:
@@ -30,7 +30,7 @@ class Lab:
     Attributes:
         folder: where runs are kept; a run that is there is not trained again.
         scale: ``"quick"`` or ``"paper"``.
-        seeds: how many; by default ten, and of ResNets three at the quick scale and one at the paper's.
+        seeds: how many; by default ten, fewer of convolutional networks (``SEEDS``).
         variant: what differs from the captioned settings.
         force: train also what is there already.
         notes: warnings of the trainings, each once.
@@ -60,8 +60,7 @@ class Lab:
 
     def seeds_of(self, experiment: Experiment) -> int:
         """How many seeds an experiment is trained for."""
-        default = {"quick": 3, "paper": 1}[self.scale] if isinstance(experiment.network, ResNet) else 10
-        return self.seeds or default
+        return self.seeds or SEEDS.get(experiment.network.kind, {}).get(self.scale, 10)
 
     def train(self, name: str, experiment: Experiment, variant: Variant | None = None) -> Trajectory:
         """The run of an experiment for all seeds, changed by the lab's variant or by the one that is given."""
@@ -91,7 +90,7 @@ class Lab:
                 runs[name] = self.train(name, experiment)
             except NotRun as error:
                 self.missing[name] = str(error)
-        if not runs:
+        if experiments and not runs:
             raise NotRun("; ".join(dict.fromkeys(self.missing.values())))
         return runs
 

@@ -30,7 +30,7 @@ from ..files import make_folder, write_whole
 from ..training.progress import Reporter
 from ..training.trajectory import Trajectory
 from ..versions import versions
-from . import fc
+from . import cnn, fc
 from .claims import Claim
 from .lab import SCALES, Lab, untrained
 from .recipe import Recipe
@@ -38,7 +38,7 @@ from .report import write_report
 from .section import Section
 from .variant import NotRun, Variant
 
-RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in fc.RECIPES}
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (*fc.RECIPES, *cnn.RECIPES)}
 log = logging.getLogger(__name__)
 
 
@@ -155,7 +155,7 @@ def _make(recipe: Recipe, lab: Lab, folder: Path, blank: Section) -> Section:
         pictures.append(stem.replace(recipe.name, name, 1))
     return replace(
         blank,
-        seeds=_seeds(runs),
+        seeds=_seeds(runs, claims),
         caption=found.caption,
         settings=settings,
         tables=[asdict(table) for table in found.tables],
@@ -183,8 +183,9 @@ def _why(claim: Claim, given: str, missing: str) -> str:
     return f"Expected {claim.statement.expected}; found where it fails: {', '.join(failing)}."
 
 
-def _seeds(runs: Mapping[str, Trajectory]) -> tuple[int, int]:
-    counts = [len(run.seeds) for run in runs.values()]
+def _seeds(runs: Mapping[str, Trajectory], claims: Sequence[Claim]) -> tuple[int, int]:
+    """The least and the largest number of seeds of the runs; of draws where nothing is trained."""
+    counts = [len(run.seeds) for run in runs.values()] or [len(claim.holds) for claim in claims]
     return min(counts), max(counts)
 
 

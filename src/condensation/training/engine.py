@@ -261,7 +261,7 @@ class _Stepwise(_Work):
 
     def advance(self, call: Call, state: Any, fixed: Any) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
         """The same as the compiled loop's; a call without rows only compiles."""
-        step, saved = _compile_step(self.program), []
+        step, saved = _compile_step(self.program, not on_cpu()), []
         recorded = dict(zip(call.recorded.tolist(), call.slots.tolist(), strict=True))
         flow = isinstance(self.program.optimizer, GradientFlow)
         count, curves = call.begin, {name: [] for name in self.program.curve_names()}
@@ -297,8 +297,12 @@ class _Stepwise(_Work):
 
 
 @cache
-def _compile_step(program: Program) -> Callable[..., Any]:
-    """One jitted step ``(count, state, fixed, record) -> (state, curves)``, all but the evaluations."""
+def _compile_step(program: Program, on_gpu: bool) -> Callable[..., Any]:
+    """One compiled step ``(count, state, fixed, record) -> (state, curves)``, all but the evaluations.
+
+    A GPU would wait for the host at a condition: there the curves are a program of their own, called where they are
+    recorded.
+    """
 
     def step(count: Array, state: State, fixed: dict[str, Any], record: Array) -> Any:
         if isinstance(program.optimizer, GradientFlow):
@@ -307,7 +311,16 @@ def _compile_step(program: Program) -> Callable[..., Any]:
         nothing = jax.tree.map(lambda curve: jnp.zeros(curve.shape, curve.dtype), jax.eval_shape(curves))
         return after, lax.cond(record, curves, lambda: nothing)
 
-    return jax.jit(step, donate_argnums=1, compiler_options=convolution_options())
+    if not on_gpu or isinstance(program.optimizer, GradientFlow):
+        return jax.jit(step, donate_argnums=1, compiler_options=convolution_options())
+    move = jax.jit(lambda *given: program.step(*given, evaluate=False)[0], donate_argnums=1)
+    look = jax.jit(lambda *given: program.step(*given, evaluate=False)[1]())
+
+    def step_apart(count: Array, state: State, fixed: dict[str, Any], record: np.bool) -> Any:
+        seen = look(count, state, fixed) if record else {}
+        return move(count, state, fixed), seen
+
+    return step_apart
 
 
 @cache

@@ -85,18 +85,9 @@ def _why(run: Trajectory, counts: Counts, quick: bool) -> str:
     """What the seeds say of a panel that fails: there, and at the best moment of the initial stage."""
     best = count(run, "dense1", None)
     when, loss = "last step" if quick else "captioned epoch", np.median(counts.loss)
-    there = f"At the {when}: {_said(counts)}; the loss is at {loss:.2f} of its first value."
-    moment = f" Where most condensed within the initial stage (step {', '.join(map(str, best.steps))}): {_said(best)}."
+    there = f"At the {when}: {counts}; the loss is at {loss:.2f} of its first value."
+    moment = f" Where most condensed within the initial stage (step {', '.join(map(str, best.steps))}): {best}."
     return there + moment + (" These are verdicts on the reduced network, not on the paper's." if quick else "")
-
-
-def _said(counts: Counts) -> str:
-    """Lines and orientations of each seed."""
-    return ", ".join(
-        f"{lines} line{'s' * int(lines != 1)} in {turns} "
-        f"orientation{'s' * int(turns != 1)}{'' if condensed else ' (not condensed)'}"
-        for lines, turns, condensed in zip(counts.lines, counts.orientations, counts.condensed, strict=True)
-    )
 
 
 RECIPE = Recipe("fc-fig2", "FC Fig. 2: a ResNet18-like network on CIFAR-10", FIG2, experiments, measure, show, REDUCED)

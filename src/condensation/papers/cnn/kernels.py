@@ -1,0 +1,88 @@
+"""What the theory of kernels says of a run's own images, beside what its kernels did."""
+
+from functools import lru_cache
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from ...data import Images
+from ...data.sources import load
+from ...errors import InputError
+from ...measure.similarity import norms
+from ...networks import Conv
+from ...theory.kernels import KernelDynamics
+from ...training.losses import Loss
+from ...training.optimizers import GD
+from ...training.trajectory import Trajectory
+from ..variant import NotRun
+
+
+def check(*images: Images) -> None:
+    """Refuse, as not run, what needs images that cannot be had."""
+    for one in images:
+        try:
+            load(one.name)
+        except InputError as error:
+            raise NotRun(str(error)) from error
+
+
+@lru_cache(maxsize=64)
+def dynamics(run: Trajectory, k: int) -> KernelDynamics:
+    """The linear dynamics that the images of a run's k-th seed give, for the mean loss."""
+    network = run.experiment.network
+    assert isinstance(network, Conv)
+    x, y = run.data(run.seeds[k])
+    return KernelDynamics.of(x, y, network.kernel, Loss(run.experiment.loss.name))
+
+
+def start_of(run: Trajectory, k: int) -> tuple[Float[np.ndarray, "filters columns"], Float[np.ndarray, "filters rows"]]:
+    """The filters of a run's k-th seed at its start, and the output weights of each, as the rows of Z stand."""
+    network = run.experiment.network
+    start = run.experiment.start.draw(network, run.seeds[k].start_stream())
+    filters = network.layers[0].units(start, "filter")
+    by_filter = start["output.weight"].reshape(len(start["output.weight"]), len(filters), -1)
+    return filters, np.moveaxis(by_filter, 1, 0).reshape(len(filters), -1)
+
+
+def predicted_sides(run: Trajectory, k: int) -> Int[np.ndarray, " filters"]:
+    """The side of v1 that each filter of a seed goes to, from its start alone."""
+    return dynamics(run, k).orientations(*start_of(run, k))
+
+
+def times(run: Trajectory) -> Float[np.ndarray, " saved"]:
+    """The time of gradient flow on the mean loss that the saved steps of gradient descent stand for."""
+    experiment = run.experiment
+    assert isinstance(experiment.optimizer, GD)
+    summed = len(run.data(run.seeds[0])[0]) if experiment.loss.reduction == "sum" else 1
+    return experiment.optimizer.learning_rate * summed * run.saved
+
+
+def predicted_turning(run: Trajectory) -> Float[np.ndarray, "seeds saved"]:
+    """The median |cos| of filters with v1 at the saved steps by the linear dynamics, from the start."""
+    rows = []
+    for k in range(len(run.seeds)):
+        theory, start = dynamics(run, k), start_of(run, k)
+        moved = [theory.evolve(*start, time)[0] for time in times(run)]
+        rows.append([np.median(np.abs(cosines_to(one, theory.v1))) for one in moved])
+    return np.array(rows)
+
+
+def cosines_to_ones(kernels: Float[np.ndarray, "... kernels entries"]) -> Float[np.ndarray, "... kernels"]:
+    """The cosine of each kernel with the kernel of ones."""
+    return kernels.sum(axis=-1) / np.linalg.norm(kernels, axis=-1) / kernels.shape[-1] ** 0.5
+
+
+def cosines_to(
+    filters: Float[np.ndarray, "... filters columns"], direction: Float[np.ndarray, " columns"]
+) -> Float[np.ndarray, "... filters"]:
+    """The cosine of each filter with a direction."""
+    size = np.linalg.norm(filters, axis=-1)
+    return filters @ direction / np.where(size > 0, size, 1) / norms(direction[None])[0]
+
+
+def cosine_to_v1(run: Trajectory) -> Float[np.ndarray, "seeds saved"]:
+    """The median |cos| of the filters with the v1 of their seed, at all saved steps."""
+    history = run.history("conv1", view="filter").astype(float)
+    return np.stack(
+        [np.median(np.abs(cosines_to(history[k], dynamics(run, k).v1)), axis=-1) for k in range(len(run.seeds))]
+    )

@@ -1,0 +1,103 @@
+"""Careful readers' question: and if the last layer starts at zero?"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ...drawing.style import COLOURS, PAGE, look
+from ...experiment import Experiment
+from ...starts import Zero
+from ..claims import Claim, Rule, Seeds, Statement
+from ..counts import count, stack_columns
+from ..lab import Lab
+from ..recipe import Findings, Recipe, Runs, Table
+from ..variant import Variant
+from .experiments import descent, shallow
+from .kernels import cosine_to_v1, cosines_to, dynamics, predicted_sides
+from .words import GD_SETTINGS
+
+RUNS = {
+    "captioned": "Fig. 2, output layer N(0, 0.0001²)",
+    "zero": "Fig. 2, output layer at zero",
+    "dense": "Fig. 4 (tanh), output layer at zero",
+}
+
+
+def _statement(key: str, text: str, quantity: str, rule: Rule) -> Statement:
+    return Statement(f"cnn-zero-{key}", "cnn-zero", "question of readers", text, quantity, rule, paper="CNN")
+
+
+STATEMENTS = (
+    _statement("line", "Fig. 2's network with an output layer of zeros condenses on one line too", "lines of kernels "
+    "at the end", Rule("exactly", 1)),
+    _statement("v1", "it condenses on v1", "median |cos| of filters with v1 at the end", Rule("at least", 0.99)),
+    _statement("predicted", "each filter goes to the side of v1 that it starts on", "share of filters on the "
+    "predicted side", Rule("at least", 0.95)),
+    _statement("dense", "Fig. 4's network (tanh) with an output layer of zeros condenses on one line too", "lines of "
+    "kernels at the captioned epoch (quick: at the end)", Rule("exactly", 1)),
+)  # fmt: skip
+
+
+def experiments(scale: str) -> Mapping[str, Experiment]:
+    """Fig. 2's network as captioned and with zeros, and Fig. 4's with zeros."""
+    one, other = descent(scale), shallow(scale, "tanh")
+    return {
+        "captioned": one,
+        "zero": one.replace(start=replace(one.start, hidden=(), output=Zero())),
+        "dense": other.replace(start=replace(other.start, output=Zero())),
+    }
+
+
+def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+    """Lines, directions and sides."""
+    run = runs["zero"]
+    last = run.history("conv1", view="filter")[:, -1].astype(float)
+    sides = [
+        float(np.mean(np.sign(cosines_to(last[k], dynamics(run, k).v1)) == predicted_sides(run, k)))
+        if not np.array_equal(last[k], run.history("conv1", view="filter")[k, 0])
+        else float("nan")
+        for k in range(len(run.seeds))
+    ]
+    return {
+        "cnn-zero-line": count(run, "conv1", int(run.saved[-1]), variant).lines_found(),
+        "cnn-zero-v1": Seeds(cosine_to_v1(run)[:, -1]),
+        "cnn-zero-predicted": Seeds(sides),
+        "cnn-zero-dense": count(runs["dense"], "conv1", int(runs["dense"].saved[-1]), variant).lines_found(),
+    }
+
+
+def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
+    """Direction and amplitude against time, with and without zeros."""
+    with look():
+        figure = Figure(figsize=(PAGE, 2.4), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        for name, colour in zip(("captioned", "zero"), COLOURS, strict=False):
+            run = runs[name]
+            turned = cosine_to_v1(run)
+            sizes = np.median(np.linalg.norm(run.history("conv1", view="filter").astype(float), axis=-1), axis=-1)
+            for axes, values in ((left, turned), (right, sizes)):
+                axes.plot(run.saved, values.T, color=colour, linewidth=0.5, alpha=0.5)
+                axes.plot(run.saved, np.median(values, axis=0), color=colour, label=RUNS[name])
+        left.set(xlabel="step", ylabel="median |cos| of filters with v1", ylim=(0, 1.02))
+        right.set(xlabel="step", ylabel="median amplitude of filters", yscale="log")
+        figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    counts = {name: count(run, "conv1", int(run.saved[-1]), lab.variant) for name, run in runs.items()}
+    rows = tuple((RUNS[name], str(found), f"{np.median(found.loss):.4f}") for name, found in counts.items())
+    return Findings(
+        caption="Fig. 2's network with its captioned start and with an output layer of zeros. Captioned, the output "
+        "weights are ten thousand times as large as the filters and pull them to their side at once; from zeros the "
+        "filters must turn by themselves, later and at a size a hundred thousand times smaller, and end on the same "
+        "line. Thick: median of the seeds.",
+        settings={"network, data": "those of Fig. 2 and of Fig. 4 with tanh", **GD_SETTINGS},
+        pictures={"cnn-zero": figure},
+        tables=(Table("Lines of kernels at the last step", ("start", "lines", "loss / first loss"), rows),),
+        data=stack_columns({name: found.columns() for name, found in counts.items()}, "start"),
+    )
+
+
+RECIPE = Recipe(
+    "cnn-zero", "What if the last layer starts at zero?", STATEMENTS, experiments, measure, show,
+    "Figs. 2 and 4 at the quick scale", has_variants=False,
+)  # fmt: skip
