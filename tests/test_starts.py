@@ -70,7 +70,7 @@ def test_data_and_start_seeds_are_apart():
         (lambda: Normal(float("nan")), "std must be a positive finite number, not nan"),
         (
             lambda: Start(0.005),
-            "hidden must be Normal or OutCubed or WidthPower or GlorotNormal or ChannelPower or a list",
+            "hidden must be Normal or OutCubed or WidthPower or GlorotNormal or ChannelPower or Zero or a list",
         ),
         (lambda: WidthPower(float("nan")), "gamma must be a finite number"),
         (lambda: Start(WidthPower(400)).draw(Dense((2, 90, 1)), np.random.default_rng(0)), "the std of dense1"),

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .starts import OutCubed as OutCubed
     from .starts import Start as Start
     from .starts import WidthPower as WidthPower
+    from .starts import Zero as Zero
     from .training.losses import Loss as Loss
     from .training.optimizers import GD as GD
     from .training.optimizers import Adam as Adam
@@ -64,7 +65,7 @@ _HOMES = {
     "networks": ("Conv", "Dense", "Model", "ResNet"),
     "reduction": ("Reduction", "embed", "reduce"),
     "seeds": ("Seed",),
-    "starts": ("ChannelPower", "GlorotNormal", "Normal", "OutCubed", "Start", "WidthPower"),
+    "starts": ("ChannelPower", "GlorotNormal", "Normal", "OutCubed", "Start", "WidthPower", "Zero"),
     "training.losses": ("Loss",),
     "training.optimizers": ("GD", "Adam", "GradientFlow", "Muon", "NormalisedGD", "SignGD"),
     "training.rates": ("Cosine", "Stairs", "Warmup"),

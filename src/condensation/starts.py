@@ -121,14 +121,15 @@ class Start:
     Args:
         hidden: the law of all hidden layers, or a tuple with one for each.
         output: the law of the output layer (the paper's a); the last hidden layer's law if not given.
-        convolution: the law of the convolution layers; ``hidden`` is then for the dense hidden layers.
+        convolution: the law of the convolution layers, or a tuple with one for each; ``hidden`` is then for the dense
+            hidden layers.
         antisymmetric: units in pairs of equal input weights and opposite output weights, so that the output
             is zero at step 0. The last hidden layer is paired; with residual connections all of them are.
     """
 
     hidden: Law | tuple[Law, ...]
     output: Law | None = None
-    convolution: Law | None = None
+    convolution: Law | tuple[Law, ...] | None = None
     antisymmetric: bool = False
 
     def __post_init__(self) -> None:
@@ -138,20 +139,19 @@ class Start:
         """The law of each layer, the output layer last."""
         *hidden, _ = network.layers
         own = [layer for layer in hidden if self.convolution is None or not layer.is_convolution]
-        given = list(self.hidden) if isinstance(self.hidden, tuple) else [self.hidden] * len(own)
-        if len(given) != len(own):
-            raise InputError(f"the start has laws for {len(given)} hidden layers, the network has {len(own)}")
         if self.convolution is not None and len(own) == len(hidden):
             raise InputError("the start has a law for convolution layers, the network has none")
-        remaining = iter(given)
-        chosen = [next(remaining) if layer in own else self.convolution for layer in hidden]
+        given = _laws_of(self.hidden, len(own), "hidden")
+        convolutions = _laws_of(self.convolution, len(hidden) - len(own), "convolution")
+        remaining, kernels = iter(given), iter(convolutions)
+        chosen = [next(remaining) if layer in own else next(kernels) for layer in hidden]
         if any(isinstance(law, Zero) for law in chosen):
             raise InputError("only the output layer can start at zero: a hidden layer of zeros has no directions")
         single = None if isinstance(self.hidden, tuple) else self.hidden
         last = self.output or (given[-1] if given else single)
         if last is None:
             raise InputError("the start names no law for the output layer")
-        return (*chosen, last)  # type: ignore[return-value]
+        return (*chosen, last)
 
     def draw(self, network: Network, stream: np.random.Generator) -> dict[str, np.ndarray]:
         """Parameters by name, float64, drawn in the order of the layers, a layer's weight before its bias."""
@@ -168,6 +168,14 @@ class Start:
         for norm in network.norms:
             parameters |= norm.parameters | norm.statistics
         return parameters
+
+
+def _laws_of(given: Law | tuple[Law, ...] | None, count: int, what: str) -> list[Law]:
+    """The law of each of some layers."""
+    laws = list(given) if isinstance(given, tuple) else [] if given is None else [given] * count
+    if len(laws) != count:
+        raise InputError(f"the start has laws for {len(laws)} {what} layers, the network has {count}")
+    return laws
 
 
 def _pair(network: Network, parameters: dict[str, np.ndarray]) -> None:

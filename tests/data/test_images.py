@@ -112,6 +112,13 @@ def test_samples_differ_by_the_data_seed():
     assert (np.diff(order) < 0).any()
 
 
+def test_images_drawn_by_one_seed_are_the_same_for_all():
+    fixed = Images("digits", n=50, drawn_by=3)
+    for seed in (Seed(0, 0), Seed(7, 1)):
+        for one, other in zip(fixed.draw(seed), Images("digits", n=50).draw(Seed(3, 5)), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
 def test_a_sample_without_one_of_its_classes_is_refused():
     data = Images("digits", n=10)
     with pytest.raises(InputError, match=r"10 images drawn of digits by Seed\(data=0, start=0\) hold none of class \d"):
@@ -148,6 +155,8 @@ def test_it_is_plain_data_and_back():
         ({"n": 298, "split": "test"}, r"to 297 \(all test images of digits\), not 298"),
         ({"n": 2.5}, "n must be a whole number or left out, not 2.5"),
         ({"balanced": True}, "n is needed"),
+        ({"drawn_by": 3}, "drawn_by draws a number of images: n is needed"),
+        ({"drawn_by": -1, "n": 50}, "drawn_by must be a whole number of at least 0, not -1"),
     ],
 )
 def test_images_that_cannot_be_are_refused(options, said):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float32, Int, UInt8
 
-from ..errors import InputError, unknown_name
+from ..errors import InputError, check_whole, unknown_name
 from ..seeds import Seed
 from ..values import settle
 from .sets import SPLITS, known
@@ -32,6 +32,7 @@ class Images:
         target: ``"one_hot"``; ``"index"``, the position among the classes; or ``"sign"``, which is -1 and +1 for two
             classes, and for more one output a class, +1 for its own and -1 for the others.
         flat: samples x pixels instead of samples x channels x height x width.
+        drawn_by: the data seed that draws the n images in place of each run's own: all seeds then see the same ones.
 
     >>> x, y = Images("digits", n=20, classes=(3, 8), target="sign").draw(Seed(data=0, start=0))
     >>> x.shape, y.shape
@@ -48,6 +49,7 @@ class Images:
     scale: str = "centred"
     target: str = "one_hot"
     flat: bool = False
+    drawn_by: int | None = None
 
     def __post_init__(self) -> None:
         settle(self)
@@ -63,6 +65,10 @@ class Images:
             )
         if self.n is None and self.balanced:
             raise InputError("balanced=True draws a number of images: n is needed")
+        if self.drawn_by is not None:
+            check_whole("drawn_by", self.drawn_by, least=0)
+            if self.n is None:
+                raise InputError("drawn_by draws a number of images: n is needed")
         count = one.counts[SPLITS.index(self.split)]
         if self.n is not None and not len(chosen) <= self.n <= count:
             raise InputError(
@@ -93,7 +99,8 @@ class Images:
 
     def draw(self, seed: Seed) -> tuple[Float32[np.ndarray, "samples ..."], Float32[np.ndarray, "samples outputs"]]:
         """Samples and targets. Without n they are the same arrays for every seed, and cannot be written to."""
-        return _all(self) if self.n is None else _samples(self, seed)
+        chosen = seed if self.drawn_by is None else seed._replace(data=self.drawn_by)
+        return _all(self) if self.n is None else _samples(self, chosen)
 
 
 @lru_cache(maxsize=2)

@@ -14,6 +14,7 @@ from jax import Array, lax
 from jaxtyping import Float
 
 from ..activations import Activation, Function, get_activation
+from ..device import channels_last
 from ..errors import InputError, check_whole
 from ..values import settle
 from .dense import DenseNetwork, check_dropout, dense_layers
@@ -55,7 +56,17 @@ class ConvNetwork(eqx.Module):
         h: Any = x
         for layer, activation in zip(self.convolutions, self.activations, strict=True):
             h = activation(layer(h))
+        first = self.dense.layers[0]
+        if channels_last() and first.weight.shape[0] < h.shape[0]:  # the weights are less to turn than the images
+            return _turn_inputs(self.dense, h.shape[1:])(jnp.reshape(jnp.moveaxis(h, 1, -1), (h.shape[0], -1)), key)
         return self.dense(jnp.reshape(h, (h.shape[0], -1)), key)
+
+
+def _turn_inputs(dense: DenseNetwork, image: tuple[int, ...]) -> DenseNetwork:
+    """The same network for images whose channels stand last."""
+    weight = jnp.asarray(dense.layers[0].weight)
+    turned = jnp.moveaxis(jnp.reshape(weight, (len(weight), *image)), 1, -1)
+    return eqx.tree_at(lambda one: one.layers[0].weight, dense, jnp.reshape(turned, weight.shape))
 
 
 @dataclass(frozen=True)

@@ -102,8 +102,11 @@ class Variant:
             raise NotRun(f"{self}: {error}") from error
 
     def _start(self, experiment: Experiment) -> Start:
-        """The laws of the dense layers as explicit stds, scaled."""
+        """The laws as explicit stds, scaled; those of a ResNet's convolutions, which are not small, stay."""
         *hidden, output = [layer for layer in experiment.network.layers if not layer.is_convolution]
+        kernels = [
+            layer for layer in experiment.network.layers if layer.is_convolution and not experiment.network.norms
+        ]
         laws = dict(
             zip(
                 (layer.name for layer in experiment.network.layers),
@@ -122,6 +125,7 @@ class Variant:
         return replace(
             experiment.start,
             hidden=tuple(scaled(layer, both) for layer in hidden),
+            convolution=tuple(scaled(layer, both) for layer in kernels) or experiment.start.convolution,
             output=scaled(output, both * (self.output_scale or 1.0)),
         )
 

@@ -1,6 +1,23 @@
 """The convolutional paper, a file a figure or two of one kind, and the questions of careful readers."""
 
-from . import accuracy, fig1, fig2, fig3, fig4, fig6, fig13, optimizers, samples, speed, table, zero
+from . import (
+    accuracy,
+    dense,
+    equal,
+    fig1,
+    fig2,
+    fig3,
+    fig4,
+    fig6,
+    fig13,
+    optimizers,
+    reset,
+    samples,
+    speed,
+    table,
+    theorem1,
+    zero,
+)
 
 RECIPES = (
     fig1.RECIPE,
@@ -17,8 +34,12 @@ RECIPES = (
     table.SPECTRUM,
     fig13.RECIPE,
     table.RECIPE,
+    theorem1.RECIPE,
+    dense.RECIPE,
+    reset.RECIPE,
     samples.RECIPE,
     accuracy.RECIPE,
+    equal.RECIPE,
     zero.RECIPE,
     optimizers.RECIPE,
     speed.RECIPE,

@@ -44,7 +44,8 @@ TITLES = {"dense": "dense, one output", "cnn": "convolutional, one output", "out
 PACES = {"dense": (0.065, 15, 33), "cnn": (0.021, 15, 33), "outputs": (0.2, 18, 42)}
 BETWEEN = 3
 LEAST_GAP = 0.3  # by 10 / lambda_1 the second direction is then behind by a factor of exp(3) = 20
-RANK = 3 * GD_KERNEL**2 + 1
+CHANNELS_IN = 3
+RANK = CHANNELS_IN * GD_KERNEL**2 + 1
 REDUCED = (
     f"{IMAGES['quick']} images instead of {IMAGES['paper']}, {QUICK_CHANNELS} channels instead of {CHANNELS}, a tenth "
     "of the steps, ten times as long"
@@ -220,6 +221,12 @@ class _Spectrum:
         return float(1 - self.values[1] / self.values[0]) if len(self.values) > 1 else 1.0
 
     @property
+    def constant(self) -> float:
+        """How constant v1 is within each colour: the least |cos| of a channel's part with the vector of ones."""
+        parts = self.v1[:-1].reshape(CHANNELS_IN, -1)
+        return float(np.min(np.abs(parts.sum(axis=1)) / np.linalg.norm(parts, axis=1)) / parts.shape[1] ** 0.5)
+
+    @property
     def shares(self) -> Float[np.ndarray, " values"]:
         """Singular values over the largest."""
         return self.values / self.values[0]
@@ -232,7 +239,9 @@ def _spectrum(data: Images, loss: Loss, seed: Seed) -> _Spectrum:
     kernel = data.shape[1] if data.flat else GD_KERNEL
     z = patch_matrix(x.reshape(-1, *data.shape), residual_at_zero(y, loss), kernel)
     _, values, rows = np.linalg.svd(z, full_matrices=False)
-    return _Spectrum(values, rows[0] if z.sum(axis=0) @ rows[0] >= 0 else -rows[0])
+    v1 = rows[0]
+    side = z[0] @ v1 if len(z) == 1 else v1[:-1].sum()  # the vector z itself; else a positive sum of entries
+    return _Spectrum(values, v1 if side >= 0 else -v1)
 
 
 def _of(run: Trajectory, seeds: Sequence[Seed]) -> list[_Spectrum]:
@@ -307,7 +316,7 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
         ),
         settings={
             "networks": f"dense {pixels}-{NEURONS}-1 and {pixels}-{NEURONS}-10; {channels} channels of 3 x 3 kernels "
-            "with one output; tanh, no output bias, float32",
+            f"with one output; tanh, no output bias, {runs['cnn'].experiment.dtype}",
             "data": f"{n} images of CIFAR-10 drawn at random, pixels in [-1, 1]; one output: airplanes -1, automobiles "
             "+1, the same images for both networks; ten outputs: all classes, one-hot",
             "start": f"N(0, ({STD:g})²), all layers and biases",
@@ -332,6 +341,7 @@ def _columns(draws: list[_Spectrum]) -> dict[str, np.ndarray]:
         "lambda1": np.array([z.values[0] for z in draws]),
         "lambda2": np.array([z.values[1] if len(z.values) > 1 else 0.0 for z in draws]),
         "bias_part": np.array([abs(z.v1[-1]) for z in draws]),
+        "constant": np.array([z.constant for z in draws]),
     }
 
 
@@ -402,12 +412,10 @@ def _draw_pair(pair: list[Axes], run: Trajectory, k: int, titles: Sequence[str])
     predicted, units = _of(run, run.seeds)[k].v1, _own(run)[k].astype(float)
     found = np.mean(units * np.sign(units @ predicted)[:, None], axis=0)
     cosine = found @ predicted / np.linalg.norm(found)
-    assert isinstance(run.experiment.data, Images)
-    channels = run.experiment.data.shape[0]
     for axes, vector, title in zip(pair, (predicted, found), titles, strict=True):
         entries = vector[:-1]
-        side = round((len(entries) / channels) ** 0.5)
-        picture = (entries / np.abs(entries).max()).reshape(channels, side, side).transpose(1, 2, 0)
+        side = round((len(entries) / CHANNELS_IN) ** 0.5)
+        picture = (entries / np.abs(entries).max()).reshape(CHANNELS_IN, side, side).transpose(1, 2, 0)
         axes.imshow(0.5 + 0.5 * picture, interpolation="nearest")
         axes.set(xticks=[], yticks=[], title=title)
         axes.spines[:].set_visible(False)
@@ -425,12 +433,20 @@ def _draw_table(runs: Runs) -> Table:
                 " x ".join(map(str, _shape(runs[name]))),
                 ", ".join(map(str, found["rank"])),
                 *(
-                    f"{np.median(found[part]):.3g} ({found[part].min():.3g} to {found[part].max():.3g})"
-                    for part in ("gap", "lambda1", "bias_part")
+                    f"{np.median(found[part]):.4g} ({found[part].min():.4g} to {found[part].max():.4g})"
+                    for part in ("gap", "lambda1", "bias_part", "constant")
                 ),
             )
         )
-    header = ("network", "Z", "rank in each draw", "gap 1 - λ₂/λ₁", "λ₁", "|bias part| of v₁")
+    header = (
+        "network",
+        "Z",
+        "rank in each draw",
+        "gap 1 - λ₂/λ₁",
+        "λ₁",
+        "|bias part| of v₁",
+        "least |cos| of a colour's part of v₁ with 1",
+    )
     return Table("Z over the draws of images: median and range", header, tuple(rows))
 
 

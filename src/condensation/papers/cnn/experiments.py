@@ -20,12 +20,9 @@ OUTPUT_STD = 1e-4
 GD_KERNEL, GD_GAMMA, GD_RATE = 3, 4, 5e-6
 GD_STEPS = {"cifar10": 4500, "mnist": 3400}  # on MNIST Z is larger, and no step is known
 GD_LOSS = Loss("softmax_mse", "sum")
-QUICK_GD_SAMPLES, QUICK_GD_RATE, QUICK_GD_STEPS = 200, 7.5e-4, {"cifar10": 60, "mnist": 34}
-MANY, MANY_SAMPLES, MANY_SHARE = (
-    320,
-    40,
-    0.8,
-)  # kernels of Fig. 11, its images at the quick scale, its share of the steps
+QUICK_GD_SAMPLES, QUICK_GD_RATE, QUICK_GD_STEPS = 100, 1.5e-3, {"cifar10": 50, "mnist": 34}
+# kernels of Fig. 11, its images at the quick scale, and its share of the steps
+MANY, MANY_SAMPLES, MANY_SHARE = 320, 40, 0.8
 
 # convolution layers and a dense one by Adam: Figs. 3, 4, 6 to 9
 KERNEL, GAMMA, HIDDEN, CHANNELS = 5, 2, 1024, 32
@@ -33,10 +30,10 @@ FIG3_RATE, FIG3_EPOCH, FIG3_STEPS = 2e-6, 300, 10_000
 FIG4_RATE, FIG4_EPOCHS = 5e-7, {"relu": 1000, "sigmoid": 5000, "tanh": 300}
 CROSS_ENTROPY = Loss("cross_entropy")
 
-QUICK_FIG3_RATE, QUICK_FIG3_EPOCH, QUICK_FIG3_STEPS = 2e-4, 20, 300
+QUICK_FIG3_RATE, QUICK_FIG3_EPOCH, QUICK_FIG3_STEPS = 3e-4, 15, 240
 QUICK_FIG3_SAMPLES, QUICK_FIG3_CHANNELS, QUICK_HIDDEN = 60, 8, 128
 QUICK_FIG4_RATES = {"relu": 2.5e-5, "sigmoid": 4e-5, "tanh": 2.5e-5}
-QUICK_FIG4_STEPS, QUICK_FIG4_SAMPLES, QUICK_FIG4_CHANNELS = 40, 200, 16
+QUICK_FIG4_STEPS, QUICK_FIG4_SAMPLES, QUICK_FIG4_CHANNELS = 40, 100, 16
 
 
 def layers_of(count: int) -> tuple[str, ...]:

@@ -172,9 +172,9 @@ ACCURACY = (
         "cnn-fig5-late",
         "cnn-fig5",
         "Figs. 3 and 5",
-        "all three layers condense long before the network learns: their kernels are on one line while the accuracy is "
+        "all three layers condense long before the network learns: their filters are on one line while the accuracy is "
         "below 21%",
-        "training accuracy at the first saved step at which all three layers are on one line",
+        "training accuracy at the first saved step at which the filters of all three layers are on one line",
         Rule("at most", 0.21),
         paper="CNN",
     ),
@@ -184,7 +184,7 @@ ACCURACY = (
 def measure_accuracy(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
     """The accuracy at the end, and when the layers are first condensed."""
     run = runs["deep"]
-    histories = [count(run, layer, None, variant).history for layer in layers_of(3)]
+    histories = [count(run, layer, captioned(run), variant, view="filter").history for layer in layers_of(3)]
     condensed = np.all([history.condensed & (history.lines == 1) for history in histories], axis=0)
     at_saved = run.accuracy[:, np.searchsorted(run.recorded, run.saved)]
     first = np.where(condensed.any(axis=1), at_saved[np.arange(len(at_saved)), condensed.argmax(axis=1)], np.nan)

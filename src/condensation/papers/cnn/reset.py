@@ -15,9 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from ...data import Arrays, Images
+from ...data import Images
 from ...drawing.style import COLOURS, FAINT, PAGE, SIMILARITY, look
-from ...errors import InputError
 from ...experiment import Experiment
 from ...measure import count_lines
 from ...networks import Conv
@@ -33,6 +32,7 @@ from ..lab import Lab
 from ..recipe import Findings, Recipe, Runs, Table
 from ..variant import NotRun, Variant
 from .experiments import descent
+from .kernels import check
 
 NAME = "cnn-reset"
 LEFT = 0.97  # of the first loss: a network is looked at where its loss is last at least that
@@ -40,6 +40,7 @@ SIZES = {"smaller": 0.1, "captioned": 1.0, "larger": 10.0}
 TITLES = {"smaller": "a tenth", "captioned": "captioned", "larger": "ten times", "common": "Glorot"}
 IMAGES, TEST_IMAGES = {"quick": 100, "paper": 500}, {"quick": 200, "paper": 1000}
 QUICK_CHANNELS = 16
+PRECISIONS = {"tf32": "float32, products in TF32 on a GPU"}
 OFF = 0.95  # a filter with a smaller |cos| is off the line
 # times in units of 1 / lambda_1: when about 3% of the loss is gone, and what is saved before and around that
 LEAVES, EARLY, AROUND, TOGETHER = 6.6, (1.0, 2.0, 4.0, 6.0), (-1.0, -0.5, 0.0, 0.5), 4.0
@@ -130,12 +131,14 @@ RESET = (
 
 def experiments(scale: str) -> Mapping[str, Experiment]:
     """Three sizes of the captioned start, and a common start beside, all on one draw of images."""
-    data, test = _drawn(IMAGES[scale], "train"), _drawn(TEST_IMAGES[scale], "test")
+    data = Images("cifar10", n=IMAGES[scale], drawn_by=0)
+    test = Images("cifar10", n=TEST_IMAGES[scale], split="test", drawn_by=0)
+    check(data, test)
     captioned = descent(scale) if scale == "paper" else descent(scale, channels=QUICK_CHANNELS)
     assert isinstance(captioned.optimizer, GD)
     assert isinstance(captioned.data, Images)
     assert captioned.data.n is not None
-    rate = captioned.optimizer.learning_rate * captioned.data.n / data.n  # the same on the mean loss
+    rate = captioned.optimizer.learning_rate * captioned.data.n / IMAGES[scale]  # the same on the mean loss
     on_these = captioned.replace(data=data, test=test, optimizer=GD(rate), kept_layers=None)
     pace = rate * _dynamics(on_these).values[0]
     found = {}
@@ -145,14 +148,6 @@ def experiments(scale: str) -> Mapping[str, Experiment]:
         found[name] = _saved_at(on_these.replace(start=_scaled(captioned, factor)), times, pace)
     slower = on_these.replace(start=Start(GlorotNormal()), optimizer=GD(rate * COMMON_RATE))
     return found | {"common": _saved_at(slower, COMMON_TIMES, pace * COMMON_RATE)}
-
-
-def _drawn(n: int, split: str) -> Arrays:
-    """One draw of images for all networks."""
-    try:
-        return Arrays(*Images("cifar10", n=n, split=split).draw(Seed(0, 0)))
-    except InputError as error:
-        raise NotRun(str(error)) from error
 
 
 def _scaled(experiment: Experiment, factor: float) -> Start:
@@ -332,6 +327,7 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
             "optimizer": "that of Fig. 2: gradient descent on the summed loss, learning rate "
             f"{_rate(runs['captioned']):.3g} (Glorot: {_rate(runs['common']):.3g})",
             "loss": "half the squared error after softmax, summed over the samples",
+            "precision": PRECISIONS.get(experiment.dtype, experiment.dtype),
             "chosen by us": "the sizes of start, the moment, the measures of similarity and their thresholds: the "
             "paper gives none; λ₁ is the largest singular value of Z",
         },

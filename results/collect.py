@@ -1,0 +1,93 @@
+"""Keep what a reproduction at the paper's scale found: `python results/collect.py OUT [OUT ...]`.
+
+Takes the folders that `condensation reproduce --scale paper --out OUT` wrote and writes, beside this file, claims.json
+(every claim), runs.json (device, versions, seeds and seconds of each figure), figures/ (the pictures as small PNGs) and
+README.md (the verdicts).
+"""
+
+import json
+import shutil
+import sys
+from collections import Counter
+from pathlib import Path
+
+from PIL import Image
+
+from condensation.papers import RECIPES
+from condensation.papers.report import PAPERS, VERDICTS
+from condensation.papers.section import Section
+
+HERE = Path(__file__).parent
+
+
+def collect(folders: list[Path]) -> None:
+    """Write all of it; a later folder's section takes the place of an earlier one's."""
+    found = {}
+    for folder in folders:
+        for path in sorted((folder / "sections").glob("*.json")):
+            section = Section.read(path)
+            if section is not None and not section.variant:
+                found[section.name] = (section, folder)
+    sections = [found[name] for name in RECIPES if name in found]
+    shutil.rmtree(HERE / "figures", ignore_errors=True)
+    (HERE / "figures").mkdir()
+    for section, folder in sections:
+        for name in section.pictures:
+            shrink(folder / "figures" / f"{name}.png", HERE / "figures" / f"{name}.png")
+    claims = [claim for section, _ in sections for claim in section.claims]
+    write("claims.json", claims)
+    write("runs.json", [about(section) for section, _ in sections])
+    (HERE / "README.md").write_text(page([section for section, _ in sections]))
+    missing = [name for name in RECIPES if name not in found]
+    print(f"{len(sections)} figures, {len(claims)} claims" + (f"; missing: {', '.join(missing)}" if missing else ""))
+
+
+def shrink(source: Path, target: Path) -> None:
+    """A picture with a palette of 128 colours."""
+    Image.open(source).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(target, optimize=True)
+
+
+def about(section: Section) -> dict:
+    """How a figure was made."""
+    kept = ("name", "status", "reason", "scale", "seeds", "seconds", "device", "versions", "missing")
+    return {name: getattr(section, name) for name in kept} | {"code": section.key.split("-")[0]}
+
+
+def write(name: str, content: list) -> None:
+    """A JSON file beside this one."""
+    (HERE / name).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def page(sections: list[Section]) -> str:
+    """The verdicts by paper and by figure."""
+    devices = dict.fromkeys(section.device for section in sections)
+    rows = ["| | " + " | ".join(VERDICTS) + " |", "| --- |" + " --- |" * len(VERDICTS)]
+    for paper, said in PAPERS.items():
+        counts = Counter(
+            claim["verdict"] for section in sections for claim in section.claims if claim["paper"] == paper
+        )
+        rows.append(f"| {paper} ({said}) | " + " | ".join(str(counts[verdict]) for verdict in VERDICTS) + " |")
+    each = [
+        "| figure | seeds | seconds | " + " | ".join(VERDICTS) + " |",
+        "| --- |" * 1 + " --- |" * (2 + len(VERDICTS)),
+    ]
+    for section in sections:
+        counts = Counter(claim["verdict"] for claim in section.claims)
+        seeds = " to ".join(map(str, dict.fromkeys(section.seeds)))
+        numbers = " | ".join(str(counts[verdict] or "") for verdict in VERDICTS)
+        each.append(f"| {section.name}: {section.title} | {seeds} | {section.seconds:.0f} | {numbers} |")
+    return f"""# Both papers at their own scale
+
+Written by `python results/collect.py`, from `condensation reproduce --scale paper` on {", ".join(devices)}:
+`claims.json` has every claim with its values in each seed, `runs.json` versions and times, `figures/` the pictures.
+
+{chr(10).join(rows)}
+
+{chr(10).join(each)}
+"""
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("usage: python results/collect.py OUT [OUT ...]")
+    collect([Path(name) for name in sys.argv[1:]])
