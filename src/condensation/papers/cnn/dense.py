@@ -309,10 +309,10 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
     return Findings(
         caption=(
             f"Top: singular values of Z over the largest, median and range of {count} draws of images; cosine "
-            f"similarity of the dense network's neurons and of the convolutional one's kernels {WHEN} (one output, the "
-            "median seed). Bottom, as pictures in which grey is zero: what the images predict and what was found, the "
-            "mean over the units, each turned to the side of the prediction; under it the |cos| of the two, bias "
-            "included."
+            f"similarity of the dense network's neurons and of the convolutional one's kernels {WHEN} (one output, "
+            "the median seed). Bottom, as pictures in which grey is zero: what the images predict and what was "
+            "found, the mean over the units, each turned to the side of the prediction; under it the |cos| of the "
+            "two, bias included."
         ),
         settings={
             "networks": f"dense {pixels}-{NEURONS}-1 and {pixels}-{NEURONS}-10; {channels} channels of 3 x 3 kernels "
@@ -486,9 +486,9 @@ def _why(runs: Runs, claims: Mapping[str, Claim]) -> dict[str, str]:
     zero = sum(mean == 0 for mean in means)
     found = {
         "cnn-dense-outputs-rank": f"With ten outputs Z has ten rows, one for each class; the residuals of a sample "
-        f"(y - 1/10) add up to zero, and the rank is {_range(ten['rank'])}. A single line then needs a gap as it does "
-        f"for kernels: here 1 - λ₂/λ₁ is {ten['gap'].min():.2f} to {ten['gap'].max():.2f}. The statement is true of "
-        "one output.",
+        f"(y - 1/10) add up to zero, and the rank is {_range(ten['rank'])}. A single line then needs a gap as it "
+        f"does for kernels: here 1 - λ₂/λ₁ is {ten['gap'].min():.2f} to {ten['gap'].max():.2f}. The statement is "
+        "true of one output.",
         "cnn-dense-rank-full": f"The rank is {_range(cnn['rank'])}; in {zero} of {len(means)} draws the mean label is "
         "exactly zero, and with it the column of the bias.",
     }

@@ -46,8 +46,8 @@ EQUAL_VALUES = (
         "cnn-equal-gap",
         "cnn-equal",
         "Assumption 4",
-        "real images can have no gap: four turns of each image and the angle as target make the two leading singular "
-        "values equal",
+        "real images can have no gap: four turns of each image and the angle as target make the two leading "
+        "singular values equal",
         "(first - second singular value of Z) / first",
         Rule("at most", EQUAL),
         trained=False,
@@ -226,8 +226,8 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
             "leading singular values of Z are equal; with two of the turns only (upright or upside down?) there is a "
             f"gap. (b) v1 and v2 as kernels: v2 is v1 turned by a quarter. (c) All {FILTERS} filters of {seeds} seeds "
             "when 1% of the loss is gone, each over its norm (which its area shows), in the plane of v1 and v2: they "
-            "are on the circle, so in the plane, but in all directions. The ticks outside are the directions that the "
-            "linear dynamics predict from the start, each joined to its filter. (d) The same with the gap: two "
+            "are on the circle, so in the plane, but in all directions. The ticks outside are the directions that "
+            "the linear dynamics predict from the start, each joined to its filter. (d) The same with the gap: two "
             "opposite spots, one line. Median share of the norm along the best single line: "
             f"{np.median(found['turned'].on_line):.3f} without the gap, {np.median(found['control'].on_line):.3f} "
             "with it."

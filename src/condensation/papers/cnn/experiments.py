@@ -20,9 +20,9 @@ OUTPUT_STD = 1e-4
 GD_KERNEL, GD_GAMMA, GD_RATE = 3, 4, 5e-6
 GD_STEPS = {"cifar10": 4500, "mnist": 3400}  # on MNIST Z is larger, and no step is known
 GD_LOSS = Loss("softmax_mse", "sum")
-QUICK_GD_SAMPLES, QUICK_GD_RATE, QUICK_GD_STEPS = 100, 1.5e-3, {"cifar10": 50, "mnist": 34}
+QUICK_GD_SAMPLES, QUICK_GD_RATE, QUICK_GD_STEPS = 200, 7.5e-4, {"cifar10": 60, "mnist": 42}
 # kernels of Fig. 11, its images at the quick scale, and its share of the steps
-MANY, MANY_SAMPLES, MANY_SHARE = 320, 40, 0.8
+MANY, MANY_SAMPLES, MANY_SHARE = 320, 80, 0.8
 
 # convolution layers and a dense one by Adam: Figs. 3, 4, 6 to 9
 KERNEL, GAMMA, HIDDEN, CHANNELS = 5, 2, 1024, 32
@@ -31,9 +31,9 @@ FIG4_RATE, FIG4_EPOCHS = 5e-7, {"relu": 1000, "sigmoid": 5000, "tanh": 300}
 CROSS_ENTROPY = Loss("cross_entropy")
 
 QUICK_FIG3_RATE, QUICK_FIG3_EPOCH, QUICK_FIG3_STEPS = 3e-4, 15, 240
-QUICK_FIG3_SAMPLES, QUICK_FIG3_CHANNELS, QUICK_HIDDEN = 60, 8, 128
+QUICK_FIG3_SAMPLES, QUICK_FIG3_CHANNELS, QUICK_HIDDEN = 80, 8, 128
 QUICK_FIG4_RATES = {"relu": 2.5e-5, "sigmoid": 4e-5, "tanh": 2.5e-5}
-QUICK_FIG4_STEPS, QUICK_FIG4_SAMPLES, QUICK_FIG4_CHANNELS = 40, 100, 16
+QUICK_FIG4_STEPS, QUICK_FIG4_SAMPLES, QUICK_FIG4_CHANNELS = 40, 200, 16
 
 
 def layers_of(count: int) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ def deep_to_the_end(scale: str) -> Experiment:
     """Fig. 3's network trained until it fits its images, with the test images of CIFAR-10 beside."""
     paper = scale == "paper"
     steps = FIG3_STEPS if paper else QUICK_FIG3_STEPS
-    few = [step for step in Geometric(6).steps(steps) if step >= (30 if paper else 3)]
+    few = [step for step in Geometric(3 if paper else 6).steps(steps) if step >= (40 if paper else 3)]
     saved = At((*few, FIG3_EPOCH if paper else QUICK_FIG3_EPOCH))
     test = Images("cifar10", split="test") if paper else Images("cifar10", n=300, split="test")
     return deep(scale).replace(steps=steps, save=saved, record=Evenly(61 if paper else 16), test=test)

@@ -111,14 +111,13 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
     }
     why = {
         "cnn-fig1-sum": "Within a group directions agree, amplitudes do not: an output weight counts as much as its "
-        "filter "
-        f"is long. The plain sum is {medians['sum']:.0%} off, the sum weighted by amplitude {medians['effective']:.1%} "
-        "(medians)."
+        f"filter is long. The plain sum is {medians['sum']:.0%} off, the sum weighted by amplitude "
+        f"{medians['effective']:.1%} (medians)."
     }
     return Findings(
         caption="Condensation in a trained network: the 32 filters of Fig. 2's network (median seed) as small colour "
-        f"images, at the start (a) and at step {last} (b), and the two that replace them (c), whose output differs by "
-        f"{effective.error:.1%}. Grey is zero; each filter is scaled by its own largest entry.",
+        f"images, at the start (a) and at step {last} (b), and the two that replace them (c), whose output differs "
+        f"by {effective.error:.1%}. Grey is zero; each filter is scaled by its own largest entry.",
         settings={
             "network": "that of Fig. 2: one convolution layer of 32 channels with 3 x 3 kernels (tanh), 10 outputs",
             "data": "500 images of CIFAR-10 drawn at random, pixels in [-1, 1]",

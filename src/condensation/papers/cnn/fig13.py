@@ -85,8 +85,7 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
         figure.supylabel("loss / first loss", fontsize=8)
     return Findings(
         caption="The training loss of every experiment (thin: seeds, thick: median). Dashed: 70% of the first loss; "
-        "dotted: "
-        "the step that the figure shows of the initial stage.",
+        "dotted: the step that the figure shows of the initial stage.",
         settings={"networks, data, optimizers": "those of the figures"},
         pictures={"cnn-fig13": figure},
         data=columns_of(claims),

@@ -108,8 +108,8 @@ class DescentFigure:
         return Findings(
             caption=f"(a) The largest eigenvalues of ZᵀZ for the loss that is trained on; thin: {seeds} draws of "
             f"images. (b) Cosine similarity of all pairs of kernels {self.step} (median seed). (c) Amplitude of each "
-            "kernel, and its cosine with the kernel of ones. Against time: lines over the seeds, and the median |cos| "
-            "of filters with v1 beside what the linear dynamics (9) predict from the start.",
+            "kernel, and its cosine with the kernel of ones. Against time: lines over the seeds, and the median "
+            "|cos| of filters with v1 beside what the linear dynamics (9) predict from the start.",
             settings={
                 "network": f"one convolution layer of {self.channels} channels with 3 x 3 kernels (tanh), 10 outputs",
                 "data": f"500 images of {said} drawn at random, pixels in [-1, 1]",
@@ -130,8 +130,8 @@ class DescentFigure:
         values = accuracy_at(run, counts)
         found = {
             "accuracy": f"The loss is still at {np.median(counts.loss):.2f} of its first value, but one direction of "
-            f"kernels tells some images apart: {', '.join(f'{value:.1%}' for value in values)}. (The largest class has "
-            f"{drawn} of the images.)",
+            f"kernels tells some images apart: {', '.join(f'{value:.1%}' for value in values)}. (The largest class "
+            f"has {drawn} of the images.)",
             "predicted": "Filters that start nearly balanced between the two sides are decided by what comes after the "
             "leading order.",
         }

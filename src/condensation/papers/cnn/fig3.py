@@ -120,8 +120,8 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
     """The maps, and what balanced classes do."""
     found = MAPS.show(lab, runs, claims)
     first = (
-        "At the end the first layer has a line for each input channel: the kernels that read red, green and blue have "
-        "turned apart. Each filter, all its channels together, is still on one line with the others: "
+        "At the end the first layer has a line for each input channel: the kernels that read red, green and blue "
+        "have turned apart. Each filter, all its channels together, is still on one line with the others: "
     )
     why = dict(found.why)
     for panel in FINAL:
@@ -172,8 +172,8 @@ ACCURACY = (
         "cnn-fig5-late",
         "cnn-fig5",
         "Figs. 3 and 5",
-        "all three layers condense long before the network learns: their filters are on one line while the accuracy is "
-        "below 21%",
+        "all three layers condense long before the network learns: their filters are on one line while the accuracy "
+        "is below 21%",
         "training accuracy at the first saved step at which the filters of all three layers are on one line",
         Rule("at most", 0.21),
         paper="CNN",

@@ -21,11 +21,10 @@ from .words import GD_SETTINGS
 
 NAMES = {"gd": "gradient descent", "adam": "Adam", "sign": "sign descent"}
 RATE, STEPS = 1e-6, 600
-QUICK_RATE, QUICK_STEPS = 1.5e-5, 40
+QUICK_RATE, QUICK_STEPS = 1e-5, 60
 REDUCED = (
     f"Fig. 2 at the quick scale; Adam and sign descent take {QUICK_STEPS} steps of {QUICK_RATE:g} instead of {STEPS} "
-    f"of "
-    f"{RATE:g}"
+    f"of {RATE:g}"
 )
 
 
@@ -112,8 +111,8 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
     )
     return Findings(
         caption="Cosine similarity of the filters of Fig. 2's network at the last step under three optimizers (median "
-        "seed). Gradient descent turns filters to v1; sign descent, and Adam which begins like it, to a vertex of the "
-        "cube, where all entries have one size.",
+        "seed). Gradient descent turns filters to v1; sign descent, and Adam which begins like it, to a vertex of "
+        "the cube, where all entries have one size.",
         settings={
             "network, data, start": "those of Fig. 2",
             **GD_SETTINGS,
@@ -130,8 +129,7 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
         data=stack_columns({key: found.columns() for key, found in counts.items()}, "optimizer"),
         why={
             key: f"{NAMES[name]} goes to the vertex of the cube: |cos| with v1 is {median(f'{name}-v1')}, with the "
-            f"vertex "
-            f"{median(f'{name}-vertex')} (medians)."
+            f"vertex {median(f'{name}-vertex')} (medians)."
             for name in ("adam", "sign")
             if claims[key := f"cnn-optimizers-{name}-v1"].verdict != "reproduced"
         },

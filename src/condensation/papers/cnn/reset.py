@@ -46,8 +46,8 @@ OFF = 0.95  # a filter with a smaller |cos| is off the line
 LEAVES, EARLY, AROUND, TOGETHER = 6.6, (1.0, 2.0, 4.0, 6.0), (-1.0, -0.5, 0.0, 0.5), 4.0
 COMMON_TIMES, COMMON_RATE = (0.02, 0.04, 0.06, 0.08, 0.1), 0.1
 REDUCED = (
-    f"{IMAGES['quick']} images instead of {IMAGES['paper']}, {QUICK_CHANNELS} channels instead of 32, steps of 0.15 on "
-    f"the mean loss instead of 0.0025, {TEST_IMAGES['quick']} test images instead of {TEST_IMAGES['paper']}"
+    f"{IMAGES['quick']} images instead of {IMAGES['paper']}, {QUICK_CHANNELS} channels instead of 32, steps of 0.15 "
+    f"on the mean loss instead of 0.0025, {TEST_IMAGES['quick']} test images instead of {TEST_IMAGES['paper']}"
 )
 WHEN = f"where L/L₀ is last at least {LEFT:g}"
 
@@ -76,8 +76,8 @@ RESET = (
         NAME,
         "Sec. 1",
         "different starts condense on the same line",
-        f"|cos| of the leading lines of two networks' filters {WHEN}: median over the other seeds, least of the three "
-        "sizes of start",
+        f"|cos| of the leading lines of two networks' filters {WHEN}: median over the other seeds, least of the "
+        "three sizes of start",
         Rule("at least", 0.99),
         paper="CNN",
     ),
@@ -119,8 +119,8 @@ RESET = (
         "cnn-reset-common",
         NAME,
         "Sec. 1",
-        "it is condensation that does it: networks of a common start (Glorot normal), which do not condense, are not "
-        "alike at the same loss",
+        "it is condensation that does it: networks of a common start (Glorot normal), which do not condense, are "
+        "not alike at the same loss",
         f"correlation of two such networks' outputs on the training images {WHEN}: median over the other seeds",
         Rule("at most", 0.5),
         trained=False,

@@ -143,10 +143,8 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
         right.legend()
     return Findings(
         caption="(a) How fast filters grow and turn, median over the filters of a seed; thick: median of the seeds. "
-        "(b) "
-        "Amplitude and angle of the seed with the median gap, with the slopes that the singular values of its own "
-        "images "
-        "give, drawn where the loss is above 99%. Filters first turn, then grow along v1.",
+        "(b) Amplitude and angle of the seed with the median gap, with the slopes that the singular values of its "
+        "own images give, drawn where the loss is above 99%. Filters first turn, then grow along v1.",
         settings={"network, data, start": "those of Fig. 2", **GD_SETTINGS},
         pictures={"cnn-speed": figure},
         data={"seed": np.arange(len(run.seeds))}

@@ -11,7 +11,7 @@ from ...data import Images
 from ...drawing.spectrum import draw_spectrum
 from ...drawing.style import COLOURS, PAGE, look
 from ...seeds import Seed
-from ...theory.kernels import KernelDynamics, residual_at_zero
+from ...theory.kernels import KernelDynamics
 from ...training.losses import Loss
 from ..claims import Claim, Rule, Seeds, Statement, columns_of
 from ..lab import Lab
@@ -164,8 +164,7 @@ def show_table(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
     return Findings(
         caption=f"The leading singular vector v1 of Z over {DRAWS} draws of {SAMPLES} images of CIFAR-10, with the "
         "integer class numbers as labels (as in the paper) and with the residual of the loss that Fig. 2 trains on: "
-        "two "
-        "different matrices. (b), (c): v1 of the first draw as an image of 3 x 3 pixels by input channel.",
+        "two different matrices. (b), (c): v1 of the first draw as an image of 3 x 3 pixels by input channel.",
         settings={
             "images": f"{SAMPLES} of CIFAR-10 drawn at random, pixels in [-1, 1], kernels 3 x 3",
             "integer labels": "y is the class number, one output, residual y",
@@ -181,7 +180,7 @@ def show_table(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
 
 def _why(claims: Mapping[str, Claim]) -> dict[str, str]:
     share = np.median([one.bias_part for one in draws("cifar10", "integer")])
-    mean = np.mean([np.mean(residual_at_zero(Images("cifar10", n=SAMPLES, target="index").draw(Seed(0, 0))[1]))])
+    mean = float(Images("cifar10", n=SAMPLES, target="index").draw(Seed(0, 0))[1].mean())
     why = {
         "cnn-table-integer-kernel": "Class numbers from 0 to 9 have a mean of about "
         f"{mean:.1f}: with integer labels Z is mostly its bias column, and v1 is {share:.0%} bias. The paper's table "

@@ -34,7 +34,7 @@ from ..recipe import Findings, Recipe, Runs, Table
 from ..variant import Variant
 
 GAMMAS = (4, 3, 2)
-WIDTHS = {"quick": (32, 256, 1024, 4096), "paper": (32, 128, 512, 1024, 2048, 4096)}
+WIDTHS = {"quick": (32, 128, 1024, 4096), "paper": (32, 128, 512, 1024, 2048, 4096)}
 SLOPE = (1024, 4096)  # the widths between which the power of M is taken
 WIDEST = SLOPE[1]
 IMAGES = {
@@ -106,8 +106,8 @@ def _statements(gamma: int) -> tuple[Statement, ...]:
             "Sec. 4, after eq. (13)",
             "while the residuals are those of the start the filters grow by M^delta, delta = (gamma - 1)/4, which "
             "takes a time of order T = (delta/lambda1) log M",
-            f"time at which the filters' norm is M^delta times that of the start over T, M = {WIDEST}; none where "
-            "1% of the loss is gone before",
+            f"time at which the filters' norm is M^delta times that of the start over T, M = {WIDEST}; none where 1% "
+            "of the loss is gone before",
             Rule("at most", 1.5),
         ),
     )
@@ -129,8 +129,8 @@ THEOREM1 = (
         "cnn-theorem1",
         "eqs. (9), (10)",
         "up to the bound (13) the filters follow the linear dynamics",
-        "largest difference, over gamma and M, of the share (15) at (13) to that of the linear dynamics from the same "
-        "start",
+        "largest difference, over gamma and M, of the share (15) at (13) to that of the linear dynamics from the "
+        "same start",
         Rule("at most", LINEAR),
         paper="CNN",
     ),
@@ -333,10 +333,10 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
         caption=(
             "Two-layer tanh networks with M filters, from a start of std M^(-gamma/2): median and range of "
             f"{len(first.seeds)} seeds of images and start. (a) The share (15) of the filters along v1. (b) The "
-            "relative change (14) at the bound (13). (c) Times in units of 1/lambda1. Solid: at the bound (13), or at "
-            "the start where that is negative. Dashed: where 1% of the loss is gone. Crosses: the linear dynamics (9) "
-            "from the same start, in closed form. Dotted: in (b) the power of M that exp(lambda1 t) gives, in (c) the "
-            "heuristic T = (delta/lambda1) log M."
+            "relative change (14) at the bound (13). (c) Times in units of 1/lambda1. Solid: at the bound (13), or "
+            "at the start where that is negative. Dashed: where 1% of the loss is gone. Crosses: the linear dynamics "
+            "(9) from the same start, in closed form. Dotted: in (b) the power of M that exp(lambda1 t) gives, in "
+            "(c) the heuristic T = (delta/lambda1) log M."
         ),
         settings={
             "network": f"one input channel, M filters with {KERNEL} x {KERNEL} kernels and a bias, tanh, one output, "

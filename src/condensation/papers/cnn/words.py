@@ -29,9 +29,9 @@ GD_SETTINGS = {
 }
 NO_CAPTION = "the caption is not in the text: all settings are those of"
 QUICK_DEEP = (
-    f"{QUICK_FIG3_SAMPLES} images instead of 500, {QUICK_FIG3_CHANNELS} channels a layer instead of 32, {QUICK_HIDDEN} "
-    f"hidden neurons instead of 1024, learning rate {QUICK_FIG3_RATE:g} instead of {FIG3_RATE:g}, step {{epoch}} in "
-    "the captioned epoch's place"
+    f"{QUICK_FIG3_SAMPLES} images instead of 500, {QUICK_FIG3_CHANNELS} channels a layer instead of 32, "
+    f"{QUICK_HIDDEN} hidden neurons instead of 1024, learning rate {QUICK_FIG3_RATE:g} instead of {FIG3_RATE:g}, step "
+    f"{{epoch}} in the captioned epoch's place"
 )
 QUICK_DESCENT = (
     f"{{samples}} images instead of 500, {{steps}} steps of {QUICK_GD_SAMPLES * QUICK_GD_RATE:g} on the mean loss "
