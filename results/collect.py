@@ -43,8 +43,9 @@ def collect(folders: list[Path]) -> None:
 
 
 def shrink(source: Path, target: Path) -> None:
-    """A picture with a palette of 128 colours."""
-    Image.open(source).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(target, optimize=True)
+    """A picture with a palette of 256 colours."""
+    picture = Image.open(source).convert("RGB")
+    picture.quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(target, optimize=True)
 
 
 def about(section: Section) -> dict:

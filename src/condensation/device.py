@@ -19,6 +19,11 @@ def on_cpu() -> bool:
     return getattr(device(), "platform", device()) == "cpu"
 
 
+def device_name() -> str:
+    """What it is, such as ``NVIDIA H200`` or ``cpu``."""
+    return str(getattr(device(), "device_kind", device()))
+
+
 def convolution_options() -> dict[str, Any] | None:
     """Options for compiling a network with convolutions."""
     return CPU_OPTIONS if on_cpu() else None

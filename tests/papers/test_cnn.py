@@ -129,9 +129,10 @@ def test_two_filters_with_summed_output_weights():
         "output.weight": stream.normal(size=(4, 6 * 36)),
     }
     model, x = Model(network, parameters), stream.normal(size=(5, 3, 8, 8))
-    small = fig1.summed(model)
-    assert small.network.channels == (2,)
-    np.testing.assert_allclose(small(x), model(x), atol=1e-5)
+    for weighted in (True, False):
+        small = fig1.merge_sides(model, weighted)
+        assert small.network.channels == (2,)
+        np.testing.assert_allclose(small(x), model(x), atol=1e-5)
 
 
 def test_statements_of_maps():

@@ -27,6 +27,8 @@ def draw_history(
         middle = np.nanmedian(alive, axis=0)
         axes.plot(steps[condensed], middle[condensed], "o", color=COLOURS[0], markersize=3, label="condensed")
         axes.set_xscale("symlog", linthresh=1)
+        decades = range(int(np.log10(max(steps[-1], 1))) + 1)
+        axes.set_xticks([0, *(10**k for k in decades[:: 1 if len(decades) < 4 else 2])])
         axes.set_yscale("log")
         axes.set(xlabel="step", ylabel="number", title=title)
         top = max(10.0, float(np.nanmax(history.k_eff)) * 1.2)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..device import device, on_cpu
+from ..device import device_name, on_cpu
 from ..drawing.style import save
 from ..errors import check_whole, unknown_name
 from ..files import make_folder, write_whole
@@ -105,7 +105,7 @@ def _section(recipe: Recipe, lab: Lab, folder: Path, force: bool) -> Section:
         scale=lab.scale,
         variant=str(lab.variant),
         versions=versions(),
-        device=str(device()),
+        device=device_name(),
         reduced=recipe.reduced if lab.scale == "quick" else "",
     )
     began = time.perf_counter()

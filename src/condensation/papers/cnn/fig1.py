@@ -57,36 +57,43 @@ def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
     errors: dict[str, list[float]] = {"effective": [], "one": [], "sum": []}
     for seed in run.seeds:
         model, x = run.model(last, seed), run.data(seed)[0]
-        for name, units in (("effective", 2), ("one", 1)):
-            error = reduce(model, x, units=units).error
-            errors[name].append(float("nan") if error is None else error)
-        errors["sum"].append(centred_error(model(x), summed(model)(x)))
+        whole, one = model(x), reduce(model, x, units=1).error
+        errors["one"].append(float("nan") if one is None else one)
+        errors["effective"].append(centred_error(whole, merge_sides(model)(x)))
+        errors["sum"].append(centred_error(whole, merge_sides(model, weighted=False)(x)))
     return {"cnn-fig1-groups": counts.orientations_found()} | {
         f"cnn-fig1-{name}": Seeds(values) for name, values in errors.items()
     }
 
 
-def summed(model: Model) -> Model:
-    """Two filters, each the largest of its side, with the plain sum of that side's output weights."""
-    filters = model.weights("conv1", view="filter")
-    axis = np.linalg.svd(filters.astype(float), full_matrices=False)[2][0]
+def merge_sides(model: Model, weighted: bool = True) -> Model:
+    """Two filters, each the largest of its side of the filters' leading line, for all of that side.
+
+    Args:
+        model: the network.
+        weighted: output weights are summed in proportion to the amplitudes of their filters; else as they are, which is
+            the paper's sentence read to the letter.
+    """
+    filters = model.weights("conv1", view="filter").astype(float)
+    axis = np.linalg.svd(filters, full_matrices=False)[2][0]
     side, size = filters @ axis >= 0, np.linalg.norm(filters, axis=1)
     output = model.parameters["output.weight"].reshape(model.network.outputs, len(filters), -1)
     weight, bias, out = [], [], []
     for group in (side, ~side):
         if group.any():
             largest = int(np.where(group, size, -1).argmax())
+            shares = (size[group] / size[largest] if weighted else np.ones(group.sum()))[:, None]
             weight.append(model.parameters["conv1.weight"][largest])
             bias.append(model.parameters["conv1.bias"][largest])
-            out.append(output[:, group].sum(axis=1))
+            out.append((output[:, group] * shares).sum(axis=1))
     network = model.network
     assert isinstance(network, Conv)
-    small = Conv(network.image, (len(weight),), network.kernel, network.outputs, activation=network.activation)
     parameters = {
         "conv1.weight": np.stack(weight),
         "conv1.bias": np.stack(bias),
         "output.weight": np.stack(out, axis=1).reshape(network.outputs, -1),
     }
+    small = Conv(network.image, (len(weight),), network.kernel, network.outputs, activation=network.activation)
     return Model(small, parameters)
 
 
@@ -96,14 +103,16 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
     counts, last = _counts(run, lab.variant), int(run.saved[-1])
     k = counts.median_seed
     before, after = (run.weights("conv1", step, run.seeds[k], view="filter") for step in (0, last))
-    effective = reduce(run.model(last, run.seeds[k]), run.data(run.seeds[k])[0], units=2)
+    model, x = run.model(last, run.seeds[k]), run.data(run.seeds[k])[0]
+    effective = merge_sides(model)
+    error = centred_error(model(x), effective(x))
     order = np.argsort(after[:, :-1].sum(axis=1))
     with look():
         figure = Figure(figsize=(PAGE, 2.0), layout="constrained")
         panels = figure.subplots(1, 3, width_ratios=(8, 8, 3))
         draw_filters(panels[0], before[order], 8, "(a) at the start: random")
         draw_filters(panels[1], after[order], 8, f"(b) step {last}: condensed")
-        draw_filters(panels[2], effective.model.weights("conv1", view="filter"), 3, "(c) two remain", rows=4)
+        draw_filters(panels[2], effective.weights("conv1", view="filter"), 3, "(c) two remain", rows=4)
     medians = {
         key.removeprefix("cnn-fig1-"): claim.measured.median
         for key, claim in claims.items()
@@ -117,7 +126,7 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
     return Findings(
         caption="Condensation in a trained network: the 32 filters of Fig. 2's network (median seed) as small colour "
         f"images, at the start (a) and at step {last} (b), and the two that replace them (c), whose output differs "
-        f"by {effective.error:.1%}. Grey is zero; each filter is scaled by its own largest entry.",
+        f"by {error:.1%}. Grey is zero; each filter is scaled by its own largest entry.",
         settings={
             "network": "that of Fig. 2: one convolution layer of 32 channels with 3 x 3 kernels (tanh), 10 outputs",
             "data": "500 images of CIFAR-10 drawn at random, pixels in [-1, 1]",

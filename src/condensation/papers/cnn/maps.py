@@ -94,9 +94,12 @@ class Maps:
             )
         }
         if self.times:
-            steps = {panel.title: int(np.median(counts[panel.key].steps)) for panel in shown}
+            first = {(panel.run, panel.layer): panel for panel in reversed(shown)}.values()
+            once = [panel for panel in shown if panel in first]
             pictures[f"{self.figure}-time"] = draw_times(
-                {panel.title: runs[panel.run] for panel in shown}, by_title, steps
+                {panel.title: runs[panel.run] for panel in once},
+                {panel.title: counts[panel.key] for panel in once},
+                {panel.title: int(np.median(counts[panel.key].steps)) for panel in once},
             )
         seeds = len(next(iter(by_title.values())).lines)
         return Findings(
