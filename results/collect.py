@@ -2,7 +2,7 @@
 
 Takes the folders that `condensation reproduce --scale paper --out OUT` wrote and writes, beside this file, claims.json
 (every claim), runs.json (device, versions, seeds and seconds of each figure), figures/ (the pictures as small PNGs) and
-README.md (the verdicts).
+README.md (the verdicts). The words of a statement are those of today's code where its rule is still the same.
 """
 
 import json
@@ -18,6 +18,7 @@ from condensation.papers.report import PAPERS, VERDICTS
 from condensation.papers.section import Section
 
 HERE = Path(__file__).parent
+STATEMENTS = {statement.id: statement for recipe in RECIPES.values() for statement in recipe.statements}
 
 
 def collect(folders: list[Path]) -> None:
@@ -26,20 +27,33 @@ def collect(folders: list[Path]) -> None:
     for folder in folders:
         for path in sorted((folder / "sections").glob("*.json")):
             section = Section.read(path)
-            if section is not None and not section.variant:
-                found[section.name] = (section, folder)
+            if section is None or section.variant:
+                continue
+            if section.scale != "paper":
+                sys.exit(f"{path} is of the {section.scale} scale, not of the paper's")
+            found[section.name] = (section, folder)
     sections = [found[name] for name in RECIPES if name in found]
     shutil.rmtree(HERE / "figures", ignore_errors=True)
     (HERE / "figures").mkdir()
     for section, folder in sections:
         for name in section.pictures:
             shrink(folder / "figures" / f"{name}.png", HERE / "figures" / f"{name}.png")
+    for section, _ in sections:
+        section.claims[:] = [reword(claim) for claim in section.claims]
     claims = [claim for section, _ in sections for claim in section.claims]
     write("claims.json", claims)
     write("runs.json", [about(section) for section, _ in sections])
     (HERE / "README.md").write_text(page([section for section, _ in sections]))
     missing = [name for name in RECIPES if name not in found]
     print(f"{len(sections)} figures, {len(claims)} claims" + (f"; missing: {', '.join(missing)}" if missing else ""))
+
+
+def reword(claim: dict) -> dict:
+    """A claim in the words of today's statement, if the rule is the same."""
+    now = STATEMENTS.get(claim["id"])
+    if now is None or str(now.expected) != claim["expected"]:
+        return claim
+    return claim | {"where": now.where, "statement": now.text, "quantity": now.quantity, "ours": now.ours}
 
 
 def shrink(source: Path, target: Path) -> None:
@@ -64,13 +78,18 @@ def page(sections: list[Section]) -> str:
     devices = dict.fromkeys(section.device for section in sections)
     rows = ["| | " + " | ".join(VERDICTS) + " |", "| --- |" + " --- |" * len(VERDICTS)]
     for paper, said in PAPERS.items():
-        counts = Counter(
-            claim["verdict"] for section in sections for claim in section.claims if claim["paper"] == paper
-        )
-        rows.append(f"| {paper} ({said}) | " + " | ".join(str(counts[verdict]) for verdict in VERDICTS) + " |")
+        for ours, whose in ((False, f"{paper} ({said})"), (True, f"{paper}, asked by us or by readers")):
+            counts = Counter(
+                claim["verdict"]
+                for section in sections
+                for claim in section.claims
+                if claim["paper"] == paper and claim.get("ours", False) == ours
+            )
+            if counts:
+                rows.append(f"| {whose} | " + " | ".join(str(counts[verdict]) for verdict in VERDICTS) + " |")
     each = [
-        "| figure | seeds | seconds | " + " | ".join(VERDICTS) + " |",
-        "| --- |" * 1 + " --- |" * (2 + len(VERDICTS)),
+        "| figure | seeds or draws | seconds | " + " | ".join(VERDICTS) + " |",
+        "| --- |" + " --- |" * (2 + len(VERDICTS)),
     ]
     for section in sections:
         counts = Counter(claim["verdict"] for claim in section.claims)

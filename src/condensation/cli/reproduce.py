@@ -37,7 +37,8 @@ def reproduce(
     Args:
         names: figures to make, such as fc-fig3; all of them without a name.
         scale: paper for the captioned settings, quick for what two cores can do; on a CPU quick if not given.
-        seeds: how many seeds of data and start; 10 if not given, of ResNets 3, and 1 at the paper's scale.
+        seeds: how many seeds of data and start; 10 if not given, of convolutional networks and ResNets 3 (5 and 1 at
+            the paper's scale).
         out: the folder for figures, data, runs, claims.json and index.html.
         force: make also what is finished.
         optimizer: in place of the captioned Adam.

@@ -35,7 +35,7 @@ def draw_spectrum(values: Float[np.ndarray, "draws values"], axes: Axes | None =
             )
             axes.plot([1, 2], [1.0, 1.0], color=INK, linewidth=0.4, linestyle=":")
             axes.annotate(
-                f"gap {1 - middle[1]:.0%}",
+                rf"$(\lambda_1 - \lambda_2)/\lambda_1$ = {1 - middle[1] ** 0.5:.0%}",
                 (1.6, (1 + middle[1]) / 2),
                 xytext=(5, 0),
                 textcoords="offset points",
@@ -44,5 +44,5 @@ def draw_spectrum(values: Float[np.ndarray, "draws values"], axes: Axes | None =
                 color=COLOURS[1],
             )
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set(xlabel="number", ylabel=r"eigenvalue of $Z^T Z$ / largest", ylim=(0, 1.05), title=title)
+        axes.set(xlabel="$k$", ylabel=r"eigenvalue of $Z^T Z$ / largest", ylim=(0, 1.05), title=title)
     return axes

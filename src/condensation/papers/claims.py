@@ -57,6 +57,7 @@ class Statement:
         expected: what the quantity must be.
         trained: it is about trained weights, so that untrained ones must fail it.
         paper: ``FC`` or ``CNN``.
+        ours: it is asked by us or by careful readers, not stated by the paper.
     """
 
     id: str
@@ -67,6 +68,7 @@ class Statement:
     expected: Rule
     trained: bool = True
     paper: str = "FC"
+    ours: bool = False
 
 
 class Seeds(NamedTuple):
@@ -123,6 +125,7 @@ class Claim:
         plain = {
             "id": statement.id,
             "paper": statement.paper,
+            "ours": statement.ours,
             "where": statement.where,
             "statement": statement.text,
             "quantity": statement.quantity,

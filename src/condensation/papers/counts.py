@@ -60,7 +60,7 @@ class Counts:
     def __str__(self) -> str:
         """Lines and orientations of each seed in words."""
         return ", ".join(
-            f"{lines} line{'s' * int(lines != 1)} in {turns} "
+            f"{lines} line{'s' * int(lines != 1)} and {turns} "
             f"orientation{'s' * int(turns != 1)}{'' if condensed else ' (not condensed)'}"
             for lines, turns, condensed in zip(self.lines, self.orientations, self.condensed, strict=True)
         )

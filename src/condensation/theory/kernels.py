@@ -113,8 +113,8 @@ class KernelDynamics:
     def _parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """U, the singular values and V; Z is tall, so that they come from its QR decomposition."""
         q, r = np.linalg.qr(self.z)
-        u, values, vt = np.linalg.svd(r)
-        return q @ u[:, : len(values)], values, vt.T
+        u, values, vt = np.linalg.svd(r, full_matrices=False)
+        return q @ u, values, vt.T
 
     @property
     def values(self) -> Float[np.ndarray, " values"]:
@@ -133,7 +133,7 @@ class KernelDynamics:
 
     @property
     def v1(self) -> Float[np.ndarray, " columns"]:
-        """The filter (bias last) that grows fastest, its largest sum of kernel entries positive."""
+        """The filter (bias last) that grows fastest, turned so that its kernel entries add up to a positive number."""
         v = self._parts[2][:, 0]
         return v if v[:-1].sum() >= 0 else -v
 

@@ -137,6 +137,7 @@ DENSE = (
         Rule("at most", 1),
         trained=False,
         paper="CNN",
+        ours=True,
     ),
     Statement(
         "cnn-dense-outputs-gap",
@@ -147,6 +148,7 @@ DENSE = (
         Rule("at least", LEAST_GAP),
         trained=False,
         paper="CNN",
+        ours=True,
     ),
     Statement(
         "cnn-dense-outputs-neurons",
@@ -156,6 +158,7 @@ DENSE = (
         f"lines of neurons {WHEN}",
         Rule("exactly", 1),
         paper="CNN",
+        ours=True,
     ),
     Statement(
         "cnn-dense-outputs-v1",
@@ -165,6 +168,7 @@ DENSE = (
         f"share of the neurons' norm along v₁ {WHEN}",
         Rule("at least", 0.99),
         paper="CNN",
+        ours=True,
     ),
 )
 

@@ -52,6 +52,7 @@ EQUAL_VALUES = (
         Rule("at most", EQUAL),
         trained=False,
         paper="CNN",
+        ours=True,
     ),
     Statement(
         "cnn-equal-plane",
@@ -61,6 +62,7 @@ EQUAL_VALUES = (
         "share of the filters' norm in the plane of v1 and v2 when 1% of the loss is gone",
         Rule("at least", 0.99),
         paper="CNN",
+        ours=True,
     ),
     Statement(
         "cnn-equal-line",
@@ -70,6 +72,7 @@ EQUAL_VALUES = (
         "share of the filters' norm along the best single line, where 90% of it are in the plane",
         Rule("at most", 0.9),
         paper="CNN",
+        ours=True,
     ),
     Statement(
         "cnn-equal-direction",
@@ -79,6 +82,7 @@ EQUAL_VALUES = (
         "median cosine, in the plane, of the filters with (<w, v1> + <a, u1>, <w, v2> + <a, u2>) of the start",
         Rule("at least", 0.99),
         paper="CNN",
+        ours=True,
     ),
     Statement(
         "cnn-equal-control",
@@ -88,6 +92,7 @@ EQUAL_VALUES = (
         "lines when 1% of the loss is gone",
         Rule("exactly", 1),
         paper="CNN",
+        ours=True,
     ),
 )
 

@@ -35,7 +35,8 @@ STATEMENTS = tuple(
         f"cnn-fig13-{key}",
         "cnn-fig13",
         "Fig. 13",
-        f"Fig. {key.split('-')[0]} ({said}): what is shown of the initial stage is in it (loss above 70%)",
+        f"Fig. {key.split('-')[0]} ({said}): what is shown of the initial stage is in it (loss above 70%, the "
+        "fully connected paper's rule)",
         "loss over first loss at the step that is shown",
         Rule("at least", SHARE),
         trained=False,

@@ -8,13 +8,15 @@ from matplotlib.figure import Figure
 
 from ...drawing.style import COLOURS, PAGE, look
 from ...experiment import Experiment
+from ...measure import cosine_similarity
 from ...training.trajectory import Trajectory
 from ..claims import Claim, Rule, Seeds, Statement
-from ..counts import count
+from ..counts import Counts, count
 from ..lab import Lab
 from ..recipe import Findings, Recipe, Runs, Table
 from ..variant import Variant
 from .experiments import (
+    CHANNELS,
     FIG3_EPOCH,
     FIG3_RATE,
     FIG3_STEPS,
@@ -25,7 +27,7 @@ from .experiments import (
     deep_to_the_end,
     layers_of,
 )
-from .maps import Maps, Panel, map_statements
+from .maps import Maps, Panel, accuracy_at, at_the_end, map_statements
 from .words import ADAM_SETTINGS, QUICK_DEEP
 
 REDUCED = (
@@ -36,7 +38,7 @@ WHEN = f"at epoch {FIG3_EPOCH} (at the quick scale: at step {QUICK_FIG3_EPOCH})"
 
 def captioned(run: Trajectory) -> int | None:
     """The captioned epoch of a run to the end."""
-    return FIG3_EPOCH if run.experiment.steps == FIG3_STEPS else QUICK_FIG3_EPOCH
+    return FIG3_EPOCH if run.experiment.network.layers[0].weight[0] == CHANNELS else QUICK_FIG3_EPOCH
 
 
 INITIAL = tuple(
@@ -44,7 +46,7 @@ INITIAL = tuple(
     for k, layer in enumerate(layers_of(3))
 )
 FINAL = tuple(
-    Panel(f"final-{layer}", "deep", layer, f"the same, fitted, layer {k + 1}", f"final, layer {k + 1}")
+    Panel(f"final-{layer}", "deep", layer, f"the same, fitted, layer {k + 1}", f"final, layer {k + 1}", final=True)
     for k, layer in enumerate(layers_of(3))
 )
 SETTINGS = {
@@ -56,13 +58,13 @@ SETTINGS = {
 }
 MAPS = Maps(
     "cnn-fig3",
-    (*INITIAL, *FINAL),
+    (*FINAL, *INITIAL),
     "Kernels of three convolution layers (trained once), in the initial stage and when all images are fitted.",
     SETTINGS,
     times=True,
 )
 STATEMENTS = (
-    *map_statements("cnn-fig3", "Fig. 3 (d)-(f)", INITIAL, WHEN),
+    *map_statements("cnn-fig3", "Fig. 3 (d)-(f)", INITIAL, WHEN, accuracy=True),
     *(
         Statement(
             f"cnn-fig3-{panel.key}",
@@ -109,9 +111,9 @@ def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
     found = MAPS.measure(runs, variant)
     run = runs["deep"]
     early = count(run, INITIAL[0].layer, captioned(run), variant)
-    found["cnn-fig3-deep-accuracy"] = Seeds(run.accuracy[:, np.searchsorted(run.recorded, early.steps[0])])
+    found["cnn-fig3-deep-accuracy"] = Seeds(accuracy_at(run, early))
     for panel in FINAL:
-        filters = count(run, panel.layer, int(run.saved[-1]), variant, view="filter")
+        filters = count(run, panel.layer, int(run.saved[-1]), at_the_end(variant), view="filter")
         found[f"cnn-fig3-{panel.key}-filters"] = filters.lines_found()
     return found | {"cnn-fig3-fitted": Seeds(run.accuracy[:, -1])}
 
@@ -119,20 +121,32 @@ def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
 def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
     """The maps, and what balanced classes do."""
     found = MAPS.show(lab, runs, claims)
-    first = (
-        "At the end the first layer has a line for each input channel: the kernels that read red, green and blue "
-        "have turned apart. Each filter, all its channels together, is still on one line with the others: "
-    )
-    why = dict(found.why)
+    why, run = dict(found.why), runs["deep"]
+    last, same = int(run.saved[-1]), at_the_end(lab.variant)
     for panel in FINAL:
-        key = f"cnn-fig3-{panel.key}"
-        if key in why:
-            filters = count(runs["deep"], panel.layer, int(runs["deep"].saved[-1]), lab.variant, view="filter")
-            at_end = count(runs["deep"], panel.layer, int(runs["deep"].saved[-1]), lab.variant)
-            why[key] = (
-                f"At the end: {at_end}. " + (first if panel.layer == "conv1" else "Its filters: ") + f"{filters}."
-            )
+        for key in (f"cnn-fig3-{panel.key}", f"cnn-fig3-{panel.key}-filters"):
+            if claims[key].verdict not in ("reproduced", "not run"):
+                kernels, filters = (count(run, panel.layer, last, same, view=view) for view in ("kernel", "filter"))
+                why[key] = f"At the end, kernels: {kernels}; filters: {filters}." + (
+                    f" {_by_channel(kernels, run)}" if panel.layer == "conv1" else ""
+                )
     return replace(found, tables=(*found.tables, _balanced_table(lab, runs)), why=why)
+
+
+def _by_channel(kernels: Counts, run: Trajectory) -> str:
+    """How alike kernels of one input channel are at the end, and kernels of different ones."""
+    inputs = run.experiment.network.layers[0].weight[1]
+    within, across = [], []
+    for one in kernels.weights[:, -1]:
+        cosines = np.abs(cosine_similarity(one))
+        channel = np.arange(len(one)) % inputs
+        same = channel[:, None] == channel
+        within.append(np.median(cosines[same & ~np.eye(len(one), dtype=bool)]))
+        across.append(np.median(cosines[~same]))
+    return (
+        f"The median |cos| of two kernels that read the same colour is {np.median(within):.2f}, of two that read "
+        f"different ones {np.median(across):.2f}."
+    )
 
 
 def _balanced_table(lab: Lab, runs: Runs) -> Table:
@@ -144,12 +158,13 @@ def _balanced_table(lab: Lab, runs: Runs) -> Table:
         ("as many images of each class", even, int(even.saved[-1])),
     ):
         counts = [count(run, layer, epoch, lab.variant) for layer in layers_of(3)]
-        size = np.median(run.gradient["conv3.weight"][:, 0])
+        before = run.recorded <= (epoch or 0)
+        size = np.median(run.gradient["conv3.weight"][:, before].max(axis=1))
         rows.append((said, *(str(one) for one in counts), f"{size:.0e}"))
     return Table(
         "What drives it: the imbalance of the classes. The mean residual is not zero, so that biases grow and carry "
         "the gradient of the layers before; with balanced classes gradients stay far below Adam's eps",
-        ("classes", "layer 1", "layer 2", "layer 3", "first mean gradient of layer 3"),
+        ("classes", "layer 1", "layer 2", "layer 3", "largest mean gradient of layer 3 until then"),
         tuple(rows),
     )
 
@@ -208,7 +223,8 @@ def show_accuracy(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings
         axes.axvline(epoch or 0, color=COLOURS[6], linewidth=0.8, label=f"step {epoch}: Fig. 3 (d)-(f)")
         axes.set(xlabel="step", ylabel="accuracy", ylim=(0, 1.03))
         axes.set_xscale("symlog", linthresh=max(1, run.recorded[1]))
-        figure.legend(loc="outside lower center", ncols=4)
+        axes.set_xlim(0, run.recorded[-1])
+        figure.legend(loc="outside lower center", ncols=2)
     last = {name: np.median(run.curves[name][:, -1]) for name in ("accuracy", "test_accuracy")}
     return Findings(
         caption=f"Accuracy of Fig. 3's network; thick: median of {len(run.seeds)} seeds. At the end "

@@ -30,7 +30,7 @@ REDUCED = (
 
 def _statement(key: str, text: str, quantity: str, rule: Rule) -> Statement:
     return Statement(
-        f"cnn-optimizers-{key}", "cnn-optimizers", "question of readers", text, quantity, rule, paper="CNN"
+        f"cnn-optimizers-{key}", "cnn-optimizers", "question of readers", text, quantity, rule, paper="CNN", ours=True
     )
 
 
@@ -116,7 +116,7 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
         settings={
             "network, data, start": "those of Fig. 2",
             **GD_SETTINGS,
-            "Adam, sign descent": f"rate {RATE:g}, {STEPS} steps, full batch, eps 1e-8; our choice",
+            "Adam, sign descent": f"rate {RATE:g}, {STEPS} steps, full batch, Adam's eps 1e-8; our choice",
         },
         pictures={"cnn-optimizers": figure},
         tables=(

@@ -114,17 +114,18 @@ RESET = (
         "and sizes",
         Rule("at most", 2),
         paper="CNN",
+        ours=True,
     ),
     Statement(
         "cnn-reset-common",
         NAME,
         "Sec. 1",
-        "it is condensation that does it: networks of a common start (Glorot normal), which do not condense, are "
-        "not alike at the same loss",
+        "the control: networks of a common start (Glorot normal) are not alike at the same loss",
         f"correlation of two such networks' outputs on the training images {WHEN}: median over the other seeds",
         Rule("at most", 0.5),
         trained=False,
         paper="CNN",
+        ours=True,
     ),
 )
 

@@ -27,7 +27,8 @@ REDUCED = (
 
 
 def _statement(key: str, text: str, quantity: str, rule: Rule, trained: bool = True) -> Statement:
-    return Statement(f"cnn-samples-{key}", "cnn-samples", "question of readers", text, quantity, rule, trained, "CNN")
+    name, where = f"cnn-samples-{key}", "question of readers"
+    return Statement(name, "cnn-samples", where, text, quantity, rule, trained, "CNN", ours=True)
 
 
 STATEMENTS = (
@@ -108,8 +109,9 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
     )
     return Findings(
         caption="Fig. 2's network on 100, 500 and 5000 images of CIFAR-10. Left: filters turn to v1; median and range "
-        f"over {len(next(iter(runs.values())).seeds)} seeds. Right: with more images the noise in Z falls and the "
-        "leading value stays: condensation is a property of the images and labels, not of their small number.",
+        f"over {len(next(iter(runs.values())).seeds)} seeds. Right: with more images the noise in Z falls; the "
+        "leading value settles, the others fall further: condensation is a property of the images and labels, not of "
+        "their small number.",
         settings={
             "network": "that of Fig. 2",
             **GD_SETTINGS,

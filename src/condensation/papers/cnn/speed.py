@@ -21,7 +21,9 @@ LINEAR = 0.99  # of the first loss: so long the linear dynamics hold
 
 
 def _statement(key: str, text: str, quantity: str, rule: Rule) -> Statement:
-    return Statement(f"cnn-speed-{key}", "cnn-speed", "question of readers", text, quantity, rule, paper="CNN")
+    return Statement(
+        f"cnn-speed-{key}", "cnn-speed", "question of readers", text, quantity, rule, paper="CNN", ours=True
+    )
 
 
 STATEMENTS = (
@@ -144,7 +146,9 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
     return Findings(
         caption="(a) How fast filters grow and turn, median over the filters of a seed; thick: median of the seeds. "
         "(b) Amplitude and angle of the seed with the median gap, with the slopes that the singular values of its "
-        "own images give, drawn where the loss is above 99%. Filters first turn, then grow along v1.",
+        "own images give, drawn where the loss is above 99%. Filters turn and grow at once, then grow along v1. (The "
+        "first point of a "
+        "speed is a mean over the first saved interval.)",
         settings={"network, data, start": "those of Fig. 2", **GD_SETTINGS},
         pictures={"cnn-speed": figure},
         data={"seed": np.arange(len(run.seeds))}

@@ -21,7 +21,7 @@ ADAM_SETTINGS = {
 }
 GD_SETTINGS = {
     "optimizer": f"gradient descent, full batch, learning rate {GD_RATE:g} on the sum over the samples "
-    f"({500 * GD_RATE:g} on the mean), {GD_STEPS['cifar10']} steps",
+    f"({500 * GD_RATE:g} on the mean); in Fig. 2 {GD_STEPS['cifar10']} steps",
     "start": "convolutions N(0, σ₁²) with σ₁ = ((c_in + c_out)/2 · m²)^-4, output layer N(0, 0.0001²)",
     "loss": "half the squared error after softmax, summed over the samples: with the mean the captioned steps do not "
     "condense",

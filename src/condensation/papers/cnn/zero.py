@@ -26,7 +26,7 @@ RUNS = {
 
 
 def _statement(key: str, text: str, quantity: str, rule: Rule) -> Statement:
-    return Statement(f"cnn-zero-{key}", "cnn-zero", "question of readers", text, quantity, rule, paper="CNN")
+    return Statement(f"cnn-zero-{key}", "cnn-zero", "question of readers", text, quantity, rule, paper="CNN", ours=True)
 
 
 STATEMENTS = (
@@ -84,13 +84,15 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
         right.set(xlabel="step", ylabel="median amplitude of filters", yscale="log")
         figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     counts = {name: count(run, "conv1", int(run.saved[-1]), lab.variant) for name, run in runs.items()}
+    ends = {name: run.history("conv1", view="filter")[:, -1].astype(float) for name, run in runs.items()}
+    ratio = np.median(np.linalg.norm(ends["zero"], axis=-1)) / np.median(np.linalg.norm(ends["captioned"], axis=-1))
     rows = tuple((RUNS[name], str(found), f"{np.median(found.loss):.4f}") for name, found in counts.items())
     return Findings(
         caption="Fig. 2's network with its captioned start and with an output layer of zeros. Captioned, the output "
-        "weights are ten thousand times as large as the filters and pull them to their side at once; from zeros the "
-        "filters must turn by themselves, later and at a size a hundred thousand times smaller, and end on the same "
-        "line. Thick: median of the seeds.",
-        settings={"network, data": "those of Fig. 2 and of Fig. 4 with tanh", **GD_SETTINGS},
+        "weights are far larger than the filters and pull them to their side at once; from zeros the filters must turn "
+        f"by themselves, later and, at the end, {ratio:.0e} times as long, and end on the same line. Thick: median of "
+        "the seeds.",
+        settings={"Fig. 2": "; ".join(GD_SETTINGS.values()), "Fig. 4": "all but the output layer as there, tanh"},
         pictures={"cnn-zero": figure},
         tables=(Table("Lines of kernels at the last step", ("start", "lines", "loss / first loss"), rows),),
         data=stack_columns({name: found.columns() for name, found in counts.items()}, "start"),
