@@ -75,7 +75,6 @@ def write(name: str, content: list) -> None:
 
 def page(sections: list[Section]) -> str:
     """The verdicts by paper and by figure."""
-    devices = dict.fromkeys(section.device for section in sections)
     rows = ["| | " + " | ".join(VERDICTS) + " |", "| --- |" + " --- |" * len(VERDICTS)]
     for paper, said in PAPERS.items():
         for ours, whose in ((False, f"{paper} ({said})"), (True, f"{paper}, asked by us or by readers")):
@@ -98,8 +97,8 @@ def page(sections: list[Section]) -> str:
         each.append(f"| {section.name}: {section.title} | {seeds} | {section.seconds:.0f} | {numbers} |")
     return f"""# Both papers at their own scale
 
-Written by `python results/collect.py`, from `condensation reproduce --scale paper` on {", ".join(devices)}:
-`claims.json` has every claim with its values in each seed, `runs.json` versions and times, `figures/` the pictures.
+Written by `python results/collect.py` from `condensation reproduce --scale paper`: `claims.json` has every claim with its
+values in each seed, `runs.json` device, versions and time of each figure, `figures/` the pictures.
 
 {chr(10).join(rows)}
 
