@@ -20,7 +20,7 @@ OUTPUT_STD = 1e-4
 GD_KERNEL, GD_GAMMA, GD_RATE = 3, 4, 5e-6
 GD_STEPS = {"cifar10": 4500, "mnist": 3400}  # on MNIST Z is larger, and no step is known
 GD_LOSS = Loss("softmax_mse", "sum")
-QUICK_GD_SAMPLES, QUICK_GD_RATE, QUICK_GD_STEPS = 200, 7.5e-4, {"cifar10": 60, "mnist": 42}
+QUICK_GD_SAMPLES, QUICK_GD_RATE, QUICK_GD_STEPS = 120, 1.25e-3, {"cifar10": 54, "mnist": 42}
 # kernels of Fig. 11, its images at the quick scale, and its share of the steps
 MANY, MANY_SAMPLES, MANY_SHARE = 320, 80, 0.8
 
@@ -30,10 +30,10 @@ FIG3_RATE, FIG3_EPOCH, FIG3_STEPS = 2e-6, 300, 10_000
 FIG4_RATE, FIG4_EPOCHS = 5e-7, {"relu": 1000, "sigmoid": 5000, "tanh": 300}
 CROSS_ENTROPY = Loss("cross_entropy")
 
-QUICK_FIG3_RATE, QUICK_FIG3_EPOCH, QUICK_FIG3_STEPS = 3e-4, 15, 240
+QUICK_FIG3_RATE, QUICK_FIG3_EPOCH, QUICK_FIG3_STEPS = 3e-4, 15, 220
 QUICK_FIG3_SAMPLES, QUICK_FIG3_CHANNELS, QUICK_HIDDEN = 80, 8, 128
 QUICK_FIG4_RATES = {"relu": 2.5e-5, "sigmoid": 4e-5, "tanh": 2.5e-5}
-QUICK_FIG4_STEPS, QUICK_FIG4_SAMPLES, QUICK_FIG4_CHANNELS = 40, 200, 16
+QUICK_FIG4_STEPS, QUICK_FIG4_SAMPLES, QUICK_FIG4_CHANNELS = 40, 120, 16
 
 
 def layers_of(count: int) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from .words import GD_SETTINGS
 
 NAMES = {"gd": "gradient descent", "adam": "Adam", "sign": "sign descent"}
 RATE, STEPS = 1e-6, 600
-QUICK_RATE, QUICK_STEPS = 1e-5, 60
+QUICK_RATE, QUICK_STEPS = 1e-5, 50
 REDUCED = (
     f"Fig. 2 at the quick scale; Adam and sign descent take {QUICK_STEPS} steps of {QUICK_RATE:g} instead of {STEPS} "
     f"of {RATE:g}"

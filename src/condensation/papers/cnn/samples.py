@@ -19,7 +19,7 @@ from .words import GD_SETTINGS
 
 NUMBERS = (100, 500, 5000)
 FASTER = 4  # a larger step on the mean loss: at 5000 images the captioned one takes long
-QUICK_CHANNELS, QUICK_FASTER, QUICK_STEPS = 8, 4, 18
+QUICK_CHANNELS, QUICK_FASTER, QUICK_STEPS = 6, 4, 16
 REDUCED = (
     f"{QUICK_CHANNELS} channels instead of {CHANNELS} (filters do not see each other at leading order), steps of "
     f"{QUICK_FASTER * QUICK_GD_RATE * QUICK_GD_SAMPLES:g} on the mean loss"

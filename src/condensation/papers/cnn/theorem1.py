@@ -34,7 +34,7 @@ from ..variant import Variant
 from .kernels import start_of
 
 GAMMAS = (4, 3, 2)
-WIDTHS = {"quick": (32, 128, 1024, 4096), "paper": (32, 128, 512, 1024, 2048, 4096)}
+WIDTHS = {"quick": (32, 1024, 4096), "paper": (32, 128, 512, 1024, 2048, 4096)}
 SLOPE = (1024, 4096)  # the widths between which the power of M is taken
 WIDEST = SLOPE[1]
 IMAGES = {
@@ -48,7 +48,7 @@ NEAR = (-6, 0, 6)  # saved steps around the bound (13)
 LATER = 30  # and from there to the stop
 ENOUGH, POWER, LINEAR = 0.95, 0.25, 0.01
 REDUCED = (
-    "10 images of scikit-learn's digits (8 x 8, one of each class) instead of 200 of MNIST; four widths from 32 to "
+    "10 images of scikit-learn's digits (8 x 8, one of each class) instead of 200 of MNIST; three widths from 32 to "
     "4096 instead of six"
 )
 
