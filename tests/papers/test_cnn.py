@@ -118,7 +118,8 @@ def test_the_vertex_of_sign_descent_does_not_move():
     np.testing.assert_array_equal(np.sign(theory.z.T @ np.sign(theory.z @ vertex)), vertex)
 
 
-def test_two_filters_with_summed_output_weights():
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_two_filters_with_summed_output_weights(dtype):
     """With equal amplitudes in each group the reading to the letter is exact."""
     stream = np.random.default_rng(0)
     direction, signs = stream.normal(size=(3, 3, 3)), np.array([1, 1, -1, 1, -1, -1.0])
@@ -128,7 +129,8 @@ def test_two_filters_with_summed_output_weights():
         "conv1.bias": 0.3 * signs,
         "output.weight": stream.normal(size=(4, 6 * 36)),
     }
-    model, x = Model(network, parameters), stream.normal(size=(5, 3, 8, 8))
+    model = Model(network, {name: value.astype(dtype) for name, value in parameters.items()})
+    x = stream.normal(size=(5, 3, 8, 8)).astype(dtype)
     for weighted in (True, False):
         small = fig1.merge_sides(model, weighted)
         assert small.network.channels == (2,)
@@ -165,7 +167,6 @@ def test_descent_condenses_on_v1(runs_of, name):
 @pytest.mark.download
 def test_deep_layers_condense_and_filters_stay_so(runs_of):
     found = shares(runs_of, "cnn-fig3")
-    assert all(
-        found[f"cnn-fig3-{key}"] == 1 for key in ("conv2", "conv3", *(f"final-conv{k}-filters" for k in (1, 2, 3)))
-    )
-    assert found["cnn-fig3-final-conv1"] <= 1 / 3  # a line for each colour
+    assert all(found[f"cnn-fig3-{key}"] >= 2 / 3 for key in ("conv2", "conv3"))
+    assert all(found[f"cnn-fig3-final-conv{k}-filters"] >= 2 / 3 for k in (1, 2, 3))
+    assert found["cnn-fig3-final-conv1"] <= 1 / 3  # kernels of different colours have turned apart

@@ -104,7 +104,7 @@ def merge_sides(model: Model, weighted: bool = True) -> Model:
             shares = (size[group] / size[largest] if weighted else np.ones(group.sum()))[:, None]
             weight.append(model.parameters["conv1.weight"][largest])
             bias.append(model.parameters["conv1.bias"][largest])
-            out.append((output[:, group] * shares).sum(axis=1))
+            out.append((output[:, group] * shares).sum(axis=1).astype(output.dtype))
     network = model.network
     assert isinstance(network, Conv)
     parameters = {
