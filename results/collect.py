@@ -97,8 +97,8 @@ def page(sections: list[Section]) -> str:
         each.append(f"| {section.name}: {section.title} | {seeds} | {section.seconds:.0f} | {numbers} |")
     return f"""# Both papers at their own scale
 
-Written by `python results/collect.py` from `condensation reproduce --scale paper`: `claims.json` has every claim with its
-values in each seed, `runs.json` device, versions and time of each figure, `figures/` the pictures.
+Written by `python results/collect.py` from `condensation reproduce --scale paper`: `claims.json` has every claim with
+its values in each seed, `runs.json` device, versions and time of each figure, `figures/` the pictures.
 
 {chr(10).join(rows)}
 

@@ -103,7 +103,7 @@ class Maps:
             )
         }
         if self.times:
-            first = {(panel.run, panel.layer): panel for panel in reversed(shown)}.values()
+            first = {(panel.run, panel.layer): panel for panel in sorted(shown, key=lambda one: not one.final)}.values()
             once = [panel for panel in shown if panel in first]
             pictures[f"{self.figure}-time"] = draw_times(
                 {panel.title: runs[panel.run] for panel in once},
