@@ -118,7 +118,7 @@ CASES = {
 
 
 @pytest.mark.filterwarnings("ignore::condensation.training.train.GradientBelowEps")
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [pytest.param("resnet18", marks=pytest.mark.trials), "small"])  # the large one is slow
 def test_it_is_pytorchs_layer_by_layer(case):
     """Three Adam steps: the running statistics tell each layer's output, the weights each layer's gradient."""
     network, theirs, depth, n = CASES[case]
