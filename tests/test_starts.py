@@ -3,6 +3,7 @@ import pytest
 
 from condensation import (
     GD,
+    Conv,
     Dense,
     Experiment,
     GlorotNormal,
@@ -12,6 +13,7 @@ from condensation import (
     Seed,
     Start,
     WidthPower,
+    Zero,
     sine_sum,
     train,
 )  # fmt: skip
@@ -62,6 +64,15 @@ def test_data_and_start_seeds_are_apart():
     assert not np.array_equal(one.weights(1, 0), other.weights(1, 0))
 
 
+def test_an_output_layer_of_zeros_and_a_law_for_each_convolution():
+    network = Conv((1, 8, 8), (4, 4), 3, 2)
+    start = Start(Zero(), convolution=(Normal(1.0), Normal(1e-3)))
+    drawn = start.draw(network, np.random.default_rng(0))
+    assert not drawn["output.weight"].any()
+    assert 0.5 < drawn["conv1.weight"].std() < 2
+    assert drawn["conv2.weight"].std() == pytest.approx(1e-3, rel=0.3)
+
+
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("make", "said"),
@@ -75,6 +86,11 @@ def test_data_and_start_seeds_are_apart():
         (lambda: WidthPower(float("nan")), "gamma must be a finite number"),
         (lambda: Start(WidthPower(400)).draw(Dense((2, 90, 1)), np.random.default_rng(0)), "the std of dense1"),
         (lambda: Start((Normal(1.0),) * 3).laws(Dense((2, 2, 1))), "laws for 3 hidden layers, the network has 1"),
+        (lambda: Start(Zero()).laws(Dense((2, 2, 1))), "only the output layer can start at zero"),
+        (
+            lambda: Start(Normal(1.0), convolution=(Normal(1.0),) * 2).laws(Conv((1, 8, 8), (4,), 3, 2)),
+            "laws for 2 convolution layers, the network has 1",
+        ),
         (lambda: Start(Normal(1.0), antisymmetric=True).draw(Dense((2, 3, 1)), np.random.default_rng(0)), "even width"),
     ],
 )
