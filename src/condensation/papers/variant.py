@@ -146,7 +146,8 @@ class Variant:
             inputs = int(np.prod(experiment.network.layers[0].weight[1:])) + 2  # the bias and the output weight too
             return {"optimizer": NormalisedGD(rate or captioned.learning_rate * inputs**0.5)}
         if self.optimizer == "gd":
-            longer = experiment.steps if experiment.batch_size else max(GD_STEPS, experiment.steps)
+            slow = any(layer.is_convolution for layer in experiment.network.layers)
+            longer = experiment.steps if slow else max(GD_STEPS, experiment.steps)
             steps, chosen = longer, GD(rate or GD_RATE)
         else:
             steps, chosen = FLOW_STEPS, GradientFlow(rate or FLOW_TIME, stop_ratio=FLOW_STOP)
