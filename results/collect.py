@@ -27,12 +27,16 @@ def collect(folders: list[Path]) -> None:
     for folder in folders:
         for path in sorted((folder / "sections").glob("*.json")):
             section = Section.read(path)
-            if section is None or section.variant:
+            if section is None:
+                sys.exit(f"{path} cannot be read as a section of a report: nothing was changed")
+            if section.variant:
                 continue
             if section.scale != "paper":
                 sys.exit(f"{path} is of the {section.scale} scale, not of the paper's")
             found[section.name] = (section, folder)
     sections = [found[name] for name in RECIPES if name in found]
+    if not sections:
+        sys.exit(f"no finished figure in {', '.join(map(str, folders))}: nothing was changed")
     shutil.rmtree(HERE / "figures", ignore_errors=True)
     (HERE / "figures").mkdir()
     for section, folder in sections:

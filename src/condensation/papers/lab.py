@@ -67,7 +67,7 @@ class Lab:
         changed = (self.variant if variant is None else variant).apply(experiment)
         for data in (changed.data, changed.test):
             if isinstance(data, Images):
-                self._load(data.name)
+                require(data)
         folder = RunFolder(self.folder / changed.fingerprint()[:16], changed).path
         self.used[name] = folder
         if changed.fingerprint() not in self.trained:
@@ -94,9 +94,12 @@ class Lab:
             raise NotRun("; ".join(dict.fromkeys(self.missing.values())))
         return runs
 
-    def _load(self, images: str) -> None:
+
+def require(*images: Images) -> None:
+    """Say that a figure is not run where its images cannot be had, and why."""
+    for one in images:
         try:
-            load(images)
+            load(one.name)
         except InputError as error:
             raise NotRun(str(error)) from error
 

@@ -30,14 +30,20 @@ def _statement(key: str, text: str, quantity: str, rule: Rule) -> Statement:
 
 
 STATEMENTS = (
-    _statement("learned", "Fig. 3's network, fitted to its images, has learned something general (read as: at least "
-    "twice chance)",
-               "test accuracy at the end", Rule("at least", 0.2)),
-    _statement("common", "condensation does not cost accuracy: the test accuracy is at most 2 percentage points "
-    "below that "
-               "from a common start", "test accuracy minus that from the common start, at the "
-               "end", Rule("at least", -0.02)),
-)  # fmt: skip
+    _statement(
+        "learned",
+        "Fig. 3's network, fitted to its images, has learned something general (read as: at least twice chance)",
+        "test accuracy at the end",
+        Rule("at least", 0.2),
+    ),
+    _statement(
+        "common",
+        "condensation does not cost accuracy: the test accuracy is at most 2 percentage points below that from a "
+        "common start",
+        "test accuracy minus that from the common start, at the end",
+        Rule("at least", -0.02),
+    ),
+)
 
 
 def experiments(scale: str) -> Mapping[str, Experiment]:

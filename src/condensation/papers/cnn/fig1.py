@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -51,8 +52,8 @@ STATEMENTS = (
     ),
     _statement(
         "sum",
-        "read to the letter: an effective unit has the input weight of its group (of its largest unit, as they differ) "
-        "and the plain sum of the group's output weights",
+        "read to the letter: an effective unit has the input weight of its group (of its largest unit, as they "
+        "differ) and the plain sum of the group's output weights",
         "error of the network of two such filters, relative, mean removed",
         Rule("at most", 0.05),
     ),
@@ -140,8 +141,7 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
     why = {
         "cnn-fig1-sum": "Within a group directions agree, amplitudes do not: an output weight counts as much as its "
         f"filter is long. With the largest filter of each group the plain sum is {medians['sum']:.0%} off, the sum "
-        f"weighted by amplitude "
-        f"{medians['effective']:.1%} (medians)."
+        f"weighted by amplitude {medians['effective']:.1%} (medians)."
     }
     return Findings(
         caption="Condensation in a trained network: the 32 filters of Fig. 2's network (median seed) as small colour "
@@ -158,7 +158,9 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
     )
 
 
-def draw_filters(axes: Axes, filters: np.ndarray, columns: int, title: str, rows: int = 1) -> None:
+def draw_filters(
+    axes: Axes, filters: Float[np.ndarray, "filters entries"], columns: int, title: str, rows: int = 1
+) -> None:
     """Filters (without their bias) as small colour images in rows, each scaled by its largest entry."""
     side = round(((filters.shape[1] - 1) / 3) ** 0.5)
     images = filters[:, :-1].reshape(-1, 3, side, side).astype(float)

@@ -9,12 +9,12 @@ from ...drawing.style import COLOURS, FAINT, PAGE, look
 from ...experiment import Experiment
 from ...training.trajectory import Trajectory
 from ..claims import Claim, Rule, Seeds, Statement, columns_of
+from ..counts import STAGE
 from ..lab import Lab
 from ..recipe import Findings, Recipe, Runs
 from ..variant import Variant
 from . import fig2, fig3, fig4, fig6
 
-SHARE = 0.7  # of the first loss: the end of the initial stage by the fully connected paper's rule
 SOURCES = {
     "2": (fig2.RECIPE, "descent", "GD, CIFAR-10"),
     "3": (fig3.RECIPE, "deep", "three layers, CIFAR-10"),
@@ -35,10 +35,10 @@ STATEMENTS = tuple(
         f"cnn-fig13-{key}",
         "cnn-fig13",
         "Fig. 13",
-        f"Fig. {key.split('-')[0]} ({said}): what is shown of the initial stage is in it (loss above 70%, the "
-        "fully connected paper's rule)",
+        f"Fig. {key.split('-')[0]} ({said}): what is shown of the initial stage is in it (loss above 70%, the fully "
+        "connected paper's rule)",
         "loss over first loss at the step that is shown",
-        Rule("at least", SHARE),
+        Rule("at least", STAGE),
         trained=False,
         paper="CNN",
     )
@@ -53,7 +53,7 @@ def experiments(scale: str) -> Mapping[str, Experiment]:
 
 def _shown(key: str, run: Trajectory) -> int:
     """The step of the initial stage that a figure shows."""
-    return int((fig3.captioned(run) if key == "3" else run.saved[-1]) or 0)
+    return fig3.captioned(run) if key == "3" else int(run.saved[-1])
 
 
 def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
@@ -75,7 +75,7 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
             relative = run.loss / run.loss[:, :1]
             axes.plot(run.recorded, relative.T, color=FAINT, linewidth=0.6)
             axes.plot(run.recorded, np.median(relative, axis=0), color=COLOURS[0])
-            axes.axhline(SHARE, color=COLOURS[1], linestyle="--", linewidth=0.7)
+            axes.axhline(STAGE, color=COLOURS[1], linestyle="--", linewidth=0.7)
             axes.axvline(_shown(key, run), color=COLOURS[6], linestyle=":", linewidth=0.8)
             axes.set_title(f"Fig. {key.split('-')[0]}: {SOURCES[key][2]}", fontsize=6.5)
             axes.set_ylim(0, 1.06)

@@ -159,10 +159,10 @@ class DescentFigure:
             pictures={self.name: figure, f"{self.name}-time": later},
             tables=(_table(run, counts, lab.variant),),
             data=counts.columns() | {"gap": np.array([dynamics(run, j).gap for j in range(seeds)])},
-            why=self._why(run, counts, claims, lab),
+            why=self._why(run, counts, claims),
         )
 
-    def _why(self, run: Trajectory, counts: Counts, claims: Mapping[str, Claim], lab: Lab) -> dict[str, str]:
+    def _why(self, run: Trajectory, counts: Counts, claims: Mapping[str, Claim]) -> dict[str, str]:
         """Why claims fail, from what was measured."""
         drawn = ", ".join(
             f"{np.bincount(run.data(seed)[1].argmax(1)).max() / len(run.data(seed)[0]):.0%}" for seed in run.seeds

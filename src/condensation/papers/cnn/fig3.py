@@ -27,7 +27,7 @@ from .experiments import (
     deep_to_the_end,
     layers_of,
 )
-from .maps import Maps, Panel, accuracy_at, at_the_end, map_statements
+from .maps import Maps, Panel, at_the_end, map_statements
 from .words import ADAM_SETTINGS, QUICK_DEEP
 
 REDUCED = (
@@ -36,7 +36,7 @@ REDUCED = (
 WHEN = f"at epoch {FIG3_EPOCH} (at the quick scale: at step {QUICK_FIG3_EPOCH})"
 
 
-def captioned(run: Trajectory) -> int | None:
+def captioned(run: Trajectory) -> int:
     """The captioned epoch of a run to the end."""
     return FIG3_EPOCH if run.experiment.network.layers[0].weight[0] == CHANNELS else QUICK_FIG3_EPOCH
 
@@ -110,8 +110,6 @@ def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
     """Lines at both moments, in both views at the end, and whether the images are fitted."""
     found = MAPS.measure(runs, variant)
     run = runs["deep"]
-    early = count(run, INITIAL[0].layer, captioned(run), variant)
-    found["cnn-fig3-deep-accuracy"] = Seeds(accuracy_at(run, early))
     for panel in FINAL:
         filters = count(run, panel.layer, int(run.saved[-1]), at_the_end(variant), view="filter")
         found[f"cnn-fig3-{panel.key}-filters"] = filters.lines_found()
@@ -158,7 +156,7 @@ def _balanced_table(lab: Lab, runs: Runs) -> Table:
         ("as many images of each class", even, int(even.saved[-1])),
     ):
         counts = [count(run, layer, epoch, lab.variant) for layer in layers_of(3)]
-        before = run.recorded <= (epoch or 0)
+        before = run.recorded <= epoch
         size = np.median(run.gradient["conv3.weight"][:, before].max(axis=1))
         rows.append((said, *(str(one) for one in counts), f"{size:.0e}"))
     return Table(
@@ -220,7 +218,7 @@ def show_accuracy(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings
             axes.plot(run.recorded, np.nanmedian(run.curves[name], axis=0), color=colour, label=said)
         axes.axhline(0.1, color=COLOURS[6], linestyle=":", linewidth=0.8, label="chance")
         epoch = captioned(run)
-        axes.axvline(epoch or 0, color=COLOURS[6], linewidth=0.8, label=f"step {epoch}: Fig. 3 (d)-(f)")
+        axes.axvline(epoch, color=COLOURS[6], linewidth=0.8, label=f"step {epoch}: Fig. 3 (d)-(f)")
         axes.set(xlabel="step", ylabel="accuracy", ylim=(0, 1.03))
         axes.set_xscale("symlog", linthresh=max(1, run.recorded[1]))
         axes.set_xlim(0, run.recorded[-1])

@@ -15,7 +15,7 @@ from .experiments import (
     shallow,
 )
 from .maps import Maps, Panel, map_statements
-from .words import ADAM_SETTINGS, SETS
+from .words import ADAM_SETTINGS, NO_CAPTION, SETS
 
 PANELS = tuple(Panel(name, name, "conv1", f"one convolution layer, {name}", name) for name in FIG4_EPOCHS)
 WHEN = "at epoch " + ", ".join(f"{epoch} ({name})" for name, epoch in FIG4_EPOCHS.items())
@@ -53,4 +53,4 @@ def _recipe(number: int, data: str, chosen: str) -> Recipe:
 
 
 RECIPE = _recipe(4, "cifar10", "")
-MNIST = _recipe(8, "mnist", "the caption is not in the text: all settings are those of Fig. 4")
+MNIST = _recipe(8, "mnist", f"{NO_CAPTION} Fig. 4")

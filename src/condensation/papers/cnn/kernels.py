@@ -5,25 +5,12 @@ from functools import lru_cache
 import numpy as np
 from jaxtyping import Float, Int
 
-from ...data import Images
-from ...data.sources import load
-from ...errors import InputError
 from ...measure.similarity import norms
 from ...networks import Conv
 from ...theory.kernels import KernelDynamics
 from ...training.losses import Loss
 from ...training.optimizers import GD
 from ...training.trajectory import Trajectory
-from ..variant import NotRun
-
-
-def check(*images: Images) -> None:
-    """Refuse, as not run, what needs images that cannot be had."""
-    for one in images:
-        try:
-            load(one.name)
-        except InputError as error:
-            raise NotRun(str(error)) from error
 
 
 @lru_cache(maxsize=64)

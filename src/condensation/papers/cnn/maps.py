@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 
 from ...training.trajectory import Trajectory
 from ..claims import Claim, Rule, Seeds, Statement
@@ -17,7 +18,7 @@ from ..variant import Variant
 ACCURACY = 0.21  # Figs. 2 and 3 say below 20%; with 500 images that is blurred by a percentage point
 
 
-def last_step(run: Trajectory) -> int | None:
+def last_step(run: Trajectory) -> int:
     """The last saved step: where a run ends with the captioned epoch."""
     return int(run.saved[-1])
 
@@ -37,7 +38,7 @@ class Panel(NamedTuple):
         said: what it is, in words.
         title: what stands above it.
         sides: the number of orientations that the paper states; None where it states none.
-        epoch: at which step of the run; None for the most condensed one within the initial stage.
+        epoch: at which step of the run.
         final: it shows the end of training, whatever a variant makes of the captioned epochs.
     """
 
@@ -47,7 +48,7 @@ class Panel(NamedTuple):
     said: str
     title: str
     sides: int | None = None
-    epoch: Callable[[Trajectory], int | None] = last_step
+    epoch: Callable[[Trajectory], int] = last_step
     final: bool = False
 
 
@@ -89,7 +90,8 @@ class Maps:
             found[f"{self.figure}-{panel.key}"] = counts[panel.key].lines_found()
             if panel.sides is not None:
                 found[f"{self.figure}-{panel.key}-sides"] = counts[panel.key].sides_found()
-            found[f"{self.figure}-{panel.run}-accuracy"] = Seeds(accuracy_at(runs[panel.run], counts[panel.key]))
+            if not panel.final:
+                found[f"{self.figure}-{panel.run}-accuracy"] = Seeds(accuracy_at(runs[panel.run], counts[panel.key]))
         return found
 
     def show(self, lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
@@ -113,8 +115,7 @@ class Maps:
         seeds = len(next(iter(by_title.values())).lines)
         return Findings(
             caption=f"{self.caption}{self._steps(lab, counts)} Top: cosine similarity of all pairs of kernels, the "
-            f"median "
-            f"seed; bottom: the number of lines over {seeds} seed{'s' * (seeds > 1)}.",
+            f"median seed; bottom: the number of lines over {seeds} seed{'s' * (seeds > 1)}.",
             settings=self.settings,
             pictures=pictures,
             tables=(self._both_views(runs, shown, counts, filters),),
@@ -173,7 +174,7 @@ def _listed(counts: Counts) -> str:
     )
 
 
-def accuracy_at(run: Trajectory, counts: Counts) -> np.ndarray:
+def accuracy_at(run: Trajectory, counts: Counts) -> Float[np.ndarray, " seeds"]:
     """The training accuracy of each seed where its lines were counted."""
     return run.accuracy[np.arange(len(run.seeds)), np.searchsorted(run.recorded, counts.steps)]
 

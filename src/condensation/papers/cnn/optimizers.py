@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import numpy as np
+from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from ...drawing.similarity import draw_bar, draw_similarity
@@ -36,8 +37,12 @@ def _statement(key: str, text: str, quantity: str, rule: Rule) -> Statement:
 
 STATEMENTS = (
     *(
-        _statement(f"{key}-line", f"{said}: the filters condense on one line", "lines of filters at the "
-        "end", Rule("exactly", 1))
+        _statement(
+            f"{key}-line",
+            f"{said}: the filters condense on one line",
+            "lines of filters at the end",
+            Rule("exactly", 1),
+        )
         for key, said in NAMES.items()
     ),
     *(
@@ -45,12 +50,15 @@ STATEMENTS = (
         for key, said in NAMES.items()
     ),
     *(
-        _statement(f"{key}-vertex", f"{NAMES[key]}: that line is the vertex of the cube that the theory of sign "
-        f"descent gives",
-                   "median |cos| of filters with it", Rule("at least", 0.99))
+        _statement(
+            f"{key}-vertex",
+            f"{NAMES[key]}: that line is the vertex of the cube that the theory of sign descent gives",
+            "median |cos| of filters with it",
+            Rule("at least", 0.99),
+        )
         for key in ("adam", "sign")
     ),
-)  # fmt: skip
+)
 
 
 def experiments(scale: str) -> Mapping[str, Experiment]:
@@ -64,7 +72,7 @@ def experiments(scale: str) -> Mapping[str, Experiment]:
     }
 
 
-def vertex(theory: KernelDynamics) -> np.ndarray:
+def vertex(theory: KernelDynamics) -> Float[np.ndarray, " columns"]:
     """The vertex s of the cube that sign descent on (9) condenses on: s = sign(Zᵀ sign(Z s)), found from v1."""
     s = np.sign(theory.v1)
     for _ in range(100):

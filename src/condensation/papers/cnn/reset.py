@@ -28,11 +28,10 @@ from ...training.schedule import At
 from ...training.trajectory import Trajectory
 from ..claims import Claim, Rule, Seeds, Statement
 from ..counts import relative_loss
-from ..lab import Lab
+from ..lab import Lab, require
 from ..recipe import Findings, Recipe, Runs, Table
 from ..variant import NotRun, Variant
 from .experiments import descent
-from .kernels import check
 
 NAME = "cnn-reset"
 LEFT = 0.97  # of the first loss: a network is looked at where its loss is last at least that
@@ -134,7 +133,7 @@ def experiments(scale: str) -> Mapping[str, Experiment]:
     """Three sizes of the captioned start, and a common start beside, all on one draw of images."""
     data = Images("cifar10", n=IMAGES[scale], drawn_by=0)
     test = Images("cifar10", n=TEST_IMAGES[scale], split="test", drawn_by=0)
-    check(data, test)
+    require(data, test)
     captioned = descent(scale) if scale == "paper" else descent(scale, channels=QUICK_CHANNELS)
     assert isinstance(captioned.optimizer, GD)
     assert isinstance(captioned.data, Images)

@@ -33,21 +33,30 @@ def _statement(key: str, text: str, quantity: str, rule: Rule, trained: bool = T
 
 STATEMENTS = (
     *(
-        _statement(f"{n}", f"with {n} images the kernels condense on one line", "lines of kernels at the "
-        "end", Rule("exactly", 1))
+        _statement(
+            f"{n}",
+            f"with {n} images the kernels condense on one line",
+            "lines of kernels at the end",
+            Rule("exactly", 1),
+        )
         for n in NUMBERS
     ),
     *(
-        _statement(f"{n}-v1", f"with {n} images the filters condense on v1", "median |cos| with v1 at the "
-        "end", Rule("at least", 0.99))
+        _statement(
+            f"{n}-v1",
+            f"with {n} images the filters condense on v1",
+            "median |cos| with v1 at the end",
+            Rule("at least", 0.99),
+        )
         for n in NUMBERS
     ),
     *(
-        _statement(f"{n}-gap", f"with {n} images Z has a gap of at least 30%", "(λ1 - λ2) / "
-        "λ1", Rule("at least", 0.3), False)
+        _statement(
+            f"{n}-gap", f"with {n} images Z has a gap of at least 30%", "(λ1 - λ2) / λ1", Rule("at least", 0.3), False
+        )
         for n in NUMBERS
     ),
-)  # fmt: skip
+)
 
 
 def experiments(scale: str) -> Mapping[str, Experiment]:
@@ -110,8 +119,8 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
     return Findings(
         caption="Fig. 2's network on 100, 500 and 5000 images of CIFAR-10. Left: filters turn to v1; median and range "
         f"over {len(next(iter(runs.values())).seeds)} seeds. Right: with more images the noise in Z falls; the "
-        "leading value settles, the others fall further: condensation is a property of the images and labels, not of "
-        "their small number.",
+        "leading value settles, the others fall further: condensation is a property of the images and labels, not "
+        "of their small number.",
         settings={
             "network": "that of Fig. 2",
             **GD_SETTINGS,

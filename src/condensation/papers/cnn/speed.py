@@ -28,26 +28,31 @@ def _statement(key: str, text: str, quantity: str, rule: Rule) -> Statement:
 
 STATEMENTS = (
     _statement(
-        "first", "filters turn before the loss moves", "L/L0 at the first saved step with median |cos| to v1 of at "
-        "least 0.95",
+        "first",
+        "filters turn before the loss moves",
+        "L/L0 at the first saved step with median |cos| to v1 of at least 0.95",
         Rule("at least", 0.999),
     ),
     _statement(
-        "radial", "amplitudes then grow at the rate λ1", "relative error of the growth rate of the median "
-        "amplitude", Rule("at most", 0.15)
+        "radial",
+        "amplitudes then grow at the rate λ1",
+        "relative error of the growth rate of the median amplitude",
+        Rule("at most", 0.15),
     ),
     _statement(
-        "tangential", "angles to v1 shrink at the rate λ1 - λ2", "relative error of the decay rate of the median "
-        "tangent",
+        "tangential",
+        "angles to v1 shrink at the rate λ1 - λ2",
+        "relative error of the decay rate of the median tangent",
         Rule("at most", 0.25),
     ),
     _statement(
-        "ratio", "turning ends before growth does: the tangential speed falls below a tenth of the radial one within "
-        "the "
-        "linear stage", "tangential over radial speed, median, at the last saved step with L/L0 >= "
-        ".99", Rule("at most", 0.1),
+        "ratio",
+        "turning ends before growth does: the tangential speed falls below a tenth of the radial one within the "
+        "linear stage",
+        "tangential over radial speed, median, at the last saved step with L/L0 >= .99",
+        Rule("at most", 0.1),
     ),
-)  # fmt: skip
+)
 
 
 def experiments(scale: str) -> Mapping[str, Experiment]:
@@ -146,9 +151,8 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
     return Findings(
         caption="(a) How fast filters grow and turn, median over the filters of a seed; thick: median of the seeds. "
         "(b) Amplitude and angle of the seed with the median gap, with the slopes that the singular values of its "
-        "own images give, drawn where the loss is above 99%. Filters turn and grow at once, then grow along v1. (The "
-        "first point of a "
-        "speed is a mean over the first saved interval.)",
+        "own images give, drawn where the loss is above 99%. Filters turn and grow at once, then grow along v1. "
+        "(The first point of a speed is a mean over the first saved interval.)",
         settings={"network, data, start": "those of Fig. 2", **GD_SETTINGS},
         pictures={"cnn-speed": figure},
         data={"seed": np.arange(len(run.seeds))}
@@ -161,6 +165,12 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
 
 
 RECIPE = Recipe(
-    "cnn-speed", "Do filters turn, or only grow?", STATEMENTS, experiments, measure, show,
-    "Fig. 2 at the quick scale", has_variants=False,
-)  # fmt: skip
+    "cnn-speed",
+    "Do filters turn, or only grow?",
+    STATEMENTS,
+    experiments,
+    measure,
+    show,
+    "Fig. 2 at the quick scale",
+    has_variants=False,
+)

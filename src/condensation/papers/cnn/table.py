@@ -14,11 +14,10 @@ from ...seeds import Seed
 from ...theory.kernels import KernelDynamics
 from ...training.losses import Loss
 from ..claims import Claim, Rule, Seeds, Statement, columns_of
-from ..lab import Lab
+from ..lab import Lab, require
 from ..recipe import Findings, Recipe, Runs, Table
 from ..variant import Variant
 from .experiments import GD_KERNEL, GD_LOSS, SAMPLES
-from .kernels import check
 from .words import SETS
 
 DRAWS = 50
@@ -31,7 +30,7 @@ LABELS = {"integer": "integer labels (they give the paper's numbers)", "residual
 def draws(data: str, labels: str) -> tuple[KernelDynamics, ...]:
     """The linear dynamics of 50 draws of 500 images, with integer labels or the residual of Fig. 2's loss."""
     images = Images(data, n=SAMPLES, target="index" if labels == "integer" else "one_hot")
-    check(images)
+    require(images)
     loss = Loss() if labels == "integer" else Loss(GD_LOSS.name)
     found = []
     for k in range(DRAWS):
@@ -53,50 +52,78 @@ def _statement(
 TABLE = (
     *(
         _statement(
-            f"{colour}-mean", "cnn-table", "Sec. 4", f"the {colour} part of v1 against 1 is {mean} on average "
-            f"over 50 draws (integer labels; within its stated spread of {spread})",
-            f"|mean over {DRAWS} draws - {mean}|", Rule("at most", spread),
+            f"{colour}-mean",
+            "cnn-table",
+            "Sec. 4",
+            f"the {colour} part of v1 against 1 is {mean} on average over 50 draws (integer labels; within its "
+            f"stated spread of {spread})",
+            f"|mean over {DRAWS} draws - {mean}|",
+            Rule("at most", spread),
         )
         for colour, (mean, spread) in zip(CHANNELS, PAPER, strict=True)
     ),
     *(
         _statement(
-            f"{key}-ones", "cnn-table", "Sec. 4", f"{said}: the parts of v1 are nearly the kernel of ones",
-            "smallest of the three parts against 1", Rule("at least", 0.95),
+            f"{key}-ones",
+            "cnn-table",
+            "Sec. 4",
+            f"{said}: the parts of v1 are nearly the kernel of ones",
+            "smallest of the three parts against 1",
+            Rule("at least", 0.95),
         )
         for key, said in LABELS.items()
     ),
     _statement(
-        "integer-kernel", "cnn-table", "ours, of Sec. 4", "the kernels, not the bias, are where filters condense to "
-        "(integer labels)",
-        "|bias part| of v1", Rule("at most", 0.5), ours=True,
+        "integer-kernel",
+        "cnn-table",
+        "ours, of Sec. 4",
+        "the kernels, not the bias, are where filters condense to (integer labels)",
+        "|bias part| of v1",
+        Rule("at most", 0.5),
+        ours=True,
     ),
     _statement(
-        "residual-kernel", "cnn-table", "ours, of Sec. 4", "the same with the residual that Fig. 2 trains on",
-        "|bias part| of v1", Rule("at most", 0.5), ours=True,
+        "residual-kernel",
+        "cnn-table",
+        "ours, of Sec. 4",
+        "the same with the residual that Fig. 2 trains on",
+        "|bias part| of v1",
+        Rule("at most", 0.5),
+        ours=True,
     ),
     *(
         _statement(
-            f"{key}-gap", "cnn-table", "Assumption 4", f"{said}: there is a clear spectral gap (read as: at least 30%)",
-            "(λ1 - λ2) / λ1", Rule("at least", 0.3),
+            f"{key}-gap",
+            "cnn-table",
+            "Assumption 4",
+            f"{said}: there is a clear spectral gap (read as: at least 30%)",
+            "(λ1 - λ2) / λ1",
+            Rule("at least", 0.3),
         )
         for key, said in LABELS.items()
     ),
     _statement(
-        "rank", "cnn-table", "Sec. 4", "Z has as many singular values as it can: C₀ m² + 1 = 28",
-        "rank of Z (residual of Fig. 2)", Rule("exactly", 28),
+        "rank",
+        "cnn-table",
+        "Sec. 4",
+        "Z has as many singular values as it can: C₀ m² + 1 = 28",
+        "rank of Z (residual of Fig. 2)",
+        Rule("exactly", 28),
     ),
-)  # fmt: skip
+)
 FIG12 = (
     *(
         _statement(
-            f"{key}-gap", "cnn-fig12", "Fig. 12", f"MNIST, {said}: there is a clear spectral gap (read as: at least "
-            f"30%)",
-            "(λ1 - λ2) / λ1", Rule("at least", 0.3),
+            f"{key}-gap",
+            "cnn-fig12",
+            "Fig. 12",
+            f"MNIST, {said}: there is a clear spectral gap (read as: at least 30%)",
+            "(λ1 - λ2) / λ1",
+            Rule("at least", 0.3),
         )
         for key, said in LABELS.items()
     ),
-)  # fmt: skip
+)
 
 
 def no_experiments(scale: str) -> Mapping:
@@ -129,9 +156,15 @@ def show_table(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
             parts = _parts(key)
             middle, low, high = parts.mean(axis=0), parts.min(axis=0), parts.max(axis=0)
             left.errorbar(
-                np.arange(3) + shift, 1 - middle, [high - middle, middle - low], fmt="o", color=colour,
-                markersize=3, linewidth=0.8, label=said,
-            )  # fmt: skip
+                np.arange(3) + shift,
+                1 - middle,
+                [high - middle, middle - low],
+                fmt="o",
+                color=colour,
+                markersize=3,
+                linewidth=0.8,
+                label=said,
+            )
         paper = np.array(PAPER)
         left.plot(np.arange(3), 1 - paper[:, 0], "x", color=COLOURS[2], label="the paper's means")
         left.set_yscale("log")
@@ -166,19 +199,24 @@ def show_table(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
     return Findings(
         caption=f"The leading singular vector v1 of Z over {DRAWS} draws of {SAMPLES} images of CIFAR-10, with the "
         "integer class numbers as labels (which give the paper's numbers) and with the residual of the loss that "
-        "Fig. 2 trains on: "
-        "two different matrices. (b), (c): v1 of the first draw as an image of 3 x 3 pixels by input channel.",
+        "Fig. 2 trains on: two different matrices. (b), (c): v1 of the first draw as an image of 3 x 3 pixels by "
+        "input channel.",
         settings={
             "images": f"{SAMPLES} of CIFAR-10 drawn at random, pixels in [-1, 1], kernels 3 x 3",
             "integer labels": "y is the class number, one output, residual y",
             "residual of Fig. 2": "ten outputs, (one-hot - 1/10)/10, stacked",
         },
         pictures={"cnn-table": figure},
-        tables=(Table("Parts of v1 against 1 (mean ± standard deviation), bias part and "
-        "gap", ("labels", *CHANNELS, "bias part", "gap"), tuple(rows)),),
+        tables=(
+            Table(
+                "Parts of v1 against 1 (mean ± standard deviation), bias part and gap",
+                ("labels", *CHANNELS, "bias part", "gap"),
+                tuple(rows),
+            ),
+        ),
         data=columns_of(claims),
         why=_why(claims),
-    )  # fmt: skip
+    )
 
 
 def _why(claims: Mapping[str, Claim]) -> dict[str, str]:
@@ -187,8 +225,7 @@ def _why(claims: Mapping[str, Claim]) -> dict[str, str]:
     why = {
         "cnn-table-integer-kernel": "Class numbers from 0 to 9 have a mean of about "
         f"{mean:.1f}: with integer labels Z is mostly its bias column, and the bias entry of v1 is {share:.2f}. The "
-        f"paper's "
-        "table looks at the rest. Fig. 2 trains on classes, where the bias part is small."
+        "paper's table looks at the rest. Fig. 2 trains on classes, where the bias part is small."
     }
     return {key: text for key, text in why.items() if claims[key].verdict != "reproduced"}
 
@@ -228,11 +265,13 @@ def show_spectrum(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings
     return Findings(
         caption=f"The eigenvalues of ZᵀZ on {SETS['mnist']} over {DRAWS} draws of {SAMPLES} images (thin) and their "
         f"median.",
-        settings={"images": f"{SAMPLES} of MNIST drawn at random, pixels in [-1, 1], kernels 3 x 3", "chosen by "
-        "us": "the caption is not in the text: both labels are shown"},
+        settings={
+            "images": f"{SAMPLES} of MNIST drawn at random, pixels in [-1, 1], kernels 3 x 3",
+            "chosen by us": "the caption is not in the text: both labels are shown",
+        },
         pictures={"cnn-fig12": figure},
         data=columns_of(claims),
-    )  # fmt: skip
+    )
 
 
 RECIPE = Recipe(
