@@ -11,8 +11,11 @@ from .history import LineHistory as LineHistory
 from .history import count_lines as count_lines
 from .lines import Lines as Lines
 from .lines import find_lines as find_lines
+from .null import null_count as null_count
+from .null import permuted as permuted
 from .similarity import block_order as block_order
 from .similarity import cosine_similarity as cosine_similarity
 from .similarity import directions as directions
 from .table import Row as Row
-from .table import measure_arrays as measure_arrays
+from .table import measure_units as measure_units
+from .table import most_condensed_first as most_condensed_first

@@ -7,6 +7,8 @@ from numpy.typing import ArrayLike
 from ..errors import InputError
 from .similarity import as_floats, as_weights, norms
 
+AT_ONCE = 1 << 20  # entries that are looked at together
+
 
 def relative_change(end: ArrayLike, start: ArrayLike) -> float:
     r"""RD $= |\theta_{end} - \theta_0| / |\theta_0|$.
@@ -14,13 +16,17 @@ def relative_change(end: ArrayLike, start: ArrayLike) -> float:
     >>> relative_change(np.array([3.0, 0.0]), np.array([1.0, 0.0]))
     2.0
     """
-    a, b = as_floats("end", end).astype(float), as_floats("start", start).astype(float)
+    a, b = as_floats("end", end), as_floats("start", start)
     if a.shape != b.shape:
         raise InputError(f"end and start must have one shape, not {a.shape} and {b.shape}")
-    scale = np.abs(b).max(initial=0)
+    scale = float(max(b.max(initial=0), -b.min(initial=0)))
     if not 0 < scale < np.inf or not np.isfinite(a).all():
         raise InputError("the relative change needs a finite start that is not zero, and a finite end")
-    return float(np.linalg.norm(a / scale - b / scale) / np.linalg.norm(b / scale))
+    flat, change, size = [a.reshape(-1), b.reshape(-1)], 0.0, 0.0
+    for first in range(0, a.size, AT_ONCE):  # a large embedding is not copied as a whole
+        one, other = (part[first : first + AT_ONCE].astype(float) / scale for part in flat)
+        change, size = change + float((one - other) @ (one - other)), size + float(other @ other)
+    return float(np.sqrt(change / size))
 
 
 def share_along(weights: ArrayLike, direction: ArrayLike) -> float:
@@ -47,7 +53,14 @@ def effective_rank(weights: ArrayLike) -> float:
     >>> round(effective_rank(np.eye(3)), 12)
     3.0
     """
-    values = np.linalg.svd(as_weights(weights), compute_uv=False).astype(float)
+    array = as_weights(weights)
+    if array.dtype == np.float32:  # its squares in float64 are exact: the smaller product has all there is to know
+        wide = array.astype(float) if array.shape[0] <= array.shape[1] else array.astype(float).T
+        squares = np.linalg.eigvalsh(wide @ wide.T)
+        floor = len(squares) * np.finfo(float).eps * squares.max()  # what rounding alone leaves
+        values = np.sqrt(np.where(squares > floor, squares, 0))
+    else:
+        values = np.linalg.svd(array, compute_uv=False)
     if not values.sum() > 0:
         raise InputError("all weights are zero: the effective rank is undefined")
     shares = values[values > 0] / values.sum()

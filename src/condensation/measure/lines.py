@@ -95,7 +95,8 @@ def find_lines(weights: ArrayLike, *, threshold: float | None = None, remove_mea
     least = LEAST_COSINE if in_plane else max(LEAST_COSINE, chance_cosine(array.shape[1]))
     c = least if threshold is None else float(threshold)
     angles = np.arctan2(array[:, 1], array[:, 0])
-    labels = circle.modes(angles, shares, np.arccos(c)) if in_plane else _linkage_labels(array, r, shares, c)
+    sample = _Sample.of(array, r, shares)
+    labels = circle.modes(angles, shares, np.arccos(c)) if in_plane else _linkage_labels(array, r, sample, c)
     labels = _keep_lines(np.where(shares > 0, labels, -1), shares)
     axes, along = _turn_axes(array, labels, shares)
     signs = np.where(labels >= 0, np.where(along >= 0, 1, -1), 0)
@@ -113,7 +114,7 @@ def find_lines(weights: ArrayLike, *, threshold: float | None = None, remove_mea
             _is_group(shares, (labels == k) & (signs == side)) for k in range(len(axes)) for side in (1, -1)
         ),
         cover=cover,
-        k_eff=_effective_count(array, r, shares, c),
+        k_eff=sample.effective_count(c),
         threshold=float(c),
         condensed=bool(enough),
     )
@@ -123,37 +124,77 @@ def _is_group(shares: np.ndarray, members: np.ndarray) -> bool:
     return bool(members.sum() >= LEAST_UNITS and shares[members].sum() >= LEAST_SHARE)
 
 
-def _linkage_labels(array: np.ndarray, r: np.ndarray, shares: np.ndarray, c: float) -> np.ndarray:
-    """Groups by average linkage; of a large layer only a sample is clustered, and all units join its groups."""
-    chosen, counts = _sample(shares)
-    if len(chosen) < 2:
-        return np.where(shares > 0, 0, -1)
-    from scipy.cluster.hierarchy import fcluster, linkage
-    from scipy.spatial.distance import squareform
+@dataclass(frozen=True)
+class _Sample:
+    """The units with a direction and their |cos|; of a large layer a fixed sample drawn by mass.
 
-    u = array[chosen] / r[chosen, None]
-    angle = np.arccos(np.clip(np.abs(u @ u.T), 0, 1))
-    tree = linkage(squareform((angle + angle.T) / 2, checks=False), "average")
-    groups = fcluster(tree, np.arccos(c), "distance") - 1
+    Attributes:
+        shares: of the norm, of all units.
+        chosen: numbers of the units.
+        counts: how often each was drawn; None where all units are there.
+        cosines: |cos| of each pair.
+    """
+
+    shares: np.ndarray
+    chosen: np.ndarray
+    counts: np.ndarray | None
+    cosines: np.ndarray
+
+    @staticmethod
+    def of(array: np.ndarray, r: np.ndarray, shares: np.ndarray) -> "_Sample":
+        chosen, counts = np.flatnonzero(shares), None
+        if len(chosen) > SAMPLE:
+            drawn = np.random.default_rng(0).choice(len(shares), SAMPLE, p=shares)
+            chosen, counts = np.unique(drawn, return_counts=True)
+        u = array[chosen] / r[chosen, None].astype(array.dtype)
+        return _Sample(shares, chosen, counts, np.abs(u @ u.T))
+
+    def effective_count(self, c: float) -> float:
+        """k_eff; of a large layer a unit's pair with itself is counted exactly, pairs of others by the sample."""
+        near = self.cosines >= c
+        np.fill_diagonal(near, self.counts is None)
+        if self.counts is None:
+            w = self.shares[self.chosen]
+            return float(1 / (w @ near @ w))
+        w = self.counts.astype(float)
+        alone = float((self.shares**2).sum())
+        return float(1 / (alone + (1 - alone) * (w @ near @ w) / (w.sum() ** 2 - (w**2).sum())))
+
+
+def _linkage_labels(array: np.ndarray, r: np.ndarray, sample: _Sample, c: float) -> np.ndarray:
+    """Groups by average linkage; of a large layer only a sample is clustered, and all units join its groups."""
+    chosen, counts = sample.chosen, sample.counts
     labels = np.full(len(array), -1)
+    groups = _groups(sample.cosines, c)
     if counts is None:
         labels[chosen] = groups
         return labels
     drawn = counts / counts.sum()
     groups = _keep_lines(groups, drawn, least_share=LEAST_SHARE / 2)
-    axes, _ = _turn_axes(u * drawn[:, None], groups, drawn)
+    axes, _ = _turn_axes(array[chosen] * (drawn / r[chosen])[:, None].astype(array.dtype), groups, drawn)
     if len(axes):
         cosines = np.abs(array @ axes.T.astype(array.dtype)) / np.where(r > 0, r, 1)[:, None]
         labels = np.where(cosines.max(axis=1) >= c, cosines.argmax(axis=1), -1)
     return labels
 
 
-def _sample(shares: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """All units with a direction; of a large layer a fixed sample drawn by mass, and how often each was drawn."""
-    nonzero = np.flatnonzero(shares)
-    if len(nonzero) <= SAMPLE:
-        return nonzero, None
-    return np.unique(np.random.default_rng(0).choice(len(shares), SAMPLE, p=shares), return_counts=True)
+def _groups(cosines: np.ndarray, c: float) -> np.ndarray:
+    """Groups of average linkage on the angle, cut at c. Units that are near no other one are groups of their own."""
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    near = cosines >= c
+    np.fill_diagonal(near, False)
+    social = np.flatnonzero(near.any(axis=1))
+    groups = np.zeros(len(cosines), int)
+    if len(social):
+        angle = np.arccos(np.clip(cosines[np.ix_(social, social)], 0, 1))
+        np.fill_diagonal(angle, 0)
+        tree = linkage(squareform((angle + angle.T) / 2, checks=False), "average")
+        groups[social] = fcluster(tree, np.arccos(c), "distance")
+    alone = np.flatnonzero(groups == 0)
+    groups[alone] = groups.max(initial=0) + 1 + np.arange(len(alone))
+    return groups - 1
 
 
 def _keep_lines(labels: np.ndarray, shares: np.ndarray, least_share: float = LEAST_SHARE) -> np.ndarray:
@@ -185,16 +226,3 @@ def _turn_axes(array: np.ndarray, labels: np.ndarray, shares: np.ndarray) -> tup
     balance = members @ (shares * np.where(along >= 0, 1, -1))
     axes, turned = axes * np.where(balance < 0, -1, 1)[:, None], np.where(balance < 0, -1, 1)[own]
     return axes.astype(float), along * turned
-
-
-def _effective_count(array: np.ndarray, r: np.ndarray, shares: np.ndarray, c: float) -> float:
-    """k_eff; for a large layer a unit's pair with itself is counted exactly, pairs of others by the sample."""
-    chosen, counts = _sample(shares)
-    u = array[chosen] / r[chosen, None]
-    near = np.abs(u @ u.T) >= c
-    np.fill_diagonal(near, counts is None)
-    w = shares[chosen] if counts is None else counts.astype(float)
-    if counts is None:
-        return float(1 / (w @ near @ w))
-    alone = float((shares**2).sum())
-    return float(1 / (alone + (1 - alone) * (w @ near @ w) / (w.sum() ** 2 - (w**2).sum())))

@@ -15,7 +15,9 @@ def as_floats(what: str, values: ArrayLike) -> np.ndarray:
         raise InputError(f"{what} must be an array of numbers: {error}") from error
     if array.dtype.kind not in "fiub":
         raise InputError(f"{what} must be an array of real numbers, not of {array.dtype}")
-    return array if array.dtype in (np.float32, np.float64) else array.astype(float)
+    if array.dtype in (np.float32, np.float64):
+        return array
+    return array.astype(np.float32 if array.dtype == np.float16 else float)
 
 
 def as_weights(weights: ArrayLike) -> Float[np.ndarray, "units inputs"]:

@@ -30,9 +30,8 @@ from .merge import (
     unit_weights,
     unrolled,
 )
+from .search import Sizes, merging_order, smallest
 from .tree import Tree, merging_tree
-
-Sizes = dict[str, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,37 +210,9 @@ class _Reducer:
 
 def _smallest(work: _Reducer, x: np.ndarray, allowed: float) -> Sizes:
     """Sizes of the smallest network within an error, along the merges of all layers by their relative cost."""
-    full = {name: len(weights) for name, weights in work.weights.items()}
-    order = []
-    for name, tree in work.trees.items():
-        total = max(norms(work.weights[name]).sum(), np.finfo(float).tiny)
-        costs = np.maximum.accumulate(tree.costs) / total  # rounding must not turn the order
-        order += [(cost, k, name) for k, cost in enumerate(costs)]
-    order = [name for _, _, name in sorted(order)]
     exact = work.model(x)
     if not np.ptp(exact, axis=0).any():
         raise InputError("the network's output is constant on these samples: an error has nothing to be relative to")
-
-    def sizes(more: int) -> Sizes:
-        """The sizes with so many units more than one in each layer."""
-        done = order[: len(order) - more]
-        return {name: count - done.count(name) for name, count in full.items()}
-
-    def fits(chosen: Sizes) -> bool:
-        return chosen == full or centred_error(exact, work.in_place(work.cut(chosen))(x)) <= allowed
-
-    low, high = -1, 0
-    while not fits(sizes(high)):
-        low, high = high, min(max(1, 2 * high), len(order))
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(sizes(middle)) else (middle, high)
-    found = sizes(high)
-    left = [name for name in found if found[name] > 1] if len(found) > 1 else []
-    while left:
-        fewer = found | {left[0]: found[left[0]] - 1}
-        if fits(fewer):
-            found = fewer
-        if found != fewer or found[left[0]] == 1:
-            left.pop(0)
-    return found
+    full = {name: len(weights) for name, weights in work.weights.items()}
+    order = merging_order({name: tree.relative_costs for name, tree in work.trees.items()})
+    return smallest(full, order, lambda sizes: centred_error(exact, work.in_place(work.cut(sizes))(x)) <= allowed)

@@ -26,6 +26,11 @@ class Tree:
     merges: Int[np.ndarray, "merges 2"]
     costs: Float[np.ndarray, " merges"]
 
+    @property
+    def relative_costs(self) -> Float[np.ndarray, " merges"]:
+        """The costs as shares of the layer's norm, comparable between layers."""
+        return self.costs / max(norms(self.weights).sum(), np.finfo(float).tiny)
+
     def groups(self, count: int) -> Int[np.ndarray, " units"]:
         """The group of each unit if ``count`` groups are left; groups are numbered by their first unit."""
         labels = np.arange(len(self.weights))
