@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 TEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: help reproduce test test-download test-kill test-trials bench lint format types clean
+.PHONY: help reproduce test test-download test-kill test-pytorch test-trials bench lint format types clean
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
@@ -27,6 +27,9 @@ test-download: .venv/.dev  ## the tests that fetch real data sets over the netwo
 
 test-kill: .venv/.dev    ## the tests that kill training processes and let them go on
 	$(TEST) -m kill
+
+test-pytorch: .venv/.dev ## the tests with PyTorch's own libraries: Lightning, Hugging Face, ONNX, two processes
+	$(TEST) -m pytorch
 
 test-trials: .venv/.dev  ## the tests that hold predictions and claims against many trained networks
 	$(TEST) -m trials

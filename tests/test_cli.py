@@ -132,6 +132,65 @@ def test_measure_goes_on_past_a_layer_that_cannot_be_measured(tmp_path):
     assert rows["good"]["lines"] == 1
 
 
+def test_measure_tells_the_most_condensed_layer_first_in_a_table_that_fits(tmp_path):
+    rng = np.random.default_rng(0)
+    long = "a_model_with_a_long_name.encoder_of_text.block"
+    arrays = {f"{long}.{k}.attention.projection_of_outputs.weight": rng.normal(size=(40, 30)) for k in range(12)}
+    arrays[f"{long}.7.attention.projection_of_outputs.weight"] = np.outer(rng.normal(size=40), rng.normal(size=30))
+    arrays |= {f"{long}.{k}.norm.weight": np.ones(40) for k in range(12)} | {"head.bias": np.ones(4)}
+    save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, tmp_path / "w.safetensors")
+    done = command("measure", tmp_path / "w.safetensors")
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 160
+    assert ".7." in lines[2]
+    assert "condensed on 1 line" in lines[2]
+    assert sum(line.rstrip().endswith("as chance") for line in lines) == 11
+    assert len({line.split()[0] for line in lines[2:14]}) == 12
+    assert f" 12 such as {long}.0.norm.weight: a norm's scale or shift" in done.stdout
+    assert " head.bias: a bias whose head.weight is missing" in done.stdout
+    assert done.stderr == ""
+    rows = json.loads(command("measure", tmp_path / "w.safetensors", "--json").stdout)
+    assert rows[0]["layer"] == f"{long}.7.attention.projection_of_outputs.weight"
+    assert {row["layer"] for row in rows} == set(arrays)
+    assert rows[0]["reading"] == "condensed on 1 line"
+
+
+def test_measure_checkpoints_over_training_and_write_a_page(tmp_path):
+    rng = np.random.default_rng(0)
+    start, line = rng.normal(size=(30, 8)), np.outer(rng.normal(size=30), rng.normal(size=8))
+    for step in (10, 0, 9):
+        save_file({"fc.weight": start + step * line}, tmp_path / f"step_{step}.safetensors")
+    done = command("measure", tmp_path, "--report", tmp_path / "page.html")
+    assert [line.split()[:2] for line in done.stdout.splitlines()[2:]] == [["fc.weight", s] for s in ("0", "9", "10")]
+    assert "condensed on 1 line" in done.stdout.splitlines()[-1]
+    assert "Over training" in (tmp_path / "page.html").read_text()
+    rows = json.loads(command("measure", tmp_path, "--json").stdout)
+    assert [row["step"] for row in rows] == [0, 9, 10]
+    change = np.linalg.norm(10 * line) / np.linalg.norm(start)
+    assert rows[2]["change"] == pytest.approx(change)
+    assert "should end in .html" in said(command("measure", tmp_path, "--report", tmp_path / "page.txt"))
+    (tmp_path / "step_9-v1.safetensors").write_bytes(b"")
+    assert "two checkpoints of step 9" in said(command("measure", tmp_path))
+
+
+def test_measure_heads_and_kernels(tmp_path):
+    rng = np.random.default_rng(0)
+    arrays = {"h.attn.c_attn.weight": rng.normal(size=(8, 24)), "h.attn.c_attn.bias": rng.normal(size=24)}
+    save_file(arrays | {"conv.weight": rng.normal(size=(6, 4, 3, 3))}, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps({"n_embd": 8, "n_head": 2}))
+    rows = json.loads(command("measure", tmp_path, "--heads", "--view", "kernel", "--json").stdout)
+    assert {row["layer"]: row["units"] for row in rows} == {"conv.weight": 24} | {
+        f"h.attn.c_attn.weight[{part}, head {head}]": 4 for part in "qkv" for head in (0, 1)
+    }
+
+
+def test_the_page_of_a_run_shows_its_first_seed(trained, tmp_path):
+    done = command("measure", trained["run"], "--report", tmp_path / "page.html")
+    assert done.returncode == 0, done.stderr
+    assert "data 0, start 0, the first of 3" in (tmp_path / "page.html").read_text()
+    assert "as they were kept" in said(command("measure", trained["run"], "--heads"))
+
+
 def test_a_file_of_nothing_but_nan_is_refused(tmp_path):
     np.save(tmp_path / "nan.npy", np.full((5, 4), np.nan))
     assert "has no layer that can be measured; nan: 5 of 5 units hold NaN" in said(
@@ -169,8 +228,10 @@ def test_bad_input_gives_one_sentence_and_exit_code_2(tmp_path):
     for name in ("empty.npz", "empty.npy", "empty.safetensors"):
         (tmp_path / name).write_bytes(b"")
         assert "cannot be read" in said(command("measure", tmp_path / name))
-    assert "unknown kind of file '.pt'" in said(command("measure", tmp_path / "model.pt"))
-    assert "run.json" in said(command("measure", tmp_path))
+    assert "there is no file" in said(command("measure", tmp_path / "model.pt"))
+    assert "unknown kind of file '.toml'" in said(command("measure", bad))
+    (tmp_path / "nothing").mkdir()
+    assert "is no run (no run.json), no model" in said(command("measure", tmp_path / "nothing"))
     np.savez(tmp_path / "none_inside.npz")
     assert "holds no arrays" in said(command("measure", tmp_path / "none_inside.npz"))
     np.save(tmp_path / "object.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)

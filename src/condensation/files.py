@@ -1,7 +1,11 @@
-"""Arrays in files: .npy, .npz and .safetensors, read and written without pickle."""
+"""Arrays in files: .npy, .npz and .safetensors, read without pickle, one at a time where they are many."""
 
 import json
+import math
 import os
+import zipfile
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,28 +15,157 @@ from safetensors import safe_open
 from .errors import InputError, unknown_name
 
 SUFFIXES = (".npy", ".npz", ".safetensors")
+_OWN_NAMES = {  # types of safetensors, as NumPy and ml_dtypes call them
+    "F64": "float64",
+    "F32": "float32",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E8M0": "float8_e8m0fnu",
+    "I64": "int64",
+    "I32": "int32",
+    "I16": "int16",
+    "I8": "int8",
+    "U64": "uint64",
+    "U32": "uint32",
+    "U16": "uint16",
+    "U8": "uint8",
+    "BOOL": "bool",
+    "C64": "complex64",
+}
 
 
-def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """All arrays of a file by name (an .npy file has one, named by the file)."""
+@dataclass(frozen=True)
+class Stored:
+    """An array of a file that is not read yet.
+
+    Attributes:
+        shape: of the array.
+        dtype: name of the type that it is stored as.
+        load: gives the values as they are stored, where it can without a copy of the file's bytes.
+        place: where the values lie, for telling arrays that are the same one.
+        reason: why it cannot be read.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    load: Callable[[], np.ndarray]
+    place: Hashable = None
+    reason: str = ""
+
+    @property
+    def size(self) -> int:
+        """How many numbers it has."""
+        return math.prod(self.shape)
+
+    @property
+    def floating(self) -> bool:
+        """Whether it holds floating-point numbers, or quantised ones that are read as such."""
+        return self.dtype.startswith(("float", "bfloat", "q"))
+
+    def read(self) -> np.ndarray:
+        """The values; floating-point numbers of half and less precision as float32."""
+        if self.reason:
+            raise InputError(self.reason)
+        values = self.load()
+        return values.astype(np.float32) if self.floating and values.dtype.itemsize < 4 else values
+
+
+def open_arrays(path: str | Path) -> dict[str, Stored]:
+    """The arrays of a file by name (an .npy file has one, named by the file), each read when it is asked for."""
     path = Path(path)
     if path.suffix not in SUFFIXES:
         raise unknown_name("kind of file", path.suffix or path.name, SUFFIXES)
     if path.suffix == ".safetensors":
-        about, tensors = read_tensors(path)
+        about, arrays = map_tensors(path)
         if "condensation" in about:
             raise InputError(f"{path} is one seed of a run; its folder {path.parent} is what can be read")
-        return tensors
-    try:
-        found = np.load(path, allow_pickle=False)
-        arrays = {path.stem: found} if isinstance(found, np.ndarray) else {name: found[name] for name in found.files}
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}") from None
-    except Exception as error:  # a broken archive fails in many ways
-        raise InputError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
+    else:
+        try:
+            arrays = _open_npz(path) if path.suffix == ".npz" else {path.stem: _open_npy(path)}
+        except FileNotFoundError:
+            raise InputError(f"there is no file {path}") from None
+        except Exception as error:  # a broken archive fails in many ways
+            raise InputError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
     if not arrays:
         raise InputError(f"{path} holds no arrays")
     return arrays
+
+
+def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
+    """All arrays of a file by name, in memory; floating-point numbers that NumPy has no type for as float32."""
+    arrays = open_arrays(path)
+    try:
+        return {name: np.array((s.load if s.dtype == "float16" else s.read)()) for name, s in arrays.items()}
+    except InputError as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+
+
+def _open_npy(path: Path) -> Stored:
+    values = np.load(path, mmap_mode="r", allow_pickle=False)
+    return Stored(values.shape, str(values.dtype), lambda: values)
+
+
+def _open_npz(path: Path) -> dict[str, Stored]:
+    found = {}
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.namelist():
+            name = member.removesuffix(".npy")
+            try:
+                shape, dtype = _header(archive, member)
+            except Exception as error:  # as above, and the other arrays may be whole
+                found[name] = Stored((), "", lambda: np.empty(0), reason=_broken(name, error))
+                continue
+            reason = f"{name} holds Python objects, which only pickle could read" if dtype.hasobject else ""
+            found[name] = Stored(shape, str(dtype), lambda name=name: _member(path, name), reason=reason)
+    return found
+
+
+def _header(archive: zipfile.ZipFile, member: str) -> tuple[tuple[int, ...], np.dtype]:
+    with archive.open(member) as file:
+        first = np.lib.format.read_magic(file) == (1, 0)
+        shape, _, dtype = (np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0)(file)
+    return shape, dtype
+
+
+def _broken(name: str, error: Exception) -> str:
+    return f"{name} is broken: {type(error).__name__}: {error}"
+
+
+def _member(path: Path, name: str) -> np.ndarray:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return archive[name]
+    except Exception as error:  # a broken archive fails in many ways
+        raise InputError(_broken(name, error)) from error
+
+
+def map_tensors(path: Path) -> tuple[dict[str, str], dict[str, Stored]]:
+    """Metadata of a safetensors file, and its arrays, which are views of the file mapped into memory."""
+    about, _ = read_tensors(path, arrays=False)  # checks that the file is whole
+    with path.open("rb") as raw:
+        length = int.from_bytes(raw.read(8), "little")
+        entries = json.loads(raw.read(length))
+    entries.pop("__metadata__", None)
+    content = (
+        np.memmap(path, np.uint8, "r", offset=8 + length) if path.stat().st_size > 8 + length else np.empty(0, "u1")
+    )
+    return about, {name: _mapped(content, **entry) for name, entry in entries.items()}
+
+
+def _mapped(content: np.ndarray, dtype: str, shape: list[int], data_offsets: list[int]) -> Stored:
+    own = _OWN_NAMES.get(dtype)
+    if own is None:
+        return Stored(tuple(shape), dtype, lambda: content, reason=f"of type {dtype}, which is not known here")
+
+    def load() -> np.ndarray:
+        import ml_dtypes  # adds the small floats to NumPy
+
+        known = np.dtype(getattr(ml_dtypes, own)) if own.startswith(("bfloat", "float8")) else np.dtype(own)
+        return np.asarray(content[slice(*data_offsets)]).view(known).reshape(shape)
+
+    return Stored(tuple(shape), own, load)
 
 
 def read_tensors(path: Path, arrays: bool = True) -> tuple[dict[str, str], dict[str, np.ndarray]]:
@@ -51,12 +184,7 @@ def read_tensors(path: Path, arrays: bool = True) -> tuple[dict[str, str], dict[
 def _tensor(file: Any, path: Path, name: str) -> np.ndarray:
     if file.get_slice(name).get_dtype() != "BF16":
         return file.get_tensor(name)
-    with path.open("rb") as raw:  # NumPy has no bfloat16: the upper half of a float32
-        length = int.from_bytes(raw.read(8), "little")
-        entry = json.loads(raw.read(length))[name]
-        raw.seek(8 + length + entry["data_offsets"][0])
-        words = np.frombuffer(raw.read(entry["data_offsets"][1] - entry["data_offsets"][0]), np.uint16)
-    return (words.astype(np.uint32) << 16).view(np.float32).reshape(entry["shape"])
+    return map_tensors(path)[1][name].read()
 
 
 def make_folder(path: Path) -> None:

@@ -19,7 +19,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-BAD_INPUT, DIVERGED, FAILED, INTERRUPTED = 2, 3, 4, 130
+BAD_INPUT, DIVERGED, FAILED, INTERRUPTED, UNREAD = 2, 3, 4, 130, 141
 
 File = Annotated[Path, tyro.conf.Positional]
 

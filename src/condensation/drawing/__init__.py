@@ -4,6 +4,9 @@ from .basins import draw_basins as draw_basins
 from .features import draw_features as draw_features
 from .field import draw_field as draw_field
 from .history import draw_history as draw_history
+from .layers import draw_beside_null as draw_beside_null
+from .layers import draw_layers as draw_layers
+from .layers import draw_steps as draw_steps
 from .loss import draw_loss as draw_loss
 from .network import draw_network as draw_network
 from .predicted import draw_predicted as draw_predicted
