@@ -1,0 +1,71 @@
+"""The weights of a layer as outputs x inputs x entries, whatever its kind, and back; batch norm as factor and shift.
+
+The inputs of a grouped convolution are those of one group. A transposed convolution stores inputs first.
+"""
+
+from typing import cast
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.conv import _ConvNd
+
+
+def groups_of(module: nn.Module) -> int:
+    """Number of groups of a convolution, 1 of a dense layer."""
+    return module.groups if isinstance(module, _ConvNd) else 1
+
+
+def array(value: torch.Tensor) -> np.ndarray:
+    """The values of a tensor in float64."""
+    return value.detach().to("cpu", torch.float64).numpy().copy()
+
+
+def matrix_of(module: nn.Module) -> Float[np.ndarray, "outputs inputs entries"]:
+    """The weight of a dense or convolution layer."""
+    weight = array(cast(torch.Tensor, module.weight))
+    if isinstance(module, _ConvNd) and module.transposed:
+        g = module.groups
+        weight = weight.reshape(g, weight.shape[0] // g, weight.shape[1], -1).swapaxes(1, 2)
+        return weight.reshape(-1, weight.shape[2], weight.shape[3])
+    return weight.reshape(weight.shape[0], weight.shape[1], -1)
+
+
+def to_weight(matrix: Float[np.ndarray, "outputs inputs entries"], module: nn.Module) -> np.ndarray:
+    """The weight in the layer's own order; the matrix may have other outputs and inputs than the layer has now."""
+    if not isinstance(module, _ConvNd):
+        return matrix[:, :, 0]
+    size = tuple(module.kernel_size)
+    if not module.transposed:
+        return matrix.reshape(*matrix.shape[:2], *size)
+    g = matrix.shape[0] if module.groups == module.in_channels == module.out_channels else module.groups
+    grouped = matrix.reshape(g, matrix.shape[0] // g, *matrix.shape[1:]).swapaxes(1, 2)
+    return grouped.reshape(-1, grouped.shape[2], *size)
+
+
+def bias_of(module: nn.Module) -> np.ndarray | None:
+    """The bias of a layer, if it has one."""
+    bias = module._parameters.get("bias")
+    return None if bias is None else array(bias)
+
+
+def norm_factor(norm: _BatchNorm) -> tuple[np.ndarray, np.ndarray]:
+    """What batch norm does in evaluation mode: a factor and a shift of each channel."""
+    mean, var = array(cast(torch.Tensor, norm.running_mean)), array(cast(torch.Tensor, norm.running_var))
+    factor = 1 / np.sqrt(var + norm.eps)
+    if norm.affine:
+        factor = factor * array(norm.weight)
+    return factor, (array(norm.bias) if norm.affine else 0) - factor * mean
+
+
+def pads_zeros(module: nn.Module) -> bool:
+    """Whether a layer sees zeros beyond the border, where a constant is none."""
+    if not isinstance(module, _ConvNd):
+        return False
+    if module.transposed:
+        return True  # whatever its padding: at the border fewer entries of the kernel meet
+    if module.padding_mode != "zeros" or module.padding == "valid":
+        return False
+    return module.padding == "same" or any(module.padding)
