@@ -1,9 +1,11 @@
 """The command line, a file for each command.
 
-Exit codes: 0 fine, 2 input that cannot be used, 3 a seed diverged, 4 a figure failed, 130 interrupted.
+Exit codes: 0 fine, 2 input that cannot be used, 3 a seed diverged, 4 a figure failed, 130 interrupted, 141 its output
+was not read to the end.
 """
 
 import logging
+import os
 import sys
 import warnings
 
@@ -16,11 +18,13 @@ from .measure import measure
 from .predict import predict
 from .reduce import reduce
 from .reproduce import reproduce
-from .show import BAD_INPUT, INTERRUPTED
+from .show import BAD_INPUT, INTERRUPTED, UNREAD
 from .train import train
+from .watch import watch
 
 COMMANDS = {
     "train": train,
+    "watch": watch,
     "measure": measure,
     "predict": predict,
     "reduce": reduce,
@@ -44,6 +48,9 @@ def main() -> None:
     except InputError as error:
         print(f"condensation: {error}", file=sys.stderr)
         sys.exit(BAD_INPUT)
+    except BrokenPipeError:  # a reader that has seen enough, such as head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(UNREAD)
     except KeyboardInterrupt:
         print(
             "condensation: interrupted; what was saved stays, and the same command goes on from there", file=sys.stderr

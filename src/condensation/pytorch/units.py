@@ -109,7 +109,7 @@ def _made(module: nn.Module, name: str) -> Any:
         for part, _ in modes:
             part.training = False  # spectral norm takes a step of its power iteration at each look in training
         with torch.no_grad():
-            return getattr(module, name)
+            return made[name]()  # not by its name: within parametrize.cached() that would keep it, without gradients
     finally:
         for part, mode in modes:
             part.training = mode

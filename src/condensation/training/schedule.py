@@ -1,5 +1,10 @@
-"""Save schedules: at which steps something is kept. Step 0 and the last step always are."""
+"""Save schedules: at which steps something is kept. Step 0 and the last step always are.
 
+``steps`` lists them for a training whose last step is known, ``due`` answers for one step of a training that ends
+when it ends.
+"""
+
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -33,6 +38,10 @@ class At:
             raise InputError(f"step {self.chosen[-1]} is to be saved, but training ends at step {last}")
         return sorted({0, last, *self.chosen})
 
+    def due(self, step: int) -> bool:
+        """Whether a step is listed, or 0."""
+        return step == 0 or step in self.chosen
+
 
 @dataclass(frozen=True)
 class Every:
@@ -53,6 +62,10 @@ class Every:
         [0, 4, 8, 10]
         """
         return sorted({*range(0, last + 1, self.k), last})
+
+    def due(self, step: int) -> bool:
+        """Whether a step is a multiple of k."""
+        return step % self.k == 0
 
 
 @dataclass(frozen=True)
@@ -75,6 +88,10 @@ class Evenly:
         """
         return sorted({int(step) for step in np.rint(np.linspace(0, last, min(self.count, last + 1)))})
 
+    def due(self, step: int) -> bool:
+        """Refused: equal spacing needs the last step."""
+        raise InputError(f"Evenly({self.count}) needs to know the last step; Every(k), Geometric and At do not")
+
 
 @dataclass(frozen=True)
 class Geometric:
@@ -96,6 +113,17 @@ class Geometric:
         """
         powers = np.arange(int(np.log10(max(last, 1)) * self.per_decade) + 1) / self.per_decade
         return sorted({0, last, *(int(step) for step in np.rint(10**powers) if step <= last)})
+
+    def due(self, step: int) -> bool:
+        """Whether a step is one of those in geometric growth.
+
+        >>> [step for step in range(50) if Geometric(2).due(step)]
+        [0, 1, 3, 10, 32]
+        """
+        if step == 0:
+            return True
+        power = round(math.log10(step) * self.per_decade)  # nearest to the step; the ones beside it for its rounding
+        return any(round(10 ** (one / self.per_decade)) == step for one in (power - 1, power, power + 1))
 
 
 Schedule = At | Every | Evenly | Geometric

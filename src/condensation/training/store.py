@@ -5,6 +5,9 @@
                                              data.safetensors            a user's arrays, if the experiment has them;
                                              test.safetensors            held-out ones
 
+The folder of a run that was watched is named by its user; it holds one seed, and ``watched`` stands where
+``experiment`` stands otherwise.
+
 Every file is written under another name and then renamed: it is whole or not there. No pickle.
 """
 
@@ -25,6 +28,7 @@ from ..values import FORMAT, check_format
 from ..versions import versions
 from .record import Kept, Record
 from .trajectory import Trajectory, collect
+from .watched import Watched
 
 
 class RunKeeper:
@@ -54,11 +58,11 @@ class RunKeeper:
 
 
 class RunFolder:
-    """The folder of one experiment's run."""
+    """The folder of one experiment's run, or of a watched one."""
 
-    def __init__(self, path: Path, experiment: Experiment) -> None:
-        self.path, self.experiment = path, experiment
-        self.fingerprint = experiment.fingerprint()
+    def __init__(self, path: Path, source: Experiment | Watched) -> None:
+        self.path, self.source = path, source
+        self.fingerprint = source.fingerprint()
 
     @classmethod
     def open(cls, out: Path, experiment: Experiment) -> "RunFolder":
@@ -80,8 +84,8 @@ class RunFolder:
 
     def describe(self) -> None:
         """Write run.json: the experiment, versions, and what the files of the seeds say."""
-        plain = self.experiment.to_plain()
-        for name, arrays in self.experiment.arrays().items():
+        plain = self.source.to_plain()
+        for name, arrays in self.source.arrays().items():
             file = self.path / f"{name}.safetensors"
             if not file.exists():
                 write_whole(file, save({part: np.array(getattr(arrays, part), order="C") for part in ("x", "y")}))
@@ -93,7 +97,7 @@ class RunFolder:
                 entry = {"seconds": header["seconds"], "diverged": header["diverged"]}
                 seeds.append({"data": seed.data, "start": seed.start} | entry)
         about = {"format": FORMAT, "fingerprint": self.fingerprint, "versions": versions()}
-        about |= {"experiment": plain, "seeds": seeds}
+        about |= {"watched" if isinstance(self.source, Watched) else "experiment": plain, "seeds": seeds}
         write_whole(self.path / "run.json", json.dumps(about, indent=1).encode())
 
     def file_of(self, seed: Seed) -> Path:
@@ -150,20 +154,31 @@ class RunFolder:
 
 
 def load_run(path: str | Path) -> Trajectory:
-    """The trajectory of all finished seeds in a run's folder."""
+    """The trajectory of all finished seeds in a run's folder; of a watched run also while it grows."""
+    run = open_run(path)
+    kept = {seed: run.read(seed) for seed in run.seeds()}
+    watched = isinstance(run.source, Watched)
+    finished = {seed: one.record for seed, one in kept.items() if one.finished or watched}
+    if not finished:
+        raise InputError(f"the run in {path} has no finished seed yet")
+    return collect(run.source, tuple(finished), list(finished.values()))
+
+
+def open_run(path: str | Path) -> RunFolder:
+    """The run in a folder, as its run.json describes it."""
     path = Path(path)
     about = read_json(path / "run.json")
     check_format(f"run {path}", about.get("format"))
-    if not {"experiment", "fingerprint"} <= about.keys():
+    if "fingerprint" not in about or not {"experiment", "watched"} & about.keys():
         raise InputError(f"{path / 'run.json'} is not the description of a run")
-    run = RunFolder(path, Experiment.from_plain(about["experiment"], path))
+    watched = "watched" in about
+    run = RunFolder(
+        path, Watched.from_plain(about["watched"]) if watched else Experiment.from_plain(about["experiment"], path)
+    )
     if run.fingerprint != about["fingerprint"]:
-        raise InputError(f"the experiment in {path / 'run.json'} was changed: its fingerprint is another one")
-    kept = {seed: run.read(seed) for seed in run.seeds()}
-    finished = {seed: one.record for seed, one in kept.items() if one.finished}
-    if not finished:
-        raise InputError(f"the run in {path} has no finished seed yet")
-    return collect(run.experiment, tuple(finished), list(finished.values()))
+        what = "watched run" if watched else "experiment"
+        raise InputError(f"the {what} in {path / 'run.json'} was changed: its fingerprint is another one")
+    return run
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from ..errors import InputError
+from ..errors import InputError, unknown_name
 from ..experiment import Experiment
 from ..networks import LayerShape, Model
 from ..networks.model import find_layer
 from ..seeds import Seed, as_seed
 from .record import Record
+from .watched import Watched
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,9 +24,12 @@ class Trajectory:
     held-out data), ``time`` (of gradient flow) and ``gradient.NAME`` (the mean
     size |g| of the entries of a parameter's gradient: what Adam's eps is compared with) to seeds x recorded steps. What
     a seed would have left after its loss was no longer finite is NaN; ``diverged`` tells the step of each such seed.
+
+    Of a training that was watched, not done here, ``source`` is a ``Watched``: ``parameters`` has the layers that were
+    to be kept, as units x inputs, ``curves`` the loss and ``QUANTITY/LAYER`` (``k_eff/0.weight``).
     """
 
-    experiment: Experiment
+    source: Experiment | Watched
     seeds: tuple[Seed, ...]
     saved: Int[np.ndarray, " saved"]
     recorded: Int[np.ndarray, " recorded"]
@@ -33,6 +37,16 @@ class Trajectory:
     curves: dict[str, Float[np.ndarray, "seeds recorded"]]
     diverged: dict[Seed, int]
     seconds: float
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment; a watched run has none."""
+        if isinstance(self.source, Watched):
+            raise InputError(
+                f"this run of {self.source.model} was watched, not trained here: it has curves and kept weights, "
+                "but no network, data and optimizer of ours"
+            )
+        return self.source
 
     @property
     def loss(self) -> Float[np.ndarray, "seeds recorded"]:
@@ -55,6 +69,8 @@ class Trajectory:
     @property
     def layers(self) -> tuple[str, ...]:
         """Names of the layers with weights that were kept."""
+        if isinstance(self.source, Watched):
+            return tuple(self.parameters)
         shapes = self.experiment.network.layers
         return tuple(layer.name for layer in shapes if f"{layer.name}.weight" in self.parameters)
 
@@ -67,13 +83,18 @@ class Trajectory:
             layer: its name, or its number from 1 on.
             step: a saved step.
             seed: one seed, for an array of units x inputs; without it, seeds x units x inputs.
-            view: for a convolution layer ``"kernel"`` (one a channel pair, no bias; the default) or ``"filter"``.
+            view: for a convolution layer ``"kernel"`` (one a channel pair, no bias; the default) or ``"filter"``; of a
+                watched run the units are those that were watched.
         """
+        if isinstance(self.source, Watched):
+            return self._at(self._watched_layer(self.source, layer, view), step, seed)
         shape = self._layer(layer)
         return shape.units({name: self._at(name, step, seed) for name in shape.parameters}, view)
 
     def history(self, layer: str | int, *, view: str | None = None) -> Float[np.ndarray, "seeds saved units inputs"]:
         """Input weights of a layer's units at all saved steps, the bias as the last input."""
+        if isinstance(self.source, Watched):
+            return self.parameters[self._watched_layer(self.source, layer, view)]
         shape = self._layer(layer)
         return shape.units({name: self.parameters[name] for name in shape.parameters}, view)
 
@@ -99,7 +120,8 @@ class Trajectory:
 
     def initial_stage_end(self, fraction: float = 0.7) -> tuple[int | None, ...]:
         """For each seed the first recorded step at which the loss is at most 70% of its first value."""
-        below = self.loss <= fraction * self.loss[:, :1]
+        told = int(isinstance(self.source, Watched) and len(self.recorded) > 1)  # step 1 tells the loss at the start
+        below = self.loss <= fraction * self.loss[:, told : told + 1]
         return tuple(int(self.recorded[row.argmax()]) if row.any() else None for row in below)
 
     def _layer(self, layer: str | int) -> LayerShape:
@@ -107,6 +129,20 @@ class Trajectory:
         if f"{shape.name}.weight" not in self.parameters:
             raise InputError(f"the layer {shape.name} was not kept; kept_layers are {self.experiment.kept_layers}")
         return shape
+
+    def _watched_layer(self, watched: Watched, layer: str | int, view: str | None) -> str:
+        if view is not None:
+            raise InputError(f"the units of a watched run are those that were watched, not {view!r} ones")
+        kept = self.layers
+        if not kept:
+            raise InputError("no weights were kept of this watched run; watch(..., keep=...) names layers to keep")
+        if isinstance(layer, int) and 1 <= layer <= len(kept):
+            return kept[layer - 1]
+        if layer not in kept:
+            if layer in [one.name for one in watched.layers]:
+                raise InputError(f"the layer {layer} was measured but not kept; kept are {_listed(list(kept))}")
+            raise unknown_name("kept layer", layer, kept)
+        return str(layer)
 
     def _at(self, name: str, step: int, seed: int | Seed | None) -> np.ndarray:
         found = np.flatnonzero(self.saved == step)
@@ -132,16 +168,20 @@ class Trajectory:
             raise InputError(f"seed {seed} was not run; the seeds are {_listed(known)}") from None
 
 
-def collect(experiment: Experiment, seeds: tuple[Seed, ...], records: list[Record]) -> Trajectory:
-    """The trajectory of all seeds from the record of each."""
+def collect(source: Experiment | Watched, seeds: tuple[Seed, ...], records: list[Record]) -> Trajectory:
+    """The trajectory of all seeds from the record of each; a watched one's tells its steps itself."""
     first = records[0]
+    if isinstance(source, Watched):
+        saved = recorded = first.curves["step"].astype(int)
+    else:
+        saved, recorded = np.array(source.saved_steps()), np.array(source.recorded_steps())
     return Trajectory(
-        experiment=experiment,
+        source=source,
         seeds=seeds,
-        saved=np.array(experiment.saved_steps()),
-        recorded=np.array(experiment.recorded_steps()),
+        saved=saved,
+        recorded=recorded,
         parameters={name: np.stack([record.weights[name] for record in records]) for name in first.weights},
-        curves={name: np.stack([record.curves[name] for record in records]) for name in first.curves},
+        curves={n: np.stack([record.curves[n] for record in records]) for n in first.curves if n != "step"},
         diverged={s: r.diverged for s, r in zip(seeds, records, strict=True) if r.diverged is not None},
         seconds=sum(record.seconds for record in records),
     )

@@ -1,0 +1,81 @@
+"""Watching a training of Hugging Face's Trainer: ``Trainer(..., callbacks=[WatchCallback("runs/mine")])``."""
+
+from pathlib import Path
+from typing import Any, Unpack
+
+from torch import nn
+
+try:
+    from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "condensation.pytorch.huggingface needs Transformers: pip install 'transformers[torch]'"
+    ) from error
+
+from ..training.watched import WatchedRow
+from .watch import Options, Watcher, check_options
+
+
+class WatchCallback(TrainerCallback):
+    """Watches the model that a trainer trains.
+
+    Steps are the trainer's, gradient accumulation counted. The loss of a measured step is the one last logged by then,
+    a mean over ``logging_steps``; a trainer tells callbacks no other. A training that goes on from a checkpoint goes on
+    with the run in the folder; without a folder it begins anew at the checkpoint.
+
+    Args:
+        out: a folder for this run.
+        options: those of ``watch``; ``to`` names loggers, as the trainer's own are out of a callback's reach.
+    """
+
+    def __init__(self, out: str | Path | None = None, **options: Unpack[Options]) -> None:
+        check_options(options)
+        self.out, self.options = out, options
+        self.watcher: Watcher | None = None
+        self._loss: float | None = None
+
+    @property
+    def rows(self) -> list[WatchedRow]:
+        """One for each layer and measured step; none on processes other than the first."""
+        return [] if self.watcher is None else self.watcher.rows
+
+    def on_train_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        model: nn.Module | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Begin with the weights as they are, of a checkpoint where one was loaded."""
+        if model is None or not state.is_world_process_zero:
+            return
+        done = state.global_step
+        options: Options = {**self.options, "resume": self.options.get("resume", False) or done > 0}
+        self._loss = None
+        self.watcher = Watcher(model, self.out, first=done, **options)
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Tell a step."""
+        if self.watcher is not None:
+            self.watcher.step(self._loss, state.global_step)
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Take the loss, also for the step that was just told."""
+        if self.watcher is not None and logs and "loss" in logs:
+            self._loss = float(logs["loss"])
+            self.watcher.tell(self._loss)
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Measure the last step."""
+        if self.watcher is not None:
+            self.watcher.close()

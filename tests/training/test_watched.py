@@ -1,0 +1,212 @@
+"""Watched runs without a framework: schedules asked step by step, the ledger and its files, the table in a terminal."""
+
+import io
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from condensation import At, Evenly, Every, Geometric, InputError, load_run
+from condensation.cli import live
+from condensation.cli import watch as command
+from condensation.files import read_tensors
+from condensation.measure.table import measure_units
+from condensation.training.ledger import Ledger
+from condensation.training.watched import StartFile, Watched, WatchedLayer, WatchedRow, to_curves, to_rows
+
+follow = sys.modules["condensation.cli.watch"]
+LAYERS = (WatchedLayer("a/b", "neuron", 20, 4), WatchedLayer("c", "filter", 5, 7))
+WATCHED = Watched("Net", LAYERS, Every(2), keep=("c",), torch="2.0")
+
+
+def weights_at(step: int) -> dict[str, np.ndarray]:
+    """Units that condense: the first layer on one line by step 2, the second later."""
+    rng = np.random.default_rng(7)
+    return {
+        "a/b": (rng.normal(size=(20, 4)) * 0.5**step + step).astype(np.float32),
+        "c": rng.normal(size=(5, 7)) + step,
+    }
+
+
+def enter(ledger: Ledger, step: int) -> None:
+    weights = weights_at(step)
+    for layer in LAYERS:
+        row = measure_units(layer.name, weights[layer.name], layer.kind, start=ledger.start_of(layer.name))
+        ledger.add(WatchedRow(**vars(row), step=step, loss=1 / (1 + step)), weights[layer.name])
+
+
+def filled(path, steps=(0, 2, 4), finished=True) -> Ledger:
+    ledger = Ledger(WATCHED, path, resume=False)
+    ledger.keep_start(iter(weights_at(0).values()))
+    for step in steps:
+        enter(ledger, step)
+    ledger.begin(lambda _: True)
+    ledger.write(steps[-1], now=True, finished=finished)
+    return ledger
+
+
+@pytest.mark.parametrize("schedule", [Every(1), Every(7), At((3, 50, 999)), Geometric(1), Geometric(7), Geometric(40)])
+def test_due_steps_are_those_that_are_listed(schedule):
+    listed = schedule.steps(5000)
+    due = [step for step in range(5001) if schedule.due(step)]
+    assert [*due, 5000] == listed if not schedule.due(5000) else due == listed
+
+
+def test_equal_spacing_needs_the_last_step():
+    with pytest.raises(
+        InputError, match=r"Evenly\(5\) needs to know the last step; Every\(k\), Geometric and At do not"
+    ):
+        Evenly(5).due(3)
+
+
+def test_rows_and_curves_are_the_same(tmp_path):
+    ledger = filled(tmp_path)
+    ledger.rows[1] = WatchedRow(
+        "c", "filter", 5, 7, reason="all 5 units have norm zero: there is no direction", loss=1.0
+    )
+    curves = to_curves(ledger.rows)
+    assert curves["step"].tolist() == [0, 2, 4]
+    assert curves["lines/a/b"].tolist() == [row.lines for row in ledger.rows[::2]]
+    assert np.isnan(curves["lines/c"][0])
+    again = to_rows(LAYERS, curves, {(0, "c"): ledger.rows[1].reason})
+    assert [repr(row) for row in again] == [repr(row) for row in ledger.rows]
+
+
+def test_what_stands_in_the_folder(tmp_path):
+    ledger = filled(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "run.json",
+        "start.safetensors",
+        "data0-start0.safetensors",
+    }
+    about = json.loads((tmp_path / "run.json").read_text())
+    assert Watched.from_plain(about["watched"]) == WATCHED
+    assert about["fingerprint"] == WATCHED.fingerprint()
+    assert [(one["data"], one["diverged"]) for one in about["seeds"]] == [(0, None)]
+    for name, array in read_tensors(tmp_path / "start.safetensors")[1].items():
+        assert np.array_equal(array, weights_at(0)[name])
+        assert array.dtype == weights_at(0)[name].dtype
+    found = load_run(tmp_path)
+    assert found.source == WATCHED
+    for step in (0, 2, 4):
+        assert np.array_equal(found.weights("c", step, 0), weights_at(step)["c"])
+    assert found.curves["condensed/a/b"][0].tolist() == [0, 1, 1]
+    assert found.curves.keys() == ledger.trajectory.curves.keys()
+
+
+def test_an_unfinished_run_can_be_read_and_gone_on_with(tmp_path):
+    filled(tmp_path, finished=False)
+    assert load_run(tmp_path).recorded.tolist() == [0, 2, 4]
+    again = Ledger(WATCHED, tmp_path, resume=True)
+    assert again.resumed
+    again.begin(lambda step: step < 4)
+    enter(again, 4)
+    enter(again, 6)
+    again.write(6, finished=True)
+    whole = filled(tmp_path / "whole", (0, 2, 4, 6))
+    assert [repr(row) for row in again.rows] == [repr(row) for row in whole.rows]
+    assert np.array_equal(load_run(tmp_path).history("c"), load_run(tmp_path / "whole").history("c"))
+
+
+def test_nothing_has_its_name_before_the_first_step(tmp_path):
+    ledger = Ledger(WATCHED, tmp_path, resume=False)
+    ledger.keep_start(iter(weights_at(0).values()))
+    enter(ledger, 0)
+    assert [path.name[0] for path in tmp_path.iterdir()] == ["."]
+    assert ledger.rows[0].change == 0  # it is read where it is
+    ledger.abandon()
+    ledger.write(0, finished=True)
+    assert not list(tmp_path.iterdir())
+    assert not ledger.rows
+
+
+def test_rows_of_a_checkpoint_come_without_weights():
+    rows = filled(None).rows
+    ledger = Ledger(WATCHED, None, resume=True, rows=rows)
+    ledger.begin(lambda step: step < 4)
+    enter(ledger, 4)
+    assert np.isnan(ledger.rows[-2].change)
+    kept = ledger.trajectory.history("c")[0]
+    assert np.isnan(kept[:2]).all()
+    assert np.array_equal(kept[2], weights_at(4)["c"])
+
+
+def test_damaged_files_are_told(tmp_path):
+    filled(tmp_path)
+    (tmp_path / "start.safetensors").write_bytes(b"nothing")
+    with pytest.raises(InputError, match="the weights at the start cannot be read from"):
+        StartFile(tmp_path).read("c")
+    about = json.loads((tmp_path / "run.json").read_text())
+    for watched, said in (
+        ([], "a watched run is a table of fields, not list"),
+        (about["watched"] | {"layers": [{"name": "a"}]}, r"layers\[0\] needs name, kind, units and inputs, not name"),
+        (about["watched"] | {"schedule": {"kind": "often"}}, "unknown kind of schedule 'often'"),
+        (about["watched"] | {"format": 99}, "has format 99"),
+    ):
+        (tmp_path / "run.json").write_text(json.dumps(about | {"watched": watched}))
+        with pytest.raises(InputError, match=said):
+            load_run(tmp_path)
+
+
+def test_the_table_of_a_run(tmp_path, capsys):
+    filled(tmp_path)
+    command(tmp_path)
+    title, head, first, second = capsys.readouterr().out.strip().splitlines()
+    assert title.strip() == "Net, step 4, loss 0.2, closed"
+    assert head.split() == ["layer", "units", "lines", "cover", "k_eff", "rank", "change", "k_eff", "over", "steps"]
+    assert first.split()[:4] == ["a/b", "20", "1", "100%"]
+    assert first.split()[-1] == live.sparkline(load_run(tmp_path).curves["k_eff/a/b"][0])
+    assert second.split()[:2] == ["c", "5"]
+
+
+def test_the_table_follows_a_run_until_it_is_closed(tmp_path, capsys, monkeypatch):
+    ledger = filled(tmp_path, finished=False)
+    command(tmp_path, once=True)
+    assert "step 4, loss 0.2\n" in capsys.readouterr().out.replace(" \n", "\n")
+    frames, later = [], iter([6, 8, None])
+    monkeypatch.setattr(live, "frame", lambda found, finished: frames.append((found.recorded[-1], finished)) or "frame")
+
+    def sleep(_):
+        step = next(later)
+        if step is not None:
+            enter(ledger, step)
+        ledger.write(8, now=True, finished=step is None)
+
+    monkeypatch.setattr(follow.time, "sleep", sleep)
+    command(tmp_path)
+    assert frames == [(4, False), (6, False), (8, False), (8, True)]
+
+
+def test_the_table_ends_quietly_when_interrupted(tmp_path, monkeypatch):
+    filled(tmp_path, finished=False)
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(follow.time, "sleep", interrupt)
+    command(tmp_path)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_live_table_is_for_terminals(monkeypatch):
+    found = filled(None).trajectory
+    for shown, stderr in ((True, Terminal()), (False, io.StringIO())):
+        monkeypatch.setattr("sys.stderr", stderr)
+        monkeypatch.setenv("TERM", "xterm")
+        table = live.LiveTable()
+        table.show(found)
+        table.stop()
+        assert ("a/b" in stderr.getvalue()) == shown
+
+
+def test_sparklines():
+    assert live.sparkline([]) == ""
+    assert live.sparkline([3.0, 3.0]) == "▁▁"
+    assert live.sparkline([float("nan")]) == " "
+    assert live.sparkline(np.geomspace(1, 100, 8)) == live.BLOCKS
+    assert len(live.sparkline(np.arange(1.0, 100))) == live.WIDTH
