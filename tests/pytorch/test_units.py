@@ -323,3 +323,66 @@ def test_our_convolutional_network_in_pytorch_measures_the_same_in_both_views():
         listed = by_name(theirs.double(), view=view)
         for layer, name in {"conv1": "0.weight", "conv2": "2.weight"}.items():
             np.testing.assert_allclose(listed[name].weights(), trajectory.weights(layer, 30, 0, view=view), rtol=1e-6)
+
+
+def test_a_replaced_module_is_seen():
+    model = nn.Sequential(nn.Linear(5, 20))
+    (one,) = units(model)
+    model[0] = nn.Linear(5, 20)
+    nn.init.ones_(model[0].weight)
+    np.testing.assert_array_equal(one.weights()[:, :-1], np.ones((20, 5)))
+
+
+def test_depthwise_transposed_filters_are_compared_with_each_other():
+    layer = nn.ConvTranspose2d(4, 4, 3, groups=4)
+    (one,) = units(layer)
+    assert (one.units, one.inputs) == (4, 10)
+    np.testing.assert_array_equal(one.weights()[2, :-1], layer.weight[2, 0].detach().flatten())
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm.*is deprecated:FutureWarning")
+@pytest.mark.parametrize("kind", ["pruned", "weight norm", "spectral norm"])
+def test_weights_made_by_hooks_are_those_the_model_computes_with(kind):
+    torch.manual_seed(5)
+    layer = nn.Linear(6, 9).train()
+    if kind == "pruned":
+        nn.utils.prune.random_unstructured(layer, "weight", amount=0.4)
+    else:
+        made = {"weight norm": nn.utils.weight_norm, "spectral norm": nn.utils.spectral_norm}[kind]
+        layer = made(layer)
+    layer(torch.randn(3, 6))
+    with torch.no_grad():  # an optimizer's step, after which the attribute of the layer is stale
+        for parameter in layer.parameters():
+            parameter.mul_(torch.rand_like(parameter) + 0.5)
+    before = {name: value.clone() for name, value in layer.state_dict().items()}
+    listed = by_name(layer)
+    seen = listed["weight"].weights()
+    assert all(torch.equal(value, before[name]) for name, value in layer.state_dict().items())
+    x = torch.randn(4, 6)
+    torch.testing.assert_close(layer.eval()(x), F.linear(x, torch.tensor(seen[:, :-1]), torch.tensor(seen[:, -1])))
+    assert all("listed under its own name" in one.reason for name, one in listed.items() if name != "weight")
+
+
+def test_looking_at_a_weight_that_is_drawn_draws_nothing():
+    class Noisy(nn.Module):
+        def forward(self, weight):
+            return weight + 0.1 * torch.randn_like(weight)
+
+    layer = nn.Linear(5, 4)
+    nn.utils.parametrize.register_parametrization(layer, "weight", Noisy())
+    before = torch.get_rng_state()
+    by_name(layer)["weight"].weights()
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_looking_within_a_cache_of_parametrizations_keeps_gradients():
+    layer = nn.utils.parametrizations.orthogonal(nn.Linear(4, 4))
+    with nn.utils.parametrize.cached():
+        units(layer)[0].weights()
+        layer(torch.randn(2, 4)).sum().backward()
+    assert layer.parametrizations.weight.original.grad is not None
+
+
+def test_names_that_begin_like_attention_are_none():
+    model = nn.ModuleDict({"attic": nn.ModuleDict({"v": nn.Linear(4, 4), "proj": nn.Linear(4, 4)})})
+    assert [one.kind for one in units(model)] == ["neuron", "neuron"]

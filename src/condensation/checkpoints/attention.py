@@ -13,7 +13,7 @@ _SEPARATE = {
 _OUTPUT = re.compile(r"o|o_proj|out_proj|out_lin|c_proj|proj|dense|wo|to_out|out")
 _FUSED = re.compile(r"c_attn|qkv|qkv_proj|wqkv|in_proj|to_qkv|query_key_value", re.IGNORECASE)
 _IN_TURN = "query_key_value"  # q, k and v of a head (of a group of heads) stand together
-_ATTENTION = re.compile(r"att(n|ention)?", re.IGNORECASE)
+_ATTENTION = re.compile(r"attn|attention|^(att|mha)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def projection(name: str, units: int, inputs: int, heads: Heads, within: bool = 
     path = name.split(".")
     own = path[-2] if path[-1] in ("weight", "original1") and len(path) > 1 else path[-1].removesuffix("_weight")
     own = path[-3] if own.isdigit() and len(path) > 2 else own  # to_out.0
-    within = within or any(_ATTENTION.match(part) or part.lower().endswith(("attn", "attention")) for part in path)
+    within = within or any(_ATTENTION.search(part) for part in path)
     if _FUSED.fullmatch(own) and (within or own != "in_proj"):
         return _fused(own.lower() == _IN_TURN, units, inputs, heads)
     for kind, names in _SEPARATE.items():

@@ -12,6 +12,7 @@ Shape = tuple[int, ...]
 _EMBEDDING = re.compile(r"embed|relative_attention_bias|(^|\.)(wte|wpe|shared|emb)(\.|$)", re.IGNORECASE)
 _NORM = re.compile(r"norm|(^|\.)(ln|bn)(_?\w+)?(\.|$)|rms", re.IGNORECASE)
 _BUFFER = re.compile(r"(running_mean|running_var|num_batches_tracked|inv_freq|position_ids|token_type_ids)$")
+_MADE_FROM = re.compile(r"(^|\.)parametrizations\.|weight_(orig|mask|g|v)$")
 _RECURRENT = re.compile(r"(weight|bias)_(ih|hh|hr)(_l\d+)?(_reverse)?$")
 _GATES = {1: (), 3: ("reset", "update", "new"), 4: ("input", "forget", "cell", "output")}
 _INPUTS_FIRST = re.compile(r"(^|\.)(c_attn|c_fc|c_proj|q_attn)\.weight$")
@@ -30,7 +31,7 @@ def layouts(shapes: Mapping[str, Shape], config: Mapping[str, Any] | None = None
     conv1d = any(_inputs_first(name, shapes) for name in shapes if _INPUTS_FIRST.search(name))
     found: dict[str, Layout | str] = {}
     for name, shape in shapes.items():
-        if len(shape) < 2 or 0 in shape or _BUFFER.search(name):
+        if len(shape) < 2 or 0 in shape or _BUFFER.search(name) or _MADE_FROM.search(name):
             found[name] = why_not(name, shape, shapes)
         elif _RECURRENT.search(name):
             found[name] = recurrent(name, shapes)
@@ -43,6 +44,10 @@ def why_not(name: str, shape: Shape, shapes: Mapping[str, Shape]) -> str:
     """Why an array has no units."""
     if _BUFFER.search(name):
         return "a buffer: it is not trained"
+    if _MADE_FROM.search(name):
+        return (
+            "a weight is made from it and others (a parametrization, a mask): save the model without, or list its units"
+        )
     if 0 in shape:
         return f"empty: of shape {shape}"
     if not shape:

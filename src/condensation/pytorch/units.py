@@ -1,12 +1,16 @@
 """The units of every parameter of a PyTorch model."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
+from torch.nn.utils.prune import BasePruningMethod
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.nn.utils.weight_norm import WeightNorm
 
 from ..checkpoints import names
 from ..checkpoints.attention import Heads
@@ -42,14 +46,14 @@ def units(model: nn.Module, *, heads: bool = True, view: str = "filter") -> list
         own = {where + name: (name, value) for name, value in _parameters(prefix, module)}
         shapes = {name: () if is_lazy(value) else tuple(value.shape) for name, (_, value) in own.items()}
         for name, (short, value) in own.items():
-            reads[name] = (shapes[name], lambda module=module, short=short: _read(module, short))
+            reads[name] = (shapes[name], partial(_read, model, prefix, short))
             key = _place(value)
             if key in seen:
                 found[name] = f"tied: it is {seen[key]}"
                 continue
             if key is not None:
                 seen[key] = name
-            found[name] = _unreadable(prefix, value) or _layout(name, model, prefix, module, shapes)
+            found[name] = _unreadable(prefix, short, module, value) or _layout(name, model, prefix, module, shapes)
     if not found:
         raise InputError(f"the model {type(model).__name__} has no parameters")
     return list_units(reads, found, heads=heads, view=view)
@@ -83,7 +87,7 @@ def as_array(tensor: torch.Tensor) -> np.ndarray:
 
 def _parameters(prefix: str, module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     """The module's own parameters; a parametrized one as the weight that it makes."""
-    for name in getattr(module, "parametrizations", None) or ():
+    for name in (*(getattr(module, "parametrizations", None) or ()), *_hooks(module)):
         yield name, _made(module, name)
     yield from module.named_parameters(recurse=False, remove_duplicate=False)
     if type(module).__module__.startswith("torch.ao.nn."):  # a quantised layer has methods in place of parameters
@@ -94,25 +98,41 @@ def _parameters(prefix: str, module: nn.Module) -> Iterator[tuple[str, torch.Ten
                 yield name, value
 
 
-def _read(module: nn.Module, name: str) -> np.ndarray:
-    value = _made(module, name)
+def _read(model: nn.Module, prefix: str, name: str) -> np.ndarray:
+    value = _made(model.get_submodule(prefix), name)  # found anew each time: a module may have been replaced
     return as_array(value if isinstance(value, torch.Tensor) else value())
 
 
 def _made(module: nn.Module, name: str) -> Any:
     """A parameter as it is now; one that is made from others without moving what a training step would move."""
-    made = getattr(module, "parametrizations", None)
-    if made is None or name not in made:
+    made, hooks = getattr(module, "parametrizations", None) or {}, _hooks(module)
+    if name not in made and name not in hooks:
         return getattr(module, name)
-    modes = [(part, part.training) for part in made[name].modules()]
+    parts = list(made[name].modules()) if name in made else []
+    modes = [part.training for part in parts]
+    gpus = sorted({value.device.index for value in module.parameters() if value.is_cuda})
     try:
-        for part, _ in modes:
+        for part in parts:
             part.training = False  # spectral norm takes a step of its power iteration at each look in training
-        with torch.no_grad():
-            return made[name]()  # not by its name: within parametrize.cached() that would keep it, without gradients
+        with torch.no_grad(), torch.random.fork_rng(gpus):  # what makes it may draw
+            # not by its name: within parametrize.cached() that would keep it, without gradients
+            return made[name]() if name in made else hooks[name]()
     finally:
-        for part, mode in modes:
+        for part, mode in zip(parts, modes, strict=True):
             part.training = mode
+
+
+def _hooks(module: nn.Module) -> dict[str, Callable[[], torch.Tensor]]:
+    """What makes a weight before each forward pass, by the weight's name: pruning, and norms of the older kind."""
+    found: dict[str, Callable[[], torch.Tensor]] = {}
+    for hook in module._forward_pre_hooks.values():
+        if isinstance(hook, WeightNorm):
+            found[hook.name] = partial(hook.compute_weight, module)
+        elif isinstance(hook, SpectralNorm):
+            found[hook.name] = partial(hook.compute_weight, module, do_power_iteration=False)
+        elif isinstance(hook, BasePruningMethod):
+            found[hook._tensor_name] = partial(hook.apply_mask, module)
+    return found
 
 
 def _place(value: torch.Tensor) -> tuple[Any, ...] | None:
@@ -127,8 +147,9 @@ def _place(value: torch.Tensor) -> tuple[Any, ...] | None:
         return (id(value),)
 
 
-def _unreadable(prefix: str, value: torch.Tensor) -> str:
-    if ".parametrizations." in f".{prefix}.":
+def _unreadable(prefix: str, name: str, module: nn.Module, value: torch.Tensor) -> str:
+    raw = [f"{made}{end}" for made in _hooks(module) for end in ("_orig", "_g", "_v")]
+    if ".parametrizations." in f".{prefix}." or name in raw:
         return "it makes a weight that is listed under its own name (a parametrization)"
     if is_lazy(value):
         return "not initialised: the model has to see a batch first"
@@ -165,9 +186,9 @@ def _layout(
     if isinstance(module, nn.Bilinear):
         return Layout(bias=names.bias_of(name, shape[0], shapes))
     if isinstance(module, (*_CONVOLUTIONS, *_TRANSPOSED)):
-        axis = int(isinstance(module, _TRANSPOSED))
         depthwise = module.groups == module.in_channels == module.out_channels
-        groups = 1 if depthwise and not axis else module.groups  # depthwise filters are kernels: they can be compared
+        axis = int(isinstance(module, _TRANSPOSED) and not depthwise)
+        groups = 1 if depthwise else module.groups  # depthwise filters are kernels: they can be compared
         return Layout("filter", axis, groups, bias=names.bias_of(name, module.out_channels, shapes))
     if len(shape) == 2 and own == "weight" and (isinstance(module, nn.Linear) or _is_conv1d(module, shape)):
         axis, above = int(_is_conv1d(module, shape)), prefix.rpartition(".")[0]

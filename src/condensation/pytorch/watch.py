@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -127,36 +127,29 @@ class Watcher:
         model: nn.Module,
         out: str | Path | None = None,
         *,
-        schedule: Schedule = DEFAULT,
-        layers: Iterable[str] | None = None,
-        heads: bool = False,
-        view: str = "filter",
-        keep: Iterable[str] = (),
-        to: Any = (),
-        budget: float | None = None,
-        threshold: float | None = None,
-        live: bool = False,
-        resume: bool = False,
         first: int = 0,
         rows: Sequence[WatchedRow] = (),
+        **options: Unpack[Options],
     ) -> None:
-        _check(schedule, budget, threshold)
+        check_options(options)
         name = type(unwrapped(model)).__name__
-        self._units = _chosen(name, units(model, heads=heads, view=view), layers)
+        listed = units(model, heads=options.get("heads", False), view=options.get("view", "filter"))
+        self._units = _chosen(name, listed, options.get("layers"))
         watched = Watched(
             name,
             tuple(WatchedLayer(one.name, one.kind, one.units, one.inputs) for one in self._units),
-            schedule,
-            tuple(one.name for one in _named(self._units, keep, "layer to keep")),
-            threshold,
+            options.get("schedule", DEFAULT),
+            tuple(one.name for one in _named(self._units, options.get("keep", ()), "layer to keep")),
+            options.get("threshold"),
             str(torch.__version__),
         )
-        self._loggers, self._budget, self._measuring = as_loggers(to), budget, 0.0
+        self._loggers, self._budget = as_loggers(options.get("to", ())), options.get("budget")
+        self._measuring = 0.0
         self._step, self._loss = first, None
         self._begun = self._closed = False
-        self._silent, self._shown, self._live = _rank() != 0, live, None
+        self._silent, self._shown, self._live = _rank() != 0, options.get("live", False), None
         path = None if out is None or self._silent else Path(out)
-        self._ledger = Ledger(watched, path, resume=resume, rows=rows)
+        self._ledger = Ledger(watched, path, resume=options.get("resume", False), rows=rows)
         if self._silent:
             return
         if self._ledger.resumed:
