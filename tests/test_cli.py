@@ -168,9 +168,28 @@ def test_measure_checkpoints_over_training_and_write_a_page(tmp_path):
     assert [row["step"] for row in rows] == [0, 9, 10]
     change = np.linalg.norm(10 * line) / np.linalg.norm(start)
     assert rows[2]["change"] == pytest.approx(change)
-    assert "should end in .html" in said(command("measure", tmp_path, "--report", tmp_path / "page.txt"))
+    refused = command("measure", tmp_path, "--report", tmp_path / "page.txt")
+    assert "should end in .html" in said(refused)
+    assert refused.stdout == ""  # before any work
+    assert "cannot be made" in said(command("measure", tmp_path, "--report", tmp_path / "page.html" / "page.html"))
     (tmp_path / "step_9-v1.safetensors").write_bytes(b"")
     assert "two checkpoints of step 9" in said(command("measure", tmp_path))
+
+
+def test_measure_a_series_whose_last_step_is_nan(tmp_path):
+    rng = np.random.default_rng(0)
+    start, line = rng.normal(size=(30, 8)), np.outer(rng.normal(size=30), rng.normal(size=8))
+    for step in (0, 9):
+        save_file({"a.weight": start, "fc.weight": start + step * line}, tmp_path / f"step_{step}.safetensors")
+    bad = {name: np.full((30, 8), np.nan) for name in ("a.weight", "fc.weight")}
+    save_file(bad, tmp_path / "step_10.safetensors")
+    done = command("measure", tmp_path, "--report", tmp_path / "page.html")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line.split()[:2] for line in lines[2:6]] == [[n, s] for n in ("fc.weight", "a.weight") for s in ("0", "9")]
+    assert lines[6].startswith(" 2 such as fc.weight: 30 of 30 units hold NaN")
+    assert lines[6].endswith("(at step 10)")
+    assert "(at step 10)" in (tmp_path / "page.html").read_text()
 
 
 def test_measure_heads_and_kernels(tmp_path):
@@ -237,8 +256,11 @@ def test_bad_input_gives_one_sentence_and_exit_code_2(tmp_path):
     np.save(tmp_path / "object.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     assert "cannot be read" in said(command("measure", tmp_path / "object.npy"))
     np.save(tmp_path / "good.npy", np.ones((9, 4)))
-    rows = json.loads(command("measure", tmp_path / "good.npy", "--threshold", 2, "--json").stdout)
-    assert "the threshold is a cosine" in rows[0]["reason"]
+    assert "there is no file or folder" in said(command("measure", tmp_path / "nonexist"))
+    for wrong in (2, -1, 0, "nan"):
+        assert "the threshold is a cosine between 0 and 1" in said(
+            command("measure", tmp_path / "good.npy", "--threshold", wrong)
+        )
     assert command("nonsense").returncode == 2
 
 

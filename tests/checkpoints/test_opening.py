@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -11,8 +13,9 @@ from safetensors.numpy import save, save_file
 
 from condensation import InputError
 from condensation.checkpoints import measure_arrays, measure_listed
-from condensation.checkpoints.files import open_checkpoint
+from condensation.checkpoints.files import Checkpoint, natural, open_checkpoint
 from condensation.checkpoints.series import measure_path
+from condensation.files import Stored
 
 
 def normal(*shape, seed=0):
@@ -167,6 +170,42 @@ def test_equal_weights_are_tied_and_equal_constants_are_not(tmp_path):
     assert "norm zero" in rows["lora.a.weight"].reason
     assert "norm zero" in rows["lora.b.weight"].reason
     assert open_checkpoint(tmp_path / "m.safetensors").parameters == 50 * 8 * 4
+
+
+def test_equal_weights_that_are_no_embedding_are_measured(tmp_path):
+    copied = normal(50, 8)
+    found = {
+        f"layers.{k}.fc.{own}": array
+        for k in range(2)
+        for own, array in (("weight", copied), ("bias", normal(50, seed=k)))
+    }
+    found |= {f"skip.{k}.weight": np.eye(8, dtype=np.float32) for k in range(2)}
+    save_file(found, tmp_path / "m.safetensors")
+    checkpoint = open_checkpoint(tmp_path / "m.safetensors")
+    assert not reasons(measure_path(tmp_path / "m.safetensors").rows)
+    assert checkpoint.parameters == sum(array.size for array in found.values())
+
+
+def test_arrays_are_compared_once():
+    loads = []
+    stored = {
+        name: Stored((50, 8), "float32", lambda name=name: loads.append(name) or normal(50, 8))
+        for name in ("wte.weight", "head.weight", "other.weight")
+    }
+    checkpoint = Checkpoint(Path("m"), {"fc.weight": replace(stored["wte.weight"], shape=(8, 50))} | stored)
+    assert [units.name for units in checkpoint.units() if units.reason] == ["head.weight", "other.weight"]
+    once = len(loads)
+    assert checkpoint.parameters == 2 * 50 * 8
+    checkpoint.units(heads=True)
+    assert len(loads) == once
+
+
+def test_names_of_any_length_are_sorted_by_size(tmp_path):
+    numbers = ["a0", "a09", "a10", f"a{'1' * 5000}", f"a{'2' * 5000}"]
+    assert sorted((numbers[k] for k in (3, 0, 4, 2, 1)), key=natural) == numbers
+    found = {f"h.{'9' * 5000}.weight": normal(9, 4), "h.2.weight": normal(9, 4)}
+    save_file(found, tmp_path / "m.safetensors")
+    assert list(open_checkpoint(tmp_path / "m.safetensors").arrays) == list(found)[::-1]
 
 
 def test_bad_layers_do_not_spoil_the_others():

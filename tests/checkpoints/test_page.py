@@ -75,6 +75,17 @@ def test_the_page_of_a_series_has_steps(tmp_path):
         write_report(measure_path(tmp_path), tmp_path / "page.pdf")
 
 
+def test_the_page_of_a_series_that_went_bad_shows_what_was_good(tmp_path):
+    for step in (0, 9):
+        save_file(arrays(step), tmp_path / f"step_{step}.safetensors")
+    save_file({name: np.full_like(own, np.nan) for name, own in arrays().items()}, tmp_path / "step_12.safetensors")
+    page = report_page(measure_path(tmp_path))
+    assert len(Page(page).sources) == 4
+    assert "condensed on 1 line" in page
+    assert "NaN" in page
+    assert "(at step 12)" in page
+
+
 def test_the_page_of_nothing_is_refused(tmp_path):
     save_file({"b": np.ones(3)}, tmp_path / "m.safetensors")
     with pytest.raises(InputError, match="there is nothing to report"):

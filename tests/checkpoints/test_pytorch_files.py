@@ -1,5 +1,6 @@
 """PyTorch's own files: the weights inside are found, code inside is never run; all formats give the same rows."""
 
+import argparse
 import json
 import os
 import pickle
@@ -175,7 +176,9 @@ def test_code_in_a_pickle_does_not_run(tmp_path, inside, protocol):
         torch.save({"fc.weight": torch.ones(3, 4), "x": Payload(target)}, path, pickle_protocol=protocol)
     else:
         path.write_bytes(pickle.dumps(Payload(target), protocol=protocol))
-    with pytest.raises(InputError, match=rf"it names {os.mkdir.__module__}\.mkdir, code .*state_dict.*safetensors"):
+    with pytest.raises(
+        InputError, match=rf"it names {os.mkdir.__module__}\.mkdir, which is not .*state_dict.*safetensors"
+    ):
         open_checkpoint(path)
     assert not target.exists()
     pickle.loads(pickle.dumps(Payload(target)))
@@ -208,6 +211,7 @@ def test_whole_models_and_programs_are_refused(tmp_path):
         (lambda content: b"", "is empty"),
         (lambda content: content[: len(content) // 2], "is truncated: its end is missing"),
         (lambda content: b"no pickle at all" * 9, "cannot be read as a PyTorch file"),
+        (lambda content: b"hello", "cannot be read as a PyTorch file: it is broken, or of another kind"),
         (lambda content: content[:200] + b"\0" * 400 + content[600:], "cannot be read as a PyTorch file"),
     ],
 )
@@ -228,16 +232,106 @@ def test_what_holds_no_tensors_is_refused(tmp_path):
     assert list(open_checkpoint(tmp_path / "one.pt").arrays) == ["one"]
 
 
-def test_the_dictionary_with_most_tensors_is_taken_and_others_told(tmp_path):
-    big = {f"{k}.weight": torch.randn(9, 4) for k in range(3)}
-    inside = {"net": {"generator": big, "critic": {"a.weight": torch.randn(9, 4)}}, "optimizer": {"a": torch.ones(2)}}
-    torch.save(inside | {"step": 5, "args": {"lr": 0.1}}, tmp_path / "m.pt")
+STATE = {
+    f"{k}.{own}": torch.randn(9, 4) if own == "weight" else torch.randn(9) for k in "ab" for own in ("weight", "bias")
+}
+ONE = {"weight": torch.randn(9, 4)}
+HISTORY = {f"loss{k}": torch.tensor(0.1) for k in range(50)}
+OPTIMIZER = {"state": {0: {"exp_avg": torch.randn(9, 4)}}, "param_groups": [{"lr": 0.1}]}
+
+
+def under(key, state=STATE):
+    return [f"{key}.{name}" for name in state]
+
+
+@pytest.mark.parametrize(
+    ("content", "names", "notes"),
+    [
+        (STATE | {"step": 3}, list(STATE), ()),
+        (
+            {"model": STATE, "history": HISTORY, "optimizer": OPTIMIZER, "args": {"lr": 0.1}},
+            list(STATE),
+            ("the weights are those under model", "other tensors of the file are left out: history, optimizer"),
+        ),
+        (
+            {"state_dict": ONE, "extra": STATE},
+            list(ONE),
+            ("the weights are those under state_dict", "other tensors of the file are left out: extra"),
+        ),
+        (
+            {"model": STATE, "model_ema": STATE, "confusion": torch.ones(3, 3)},
+            list(STATE),
+            ("the weights are those under model", "other tensors of the file are left out: model_ema, confusion"),
+        ),
+        (
+            {"encoder": STATE, "decoder": {"state_dict": ONE}, "opt": OPTIMIZER, "epoch": 1},
+            [*under("encoder"), *under("decoder", ONE)],
+            (
+                "the weights are those under encoder, decoder.state_dict",
+                "other tensors of the file are left out: opt",
+            ),
+        ),
+        (
+            {"net": {"G": STATE, "D": ONE}},
+            [*under("G"), *under("D", ONE)],
+            ("the weights are those under net.G, net.D",),
+        ),
+        ({"upscaler": STATE, "history": HISTORY}, list(STATE), None),
+        ({"fc.weight": ONE["weight"], "history": HISTORY}, ["fc.weight"], None),
+        ({"norm.weight": torch.ones(4)}, ["norm.weight"], ()),
+    ],
+)
+def test_the_weights_of_a_file_are_found_and_the_rest_told(tmp_path, content, names, notes):
+    torch.save(content, tmp_path / "m.pt")
     found = open_checkpoint(tmp_path / "m.pt")
-    assert list(found.arrays) == list(big)
-    assert found.notes == (
-        "the weights are those under 'net.generator'",
-        "tensors elsewhere in the file are left out: net.critic (1)",
-    )
+    assert list(found.arrays) == names
+    assert found.notes == notes or (notes is None and found.notes[-1].endswith("left out: history"))
+
+
+def test_numbers_of_numpy_beside_the_weights_do_no_harm(tmp_path):
+    beside = {"acc": np.float64(0.9), "epoch": np.int64(3), "type": np.dtype("float32"), "seen": np.arange(5)}
+    torch.save({"model": STATE, "rng": ("MT19937", np.arange(9), 3)} | beside, tmp_path / "m.pt")
+    found = open_checkpoint(tmp_path / "m.pt")
+    assert list(found.arrays) == list(STATE)
+    old = tmp_path / "old.pt"  # as NumPy 1 called it
+    torch.save({"model": STATE} | beside, old, _use_new_zipfile_serialization=False)
+    old.write_bytes(old.read_bytes().replace(b"numpy._core.", b"numpy.core."))
+    assert list(open_checkpoint(old).arrays) == list(STATE)
+
+
+def test_what_is_not_loaded_safely_is_named_and_no_one_accused(tmp_path):
+    torch.save({"model": STATE, "args": argparse.Namespace(lr=0.1)}, tmp_path / "m.pt")
+    with pytest.raises(
+        InputError, match=r"it names argparse\.Namespace, which is not among what PyTorch loads safely"
+    ) as e:
+        open_checkpoint(tmp_path / "m.pt")
+    assert "attack" not in str(e.value)
+    assert "save model.state_dict()" in str(e.value)
+    torch.save({"optimizer": {"a": torch.ones(2, 2)}}, tmp_path / "o.pt")
+    with pytest.raises(InputError, match=r"holds no tensors by name but a dict \(optimizer not being called"):
+        open_checkpoint(tmp_path / "o.pt")
+
+
+def test_a_watched_run_that_ends_in_nan_keeps_its_good_steps(tmp_path):
+    from condensation.checkpoints.report import report_page
+    from condensation.checkpoints.runs import measure_run
+    from condensation.pytorch.watch import watch
+
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 20), nn.Tanh(), nn.Linear(20, 2))
+    with watch(model, tmp_path / "run", keep=("0.weight",)) as watcher:
+        for step in range(4):
+            with torch.no_grad():
+                model[0].weight.add_(0.1)
+                if step == 3:
+                    for parameter in model.parameters():
+                        parameter.fill_(torch.nan)
+            watcher.step(0.5)
+    found = measure_run(tmp_path / "run", every_step=True)
+    good = [row.layer for row in found.rows if not row.reason]
+    assert sorted(good) == ["0.weight", "2.weight"]
+    assert found.reasons
+    assert "Over training" in report_page(found)
 
 
 def test_types_of_tensors(tmp_path):

@@ -73,7 +73,50 @@ def test_what_is_no_step_is_left_out_and_told(tmp_path):
     (tmp_path / "notes.txt").write_text("")
     steps, notes = find_steps(tmp_path)
     assert list(steps) == [1, 2]
-    assert notes == ("left out, for their names tell no step: last.safetensors",)
+    assert notes == (
+        "left out, for their names tell no step: last.safetensors",
+        "passed over, for their names are not those of weights: optimizer_1.safetensors",
+    )
+
+
+def test_names_are_passed_over_by_whole_words_only(tmp_path):
+    write(tmp_path, {1: "optimized_step_1.safetensors", 2: "optimized_step_2.safetensors", 3: "optim.safetensors"})
+    steps, notes = find_steps(tmp_path)
+    assert list(steps) == [1, 2]
+    assert notes == ("passed over, for their names are not those of weights: optim.safetensors",)
+    write(tmp_path / "alone", {3: "model_cosine_sched.safetensors"})
+    assert measure_path(tmp_path / "alone").rows[0].units == 30  # there is nothing else
+    write(tmp_path / "beside", {3: "model_cosine_sched.safetensors", 4: "upscaler.safetensors"})
+    found = measure_path(tmp_path / "beside")
+    assert found.notes == ("passed over, for their names are not those of weights: model_cosine_sched.safetensors",)
+
+
+def test_layers_that_went_bad_keep_their_good_steps(tmp_path):
+    write(tmp_path, {step: f"step_{step}.safetensors" for step in (0, 9)})
+    save_file({name: np.full_like(w, np.nan) for name, w in weights(20).items()}, tmp_path / "step_20.safetensors")
+    lost = weights(30) | {"fc.weight": np.full((30, 20), np.nan, np.float32)}
+    save_file({"fc.weight": lost["fc.weight"]}, tmp_path / "step_30.safetensors")
+    found = measure_path(tmp_path)
+    assert [row.layer for row in found.rows] == ["fc.weight", "still.weight"]
+    assert repr(found.rows) == repr([found.history(row.layer)[9] for row in found.rows])
+    assert found.rows[0].condensed
+    assert found.reasons == {
+        f"{found.history('fc.weight')[20].reason} (at 2 steps, 20 to 30)": ["fc.weight"],
+        f"{found.history('still.weight')[20].reason} (at step 20)": ["still.weight"],
+    }
+    read = {units.name: units.weights() for units in found.units}
+    np.testing.assert_array_equal(read["fc.weight"], weights(9)["fc.weight"])
+
+
+def test_layers_copied_at_the_start_are_measured_and_change(tmp_path):
+    start, end = weights(0)["fc.weight"], weights(5)["fc.weight"]
+    copies = {f"layers.{k}.weight": start for k in range(2)}
+    save_file(copies, tmp_path / "step_0.safetensors")
+    save_file(copies | {"layers.1.weight": end}, tmp_path / "step_1.safetensors")
+    found = measure_path(tmp_path)
+    assert not found.reasons
+    change = np.linalg.norm(end - start) / np.linalg.norm(start)
+    assert found.history("layers.1.weight")[1].change == pytest.approx(change, rel=1e-6)
 
 
 def test_the_output_of_a_trainer_is_a_series_and_its_model_is_told(tmp_path):

@@ -86,6 +86,20 @@ def test_lightning_steps_losses_and_weights(tmp_path):
     assert np.array_equal(found.weights("net.0.weight", 18, 0), weights)
 
 
+def test_lightning_tells_the_loss_of_the_user(tmp_path):
+    class Eight(Module):
+        def training_step(self, batch, _):
+            return 0 * self.net(batch[0]).mean() + 8.0
+
+    callback = WatchCallback(schedule=Every(1))
+    quiet = {"enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu", "logger": False}
+    trainer = lightning.Trainer(
+        max_steps=3, accumulate_grad_batches=4, callbacks=[callback], default_root_dir=tmp_path, **quiet
+    )
+    trainer.fit(Eight(), DataLoader(TensorDataset(X, Y), batch_size=8))
+    assert [row.loss for row in callback.rows if row.layer == "net.0.weight"][1:] == [8.0, 8.0, 8.0]
+
+
 @pytest.mark.parametrize("folder", [True, False])
 def test_lightning_goes_on_from_a_checkpoint(tmp_path, folder):
     out = lambda name: tmp_path / name if folder else None  # noqa: E731
@@ -210,3 +224,16 @@ def test_hugging_face_goes_on_from_a_checkpoint(tmp_path):
     without = huggingface.WatchCallback(**options)
     gpt(tmp_path / "b", [without], resume=tmp_path / "b" / "checkpoint-6")
     assert sorted({row.step for row in without.rows}) == [6, 8, 12]
+
+
+def test_hugging_face_trains_again_after_an_error(tmp_path):
+    class Fails(transformers.TrainerCallback):
+        def on_step_end(self, args, state, control, **kwargs):
+            if state.global_step == 3:
+                raise ZeroDivisionError
+
+    callback = huggingface.WatchCallback(tmp_path / "run", schedule=Every(2), resume=True)
+    with pytest.raises(ZeroDivisionError):
+        gpt(tmp_path / "a", [callback, Fails()])
+    gpt(tmp_path / "a", [callback], steps=4)
+    assert load_run(tmp_path / "run").recorded.tolist() == [0, 2, 4]

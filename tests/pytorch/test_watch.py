@@ -4,6 +4,7 @@ import copy
 import io
 import json
 import random
+import shutil
 import sys
 import warnings
 from dataclasses import asdict
@@ -433,8 +434,8 @@ def test_a_live_table_shows_each_measured_step(monkeypatch):
         ({"layers": []}, "layers names no layer"),
         ({"keep": ["9.weight"]}, "unknown layer to keep '9.weight'"),
         ({"layers": ["3.weight"], "keep": ["0.weight"]}, "unknown layer to keep '0.weight'"),
-        ({"schedule": 10}, r"a schedule is Geometric\(per_decade\), Every\(k\) or At\(steps\), not 10"),
-        ({"schedule": Evenly(10)}, r"Evenly\(10\) needs to know the last step"),
+        ({"schedule": 10}, r"is Geometric\(per_decade\), Every\(k\) or At\(steps\), which need no last step, not 10"),
+        ({"schedule": Evenly(10)}, r"which need no last step, not Evenly\(count=10\)"),
         ({"budget": 1.5}, "budget is a share of the time between 0 and 1, not 1.5"),
         ({"threshold": 0}, "threshold is a cosine between 0 and 1, not 0"),
         ({"view": "rows"}, "unknown view of convolution layers 'rows'"),
@@ -464,3 +465,163 @@ def test_listed_steps():
         for _ in range(8):
             watcher.step()
     assert sorted({row.step for row in watcher.rows}) == [0, 3, 5, 8]
+    watcher = watch(plain(), schedule=Every(7))
+    watcher.step(step=10**12)  # a jump is not walked
+    assert sorted({row.step for row in watcher.rows}) == [0, 10**12]
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, ZeroDivisionError])
+def test_a_step_is_measured_whole_or_not_at_all(kind, tmp_path, monkeypatch):
+    module, model, options = (
+        sys.modules["condensation.pytorch.watch"],
+        plain(),
+        {"schedule": Every(2), "keep": ["0.weight"]},
+    )
+    measured, left = module.measure_units, [3 + 3 + 1]  # the start, step 2, and the first of three layers
+
+    def interrupted(*args, **more):
+        left[0] -= 1
+        if left[0] == -1:
+            raise kind
+        return measured(*args, **more)
+
+    monkeypatch.setattr(module, "measure_units", interrupted)
+    with pytest.raises(kind), watch(model, tmp_path, **options) as watcher:
+        loop(model, watcher, steps=6)
+    steps = [0, 2, 4] if kind is KeyboardInterrupt else [0, 2]  # one is measured at the end, the other is not
+    assert [row.step for row in watcher.rows] == [step for step in steps for _ in range(3)]
+    assert load_run(tmp_path).history("0.weight").shape == (1, len(steps), 30, 6)
+    with watch(model, tmp_path, resume=True, **options) as again:
+        again.step(step=5)
+    assert load_run(tmp_path).recorded.tolist() == [*steps, 5]
+
+
+def test_a_logger_that_fails_is_told_once_and_files_are_written(tmp_path):
+    class Broken:
+        def log(self, numbers, step):
+            raise ConnectionError("no network")
+
+    def last(numbers, step):
+        if step == 4:
+            raise ValueError("at the end")
+
+    model, told = plain(), []
+    with (
+        warnings.catch_warnings(record=True, action="always") as said,
+        watch(model, tmp_path, schedule=Every(3), to=[Broken(), last, lambda _, step: told.append(step)]) as watcher,
+    ):
+        loop(model, watcher, steps=4)
+    broken, ended = [str(one.message) for one in said]
+    assert "Broken failed: ConnectionError('no network'); the training goes on" in broken
+    assert "last failed: ValueError('at the end'); the training goes on" in ended
+    assert told == load_run(tmp_path).recorded.tolist() == [0, 3, 4]
+    assert json.loads((tmp_path / "run.json").read_text())["seeds"]
+
+
+def test_a_live_table_that_fails_is_told(monkeypatch):
+    monkeypatch.setattr("condensation.drawing.terminal.LiveTable.show", lambda *_: 1 / 0)
+    with (
+        pytest.warns(UserWarning, match="the live table failed: ZeroDivisionError"),
+        watch(plain(), live=True) as watcher,
+    ):
+        watcher.step()
+    assert len(watcher.rows) == 6
+
+
+def test_a_loss_that_is_none_leaves_the_files(tmp_path):
+    watcher = watch(plain(), tmp_path, schedule=At((9,)))
+    watcher.step(torch.ones(3))  # nobody looks at it yet
+    with pytest.raises(InputError, match="the loss must be one number"):
+        watcher.close()
+    assert load_run(tmp_path).recorded.tolist() == [0]
+    assert json.loads((tmp_path / "run.json").read_text())["seeds"]
+
+
+@pytest.mark.parametrize("when", ["before", "during"])
+def test_a_folder_that_is_deleted_does_not_stop_a_training(tmp_path, when):
+    model = plain()
+    watcher = watch(model, tmp_path / "run", schedule=Every(1), keep=["0.weight"])
+    with warnings.catch_warnings(record=True, action="always") as said:
+        optimizer = None if when == "before" else loop(model, watcher, steps=2)
+        shutil.rmtree(tmp_path / "run")
+        loop(model, watcher, steps=3, optimizer=optimizer)
+        watcher.close()
+    assert len(said) == 1
+    assert "the training goes on, the change of its layers is NaN from here on" in str(said[0].message)
+    change = watcher.history("0.weight", "change")[1]
+    assert np.isnan(change[-3:]).all()
+    assert not np.isnan(watcher.history("0.weight", "k_eff")[1]).any()
+    found = load_run(tmp_path / "run")
+    assert np.array_equal(found.curves["change/0.weight"][0], change, equal_nan=True)
+
+
+def test_a_layer_that_cannot_be_read_has_a_reason(tmp_path):
+    torch.manual_seed(0)
+    model = nn.ModuleDict({name: nn.Linear(6, 20) for name in ("resized", "meta", "deleted", "whole")})
+    options = {"schedule": Every(1), "keep": ["meta.weight", "whole.weight"]}
+    with watch(model, tmp_path, **options) as watcher:
+        watcher.step()
+        model["resized"].weight = nn.Parameter(torch.ones(7, 6))
+        model["resized"].bias = nn.Parameter(torch.ones(7))
+        model["meta"].to("meta")
+        del model["deleted"].weight
+        watcher.step()
+    reasons = {row.layer: row.reason for row in watcher.rows if row.step == 2}
+    assert all(reasons[f"{name}.weight"].startswith("cannot be read: ") for name in ("resized", "meta", "deleted"))
+    assert "meta tensor" in reasons["meta.weight"]
+    assert reasons["whole.weight"] == ""
+    assert not any(row.reason for row in watcher.rows if row.step < 2)
+    found = load_run(tmp_path)
+    assert not found.diverged
+    assert np.isnan(found.weights("meta.weight", 2, 0)).all()
+    assert np.isfinite(found.history("whole.weight")).all()
+    again = watch(nn.ModuleDict({n: nn.Linear(6, 20) for n in model}), tmp_path, **options, resume=True)
+    assert rows_of(again) == rows_of(watcher)
+
+
+def test_a_folder_is_watched_by_one_watcher(tmp_path):
+    first = watch(plain(), tmp_path)
+    with pytest.raises(InputError, match="another watcher of this process writes to"):
+        watch(plain(), tmp_path)
+    first.step()
+    with pytest.raises(InputError, match="another watcher of this process writes to"):
+        watch(plain(), tmp_path, resume=True)
+    first.close()
+    watch(plain(), tmp_path, resume=True).close()
+    forgotten = watch(plain(), tmp_path / "other")
+    del forgotten
+    assert not list((tmp_path / "other").iterdir())
+    watch(plain(), tmp_path / "other").close()
+
+
+def test_a_resumed_watcher_that_is_told_nothing_changes_nothing(tmp_path):
+    model = plain()
+    watcher = watch(model, tmp_path, schedule=Every(4))
+    loop(model, watcher, steps=7)
+    watcher.close(measure=False)  # as after an error
+    look = lambda: {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.iterdir()}  # noqa: E731
+    before = look()
+    watch(plain(3), tmp_path, schedule=Every(4), resume=True).close()
+    with pytest.raises(ZeroDivisionError), watch(plain(3), tmp_path, schedule=Every(4), resume=True):
+        raise ZeroDivisionError
+    assert look() == before
+
+
+def test_heads_are_named_as_they_are_listed(tmp_path):
+    model = nn.MultiheadAttention(8, 2)
+    whole, heads = ([one.name for one in units(model, heads=heads) if not one.reason] for heads in (False, True))
+    head = "in_proj_weight[q, head 1]"
+    assert head in heads
+    assert head not in whole
+    layers = lambda **options: [row.layer for row in watch(model, **options).rows]  # noqa: E731
+    assert layers() == whole
+    assert layers(layers=head) == [head]
+    assert layers(layers=heads) == layers(heads=True) == heads
+    assert layers(heads=True, layers=["in_proj_weight[q]"]) == ["in_proj_weight[q]"]
+    assert layers(keep=iter([head])) == [*whole, head]
+    with watch(model, tmp_path, layers=[head], keep=[head]) as watcher:
+        watcher.step()
+    weights = next(one.weights() for one in units(model) if one.name == head)
+    assert np.array_equal(load_run(tmp_path).weights(head, 1, 0), weights)
+    with pytest.raises(InputError, match=r"unknown layer 'in_proj_weight\[q, head 2\]'"):
+        watch(model, layers=["in_proj_weight[q, head 2]"])

@@ -2,14 +2,20 @@
 
 import io
 import json
+import shutil
+import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from condensation import At, Evenly, Every, Geometric, InputError, load_run
-from condensation.cli import live
+from condensation import At, Every, Geometric, InputError, load_run
+from condensation.checkpoints.runs import measure_run
 from condensation.cli import watch as command
+from condensation.drawing import terminal
 from condensation.files import read_tensors
 from condensation.measure.table import measure_units
 from condensation.training.ledger import Ledger
@@ -30,10 +36,11 @@ def weights_at(step: int) -> dict[str, np.ndarray]:
 
 
 def enter(ledger: Ledger, step: int) -> None:
-    weights = weights_at(step)
+    weights, rows = weights_at(step), []
     for layer in LAYERS:
         row = measure_units(layer.name, weights[layer.name], layer.kind, start=ledger.start_of(layer.name))
-        ledger.add(WatchedRow(**vars(row), step=step, loss=1 / (1 + step)), weights[layer.name])
+        rows.append(WatchedRow(**vars(row), step=step, loss=1 / (1 + step)))
+    ledger.add(rows, {"c": weights["c"]})
 
 
 def filled(path, steps=(0, 2, 4), finished=True) -> Ledger:
@@ -46,18 +53,20 @@ def filled(path, steps=(0, 2, 4), finished=True) -> Ledger:
     return ledger
 
 
-@pytest.mark.parametrize("schedule", [Every(1), Every(7), At((3, 50, 999)), Geometric(1), Geometric(7), Geometric(40)])
-def test_due_steps_are_those_that_are_listed(schedule):
-    listed = schedule.steps(5000)
-    due = [step for step in range(5001) if schedule.due(step)]
-    assert [*due, 5000] == listed if not schedule.due(5000) else due == listed
-
-
-def test_equal_spacing_needs_the_last_step():
-    with pytest.raises(
-        InputError, match=r"Evenly\(5\) needs to know the last step; Every\(k\), Geometric and At do not"
-    ):
-        Evenly(5).due(3)
+@given(
+    st.one_of(
+        st.tuples(st.just(Every), st.integers(1, 40)),
+        st.tuples(st.just(Geometric), st.integers(1, 300)),
+        st.tuples(st.just(At), st.lists(st.integers(0, 999), max_size=9).map(tuple)),
+    ),
+    st.integers(0, 1000),
+)
+@example((Geometric, 10_000), 40)
+@example((Geometric, 1), 10)
+def test_the_next_due_step_is_the_next_that_is_listed(kind, after):
+    schedule = kind[0](kind[1])  # here: the checker of types draws random numbers, which a strategy must not
+    listed = [step for step in schedule.steps(12_345) if step < 12_345]  # the last is one that nobody asked for
+    assert schedule.next_due(after) == next((step for step in listed if step > after), None)
 
 
 def test_rows_and_curves_are_the_same(tmp_path):
@@ -156,7 +165,7 @@ def test_the_table_of_a_run(tmp_path, capsys):
     assert title.strip() == "Net, step 4, loss 0.2, closed"
     assert head.split() == ["layer", "units", "lines", "cover", "k_eff", "rank", "change", "k_eff", "over", "steps"]
     assert first.split()[:4] == ["a/b", "20", "1", "100%"]
-    assert first.split()[-1] == live.sparkline(load_run(tmp_path).curves["k_eff/a/b"][0])
+    assert first.split()[-1] == terminal.sparkline(load_run(tmp_path).curves["k_eff/a/b"][0])
     assert second.split()[:2] == ["c", "5"]
 
 
@@ -165,7 +174,9 @@ def test_the_table_follows_a_run_until_it_is_closed(tmp_path, capsys, monkeypatc
     command(tmp_path, once=True)
     assert "step 4, loss 0.2\n" in capsys.readouterr().out.replace(" \n", "\n")
     frames, later = [], iter([6, 8, None])
-    monkeypatch.setattr(live, "frame", lambda found, finished: frames.append((found.recorded[-1], finished)) or "frame")
+    monkeypatch.setattr(
+        terminal, "frame", lambda found, finished: frames.append((found.recorded[-1], finished)) or "frame"
+    )
 
     def sleep(_):
         step = next(later)
@@ -198,15 +209,87 @@ def test_the_live_table_is_for_terminals(monkeypatch):
     for shown, stderr in ((True, Terminal()), (False, io.StringIO())):
         monkeypatch.setattr("sys.stderr", stderr)
         monkeypatch.setenv("TERM", "xterm")
-        table = live.LiveTable()
+        table = terminal.LiveTable()
         table.show(found)
         table.stop()
         assert ("a/b" in stderr.getvalue()) == shown
 
 
 def test_sparklines():
-    assert live.sparkline([]) == ""
-    assert live.sparkline([3.0, 3.0]) == "▁▁"
-    assert live.sparkline([float("nan")]) == " "
-    assert live.sparkline(np.geomspace(1, 100, 8)) == live.BLOCKS
-    assert len(live.sparkline(np.arange(1.0, 100))) == live.WIDTH
+    assert terminal.sparkline([]) == ""
+    assert terminal.sparkline([3.0, 3.0]) == "▁▁"
+    assert terminal.sparkline([float("nan")]) == " "
+    assert terminal.sparkline(np.geomspace(1, 100, 8)) == terminal.BLOCKS
+    assert len(terminal.sparkline(np.arange(1.0, 100))) == terminal.WIDTH
+
+
+def test_a_folder_is_written_by_one_at_a_time(tmp_path):
+    ledger = filled(tmp_path, finished=False)
+    with pytest.raises(InputError, match=r"another watcher of this process writes to .*: close\(\) it"):
+        Ledger(WATCHED, tmp_path / ".." / tmp_path.name, resume=True)
+    ledger.release()
+    again = Ledger(WATCHED, tmp_path, resume=True)
+    del again  # one that nobody has any more does not write
+    assert Ledger(WATCHED, tmp_path, resume=True).resumed
+
+
+def test_a_start_that_is_gone_is_told_once(tmp_path):
+    filled(tmp_path).release()
+    (tmp_path / "start.safetensors").unlink()
+    again = Ledger(WATCHED, tmp_path, resume=True)
+    again.begin(lambda _: True)
+    with warnings.catch_warnings(record=True, action="always") as told:
+        enter(again, 6)
+        enter(again, 8)
+    assert "the weights at the start cannot be read from" in str(told[0].message)
+    assert len(told) == 1
+    assert np.isnan([row.change for row in again.rows[-4:]]).all()
+    assert [row.lines for row in again.rows[-4::2]] == [1, 1]
+
+
+def test_a_folder_that_is_taken_away_is_written_again(tmp_path):
+    ledger = filled(tmp_path / "run", finished=False)
+    whole = [repr(row) for row in ledger.rows]
+    shutil.rmtree(tmp_path / "run")
+    ledger.write(4, finished=True)
+    assert load_run(tmp_path / "run").recorded.tolist() == [0, 2, 4]
+    ledger.release()
+    assert [repr(row) for row in Ledger(WATCHED, tmp_path / "run", resume=True).rows] == whole
+
+
+def test_a_start_without_a_name_goes_with_its_process(tmp_path):
+    for number in range(2):
+        start = StartFile(tmp_path)
+        start.write(LAYERS, iter(weights_at(0).values()))
+        assert len(list(tmp_path.iterdir())) == 1
+        if number:
+            start.settle()
+        del start
+        assert len(list(tmp_path.iterdir())) == number
+    program = (
+        "import sys; from pathlib import Path; import numpy as np\n"
+        "from condensation.training.watched import StartFile, WatchedLayer\n"
+        "start = StartFile(Path(sys.argv[1])); start.write([WatchedLayer('a', '', 2, 2)], iter([np.ones((2, 2))]))\n"
+        "print(len(list(Path(sys.argv[1]).glob('.*.part')))); raise SystemExit(3)"
+    )
+    ended = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout.strip()) == (3, "1"), ended.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["start.safetensors"]
+
+
+def test_a_watched_run_is_measured_with_its_reasons_and_zeros(tmp_path):
+    layers = (WatchedLayer("one", "neuron", 1, 4), WatchedLayer("some", "neuron", 25, 4))
+    arrays = {"one": np.ones((1, 4)), "some": np.concatenate([np.zeros((5, 4)), np.ones((20, 4))])}
+    ledger = Ledger(Watched("Net", layers, Every(1), keep=("some",)), tmp_path, resume=False)
+    ledger.keep_start(iter(arrays.values()))
+    rows = [WatchedRow(**vars(measure_units(name, array, "neuron")), step=0) for name, array in arrays.items()]
+    ledger.add(rows, {"some": arrays["some"]})
+    ledger.begin(lambda _: True)
+    ledger.write(0, finished=True)
+    found = measure_run(tmp_path)
+    assert [repr(row) for row in found.steps[0]] == [repr(row) for row in rows]
+    assert [row.reading for row in found.steps[0]] == [
+        "a single unit: lines are of two and more",
+        "condensed on 1 line; 5 units are zero",
+    ]
+    assert np.array_equal(found.units[0].weights(), arrays["some"])

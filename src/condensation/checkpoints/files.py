@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,10 @@ MODEL_FILES = (  # of a folder, the first that is there
     "diffusion_pytorch_model.safetensors",
     "adapter_model.safetensors",
     "adapter_model.bin",
+)
+_BESIDE = re.compile(
+    r"\b(?:optimi[sz]er|optim|scheduler|sched|scaler|rng|amp|random state|trainer state|training arg)s?\b"
+    r"|\b(?:callbacks|loops)\b"
 )
 
 
@@ -47,7 +52,12 @@ class Checkpoint:
 
     def units(self, *, heads: bool = False, view: str = "filter") -> list[Units]:
         """The units of all arrays; what has none is listed with the reason."""
-        return units_of_stored(self.arrays, self.config, heads=heads, view=view)
+        return units_of_stored(self.arrays, self.config, self.tied, heads=heads, view=view)
+
+    @cached_property
+    def tied(self) -> dict[str, str]:
+        """Which arrays are another one."""
+        return tied(self.arrays)
 
     @property
     def size(self) -> int:
@@ -57,8 +67,7 @@ class Checkpoint:
     @property
     def parameters(self) -> int:
         """Floating-point numbers, tied ones once."""
-        again = tied(self.arrays)
-        return sum(stored.size for name, stored in self.arrays.items() if stored.floating and name not in again)
+        return sum(stored.size for name, stored in self.arrays.items() if stored.floating and name not in self.tied)
 
 
 def open_checkpoint(path: str | Path) -> Checkpoint:
@@ -72,12 +81,12 @@ def open_checkpoint(path: str | Path) -> Checkpoint:
         if inside is None:
             raise InputError(f"{path} holds no model: looked for {', '.join(MODEL_FILES)}")
         return replace(open_checkpoint(inside), path=path)
+    if not path.exists():
+        raise InputError(f"there is no file or folder {path}")
     if path.name.endswith(".index.json"):
         return _open_shards(path)
     if path.suffix not in KINDS:
         raise unknown_name("kind of file", path.suffix or path.name, KINDS)
-    if not path.exists():
-        raise InputError(f"there is no file {path}")
     if path.suffix in PICKLED:
         arrays, notes = _open_pickled(path)
     else:
@@ -121,12 +130,23 @@ def unwrapped(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
 
 
 def natural(name: str) -> list[tuple[int, str]]:
-    """A key that sorts numbers by size.
+    """A key that sorts numbers by size, however long they are.
 
     >>> sorted(["a10", "a9"], key=natural)
     ['a9', 'a10']
     """
-    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]
+    parts = re.split(r"(\d+)", name)  # every other one is a number
+    parts[1::2] = [part.lstrip("0") for part in parts[1::2]]
+    return [(len(part) if k % 2 else 0, part) for k, part in enumerate(parts)]
+
+
+def no_weights(name: str) -> bool:
+    """Whether a file or a key is called, in whole words, what stands beside weights in a checkpoint.
+
+    >>> [name for name in ("optimizer_states", "optimized", "lr_scheduler", "upscaler", "rng0") if no_weights(name)]
+    ['optimizer_states', 'lr_scheduler', 'rng0']
+    """
+    return bool(_BESIDE.search(re.sub(r"[\W\d_]+", " ", name.lower())))
 
 
 def _open_pickled(path: Path) -> tuple[dict[str, Stored], tuple[str, ...]]:

@@ -189,6 +189,8 @@ def _reader(layout: Layout, shape: tuple[int, ...], block: _Block, read: Read, b
 
     def weights() -> np.ndarray:
         array = read()
+        if array.shape != shape:
+            raise InputError(f"it has the shape {array.shape} now, not {shape}")
         if layout.stacked:
             array = array[block.matrix]
         elif matrices > 1:

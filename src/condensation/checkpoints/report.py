@@ -4,10 +4,12 @@ import base64
 import io
 import math
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -75,11 +77,19 @@ def write_report(measured: Measured, path: str | Path, *, threshold: float | Non
         path: of the HTML file.
         threshold: with which they were measured, None for the default.
     """
+    path = page_path(path)
+    write_whole(path, report_page(measured, threshold).encode())
+    return path
+
+
+def page_path(path: str | Path) -> Path:
+    """Where a page can be written; its folder is made."""
     path = Path(path)
     if path.suffix not in (".html", ".htm"):
         raise InputError(f"the report is an HTML page: its name should end in .html, not {path.name!r}")
+    if path.is_dir():
+        raise InputError(f"the report is a file, and {path} is a folder: name a file in it")
     make_folder(path.parent)
-    write_whole(path, report_page(measured, threshold).encode())
     return path
 
 
@@ -92,18 +102,16 @@ def report_page(measured: Measured, threshold: float | None = None) -> str:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    rows = measured.rows
-    kept = [row for row in rows if not row.reason]
+    kept = [row for row in measured.rows if not row.reason]
     if not kept:
         raise InputError(f"{measured.path} has no layer that was measured: there is nothing to report")
     series = len(measured.steps) > 1
     wild = any(math.isfinite(row.mean) for row in kept)
     columns = {name: heading for name, heading in COLUMNS.items() if wild or name not in IN_THE_WILD}
     columns = ({"layer": "layer", "change": "RD"} if series else {}) | columns
-    in_order = [row for row in measured.steps[max(measured.steps)] if not row.reason]
+    in_order = [row for row in measured.last if not row.reason]
     unused = (() if wild else ("mean", "mean removed", "null")) + (() if series else ("RD",))
-    weights = {own.name for own in measured.units if not own.reason}
-    shown = [row for row in kept if row.layer in weights][:SHOWN]
+    shown = list(islice(((row, own) for row in kept if (own := _weights(row, measured)) is not None), SHOWN))
     return environment.get_template("report.html").render(
         title=measured.path.resolve().name,
         measured=measured,
@@ -116,13 +124,13 @@ def report_page(measured: Measured, threshold: float | None = None) -> str:
         series=series,
         wild=wild,
         layers=_svg(
-            draw_layers(in_order, numbered=[row.layer for row in shown]), "", "k_eff over units, layer by layer"
+            draw_layers(in_order, numbered=[row.layer for row, _ in shown]), "", "k_eff over units, layer by layer"
         ),
-        maps=[_map(row, measured) for row in shown],
+        maps=[_png(draw_beside_null(weights), row.layer, row.reading) for row, weights in shown],
         steps=_steps(measured, kept) if series else None,
         columns=columns,
         rows=[{name: _cell(row, name) for name in columns} for row in kept],
-        reasons=_reasons(rows),
+        reasons=measured.reasons,
         glossary={word: said for word, said in GLOSSARY.items() if word not in unused},
     )
 
@@ -142,10 +150,11 @@ def _tiles(rows: Sequence[Row]) -> dict[str, int]:
     return kinds
 
 
-def _map(row: Row, measured: Measured) -> Picture:
-    """Heat maps of a layer and of its null."""
-    units = next(own for own in measured.units if own.name == row.layer)
-    return _png(draw_beside_null(units.weights()), row.layer, row.reading)
+def _weights(row: Row, measured: Measured) -> np.ndarray | None:
+    """The weights of a layer, for heat maps; none where they were not kept, or are those of a step that went bad."""
+    units = next((own for own in measured.units if own.name == row.layer and not own.reason), None)
+    weights = None if units is None else units.weights()
+    return weights if weights is not None and np.isfinite(weights).all() else None
 
 
 def _steps(measured: Measured, rows: Sequence[Row]) -> Picture:
@@ -173,15 +182,6 @@ def _cell(row: Row, name: str) -> dict[str, Any]:
         return {"shown": "\N{EN DASH}", "key": "", "words": False}
     shown = f"{value:.0%}" if name in ("cover", "mean") else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
     return {"shown": shown, "key": value, "words": False}
-
-
-def _reasons(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """The names of what has no units, by reason."""
-    found: dict[str, list[str]] = {}
-    for row in rows:
-        if row.reason:
-            found.setdefault(row.reason, []).append(row.layer)
-    return found
 
 
 def _svg(picture: Axes | Figure, title: str, alt: str) -> Picture:

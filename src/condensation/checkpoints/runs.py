@@ -1,15 +1,14 @@
 """Runs of this package as checkpoints over training: what was trained here, and what was watched."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
 from ..measure.table import Row
-from ..training.store import load_run, read_json
-from ..training.trajectory import Trajectory
-from ..training.watched import QUANTITIES, Watched
+from ..training.ledger import SEED, rows_of
+from ..training.store import RunFolder, load_run, open_run, read_json
+from ..training.watched import Watched
 from .layout import Units
 from .measure import JOBS, measure_listed
 from .series import Measured, few
@@ -23,11 +22,12 @@ def measure_run(folder: Path, *, threshold: float | None = None, every_step: boo
         threshold: the cosine that decides; a watched run has its own.
         every_step: all steps, not a dozen of them.
     """
-    trajectory = load_run(folder)
-    if isinstance(trajectory.source, Watched):
+    run = open_run(folder)
+    if isinstance(run.source, Watched):
         if threshold is not None:
             raise InputError(f"{folder} was measured while it was watched: a threshold is given to watch(), not here")
-        return _watched(folder, trajectory, trajectory.source, every_step)
+        return _watched(run, run.source, every_step)
+    trajectory = load_run(folder)
     seed = trajectory.seeds[0]
     layers = [layer for layer in trajectory.layers if layer != "output"]
     chosen = trajectory.saved.tolist() if every_step else few(trajectory.saved.tolist())
@@ -52,24 +52,13 @@ def _units(layer: str, weights: np.ndarray) -> Units:
     return Units(layer, layer, "unit", *weights.shape, read=lambda: weights)
 
 
-def _watched(folder: Path, trajectory: Trajectory, watched: Watched, every_step: bool) -> Measured:
-    recorded = trajectory.recorded.tolist()
-    chosen = recorded if every_step else few(recorded)
+def _watched(run: RunFolder, watched: Watched, every_step: bool) -> Measured:
+    kept = run.read(SEED)
     steps: dict[int, list[Row]] = {}
-    for place, step in enumerate(recorded):
-        if step not in chosen:
-            continue
-        rows = []
-        for layer in watched.layers:
-            told: dict[str, Any] = {q: float(trajectory.curves[f"{q}/{layer.name}"][0, place]) for q in QUANTITIES}
-            if np.isnan(told["k_eff"]):
-                reason = "not measured at this step"
-                rows.append(Row(layer.name, layer.kind, layer.units, layer.inputs, reason=reason))
-                continue
-            told |= {name: int(told[name]) for name in ("lines", "orientations")}
-            told["condensed"] = bool(told["condensed"])
-            rows.append(Row(layer.name, layer.kind, layer.units, layer.inputs, **told))
-        steps[step] = rows
-    kept = [_units(layer, trajectory.weights(layer, recorded[-1], 0)) for layer in trajectory.layers]
+    for row in rows_of(watched, kept):
+        steps.setdefault(row.step, []).append(row)
+    recorded = list(steps)
+    chosen = recorded if every_step else few(recorded)
+    last = [_units(layer, arrays[-1]) for layer, arrays in kept.record.weights.items()]
     facts = {"model": watched.model, "steps": f"{recorded[0]:,} to {recorded[-1]:,}, {len(chosen)} of {len(recorded)}"}
-    return Measured(folder, steps, kept, facts, ("measured while it was watched",))
+    return Measured(run.path, {step: steps[step] for step in chosen}, last, facts, ("measured while it was watched",))

@@ -3,19 +3,18 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 
 from ..errors import InputError
 from ..measure.table import Row, most_condensed_first
-from .files import KINDS, MODEL_FILES, Checkpoint, model_file, natural, open_checkpoint
+from .files import KINDS, MODEL_FILES, Checkpoint, model_file, natural, no_weights, open_checkpoint
 from .layout import Units
 from .measure import JOBS, measure_listed
 
 FEW_STEPS = 12
-_NO_WEIGHTS = re.compile(r"optim|sched|scaler|rng_state|training_args|trainer_state|random_states", re.IGNORECASE)
 _SHARD = re.compile(r"-\d+-of-\d+$")
 _WORDS = (  # what a number is called that tells a step, the surest first
     re.compile(r"(?:^|[^a-z])(?:global)?_?(?:step|iter(?:ation)?)s?[=_-]?(\d+)", re.IGNORECASE),
@@ -32,7 +31,7 @@ class Measured:
     Attributes:
         path: what was measured.
         steps: the rows of each step; a checkpoint alone is step 0.
-        units: of the last step, for pictures.
+        units: of what could be measured, as they were the last time, for pictures.
         facts: what was measured, in words by name.
         notes: what a reader should know beside.
     """
@@ -44,13 +43,46 @@ class Measured:
     notes: tuple[str, ...] = ()
 
     @property
+    def last(self) -> list[Row]:
+        """One row a layer: of the last step at which it could be measured."""
+        return [
+            next((row for row in reversed(own.values()) if not row.reason), own[max(own)])
+            for own in self._histories.values()
+        ]
+
+    @property
     def rows(self) -> list[Row]:
-        """The rows of the last step, the most condensed first."""
-        return most_condensed_first(self.steps[max(self.steps)])
+        """The last row of each layer, the most condensed first."""
+        return most_condensed_first(self.last)
+
+    @property
+    def reasons(self) -> dict[str, list[str]]:
+        """The names of what could not be measured, by reason; where only some steps could not, these are told."""
+        found: dict[str, list[str]] = {}
+        for last in self.rows:
+            if last.reason:
+                found.setdefault(last.reason, []).append(last.layer)
+                continue
+            bad: dict[str, list[int]] = {}
+            for step, row in self.history(last.layer).items():
+                if row.reason:
+                    bad.setdefault(row.reason, []).append(step)
+            for reason, steps in bad.items():
+                when = f"step {steps[0]:,}" if len(steps) == 1 else f"{len(steps)} steps, {steps[0]:,} to {steps[-1]:,}"
+                found.setdefault(f"{reason} (at {when})", []).append(last.layer)
+        return found
 
     def history(self, layer: str) -> dict[int, Row]:
         """The rows of one layer by step."""
-        return {step: row for step, rows in self.steps.items() for row in rows if row.layer == layer}
+        return self._histories.get(layer, {})
+
+    @cached_property
+    def _histories(self) -> dict[str, dict[int, Row]]:
+        found: dict[str, dict[int, Row]] = {}
+        for step in sorted(self.steps):
+            for row in self.steps[step]:
+                found.setdefault(row.layer, {})[step] = row
+        return found
 
 
 def measure_path(
@@ -73,7 +105,8 @@ def measure_path(
     path = Path(path)
     paths, notes = find_steps(path) if path.is_dir() else ({0: path}, ())
     told, steps, starts = list(notes), {}, {}
-    last, listed = None, []
+    last: Checkpoint | None = None
+    known: dict[str, Units] = {}
     for step in paths if every_step else few(list(paths)):
         try:
             last = open_checkpoint(paths[step])
@@ -87,9 +120,10 @@ def measure_path(
             starts = {units.name: units for units in listed}
         start = partial(_start, starts=starts)
         steps[step] = measure_listed(listed, threshold=threshold, start=start, jobs=JOBS)
+        known |= {own.name: own for own, row in zip(listed, steps[step], strict=True) if not row.reason}
     if last is None:
         raise InputError(f"{path} holds no checkpoint that can be read; {told[0]}")
-    return Measured(path, steps, listed, _facts(last, list(paths), list(steps)), (*told, *last.notes))
+    return Measured(path, steps, list(known.values()), _facts(last, list(paths), list(steps)), (*told, *last.notes))
 
 
 def few(steps: list[int]) -> list[int]:
@@ -106,7 +140,9 @@ def few(steps: list[int]) -> list[int]:
 
 def find_steps(folder: Path) -> tuple[dict[int, Path], tuple[str, ...]]:
     """The checkpoints of a folder by step, and notes on what was left out; the folder of one model is one step."""
-    found, inside = _checkpoints(folder), model_file(folder)
+    found, passed = _checkpoints(folder)
+    inside = model_file(folder)
+    notes = (f"passed over, for their names are not those of weights: {', '.join(passed)}",) if passed else ()
     if inside is not None and inside.suffix == ".json":
         found = {name: path for name, path in found.items() if path.parent != folder or path.is_dir()}  # else shards
     steps, left = _by_step(folder, list(found))
@@ -114,7 +150,7 @@ def find_steps(folder: Path) -> tuple[dict[int, Path], tuple[str, ...]]:
         return {0: folder}, ()
     if len(steps) < 2:
         if len(found) == 1:
-            return {0: next(iter(found.values()))}, ()
+            return {0: next(iter(found.values()))}, notes
         shards = [name for name in found if _SHARD.search(Path(name).stem)]
         raise InputError(
             f"{folder} holds shards of a model, but not the index that names them: looked for {MODEL_FILES[0]}"
@@ -124,24 +160,27 @@ def find_steps(folder: Path) -> tuple[dict[int, Path], tuple[str, ...]]:
             else f"{folder} is no run (no run.json), no model ({', '.join(MODEL_FILES[:4])}) and holds no "
             f"checkpoints ({', '.join(KINDS)}; folders of a model such as checkpoint-500)"
         )
-    notes = (f"left out, for their names tell no step: {', '.join(left)}",) if left else ()
+    if left:
+        notes = (f"left out, for their names tell no step: {', '.join(left)}", *notes)
     return {step: found[steps[step]] for step in sorted(steps)}, notes
 
 
-def _checkpoints(folder: Path) -> dict[str, Path]:
-    """What may be a checkpoint in a folder, by name, in natural order."""
-    found = {}
+def _checkpoints(folder: Path) -> tuple[dict[str, Path], list[str]]:
+    """What may be a checkpoint in a folder, by name, in natural order; and what is not, unless it is all there is."""
+    found: dict[str, Path] = {}
     for path in sorted(folder.iterdir(), key=lambda path: natural(path.name)):
-        if path.name.startswith(".") or _NO_WEIGHTS.search(path.name):
+        if path.name.startswith("."):
             continue
         if path.is_file() and path.suffix in KINDS:
             found[path.name] = path
         elif path.is_dir() and not (path / "run.json").exists():
-            files = [f for f in path.iterdir() if f.suffix in KINDS and not _NO_WEIGHTS.search(f.name)]
+            files = [f for f in path.iterdir() if f.suffix in KINDS]
+            files = [f for f in files if not no_weights(f.stem)] or files
             inside = model_file(path) or (files[0] if len(files) == 1 else None)
             if inside is not None:
                 found[path.name] = path if model_file(path) else inside
-    return found
+    weights = {name: path for name, path in found.items() if not no_weights(name)} or found
+    return weights, [name for name in found if name not in weights]
 
 
 def _by_step(folder: Path, names: list[str]) -> tuple[dict[int, str], list[str]]:

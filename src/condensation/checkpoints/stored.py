@@ -17,6 +17,7 @@ _LOOKED_AT = 64  # numbers of an array that are compared before all are
 def units_of_stored(
     arrays: Mapping[str, Stored],
     config: Mapping[str, Any] | None = None,
+    same: Mapping[str, str] | None = None,
     *,
     heads: bool = False,
     view: str = "filter",
@@ -26,13 +27,13 @@ def units_of_stored(
     Args:
         arrays: by name.
         config: of the model, where there is one: it tells the sizes of attention heads.
+        same: which arrays are another one, where that is known: it takes reading them.
         heads: cut attention projections into their heads.
         view: of convolution layers, ``"filter"`` or ``"kernel"``.
     """
     known = dequantised(arrays)
     found = layouts({name: stored.shape for name, stored in known.items()}, config)
-    embeddings_first = sorted(known, key=lambda name: getattr(found[name], "kind", "") != "embedding")
-    same = tied({name: known[name] for name in embeddings_first})
+    same = tied(arrays) if same is None else same
     for name, stored in known.items():
         if reason := stored.reason or _no_number(stored, isinstance(found[name], str)):
             found[name] = reason
@@ -52,43 +53,41 @@ def _no_number(stored: Stored, told: bool) -> str:
 
 
 def tied(arrays: Mapping[str, Stored]) -> dict[str, str]:
-    """Which arrays are another one, that came before: they lie in one place, or have the same numbers throughout.
+    """Which arrays are another one: they lie in one place, or have the numbers of an embedding, as a head may.
 
-    Without places, only arrays of two axes and more are compared, and none whose numbers are all the same.
+    Other equal numbers say nothing: layers that were copied at the start are trained apart, and most files keep no
+    places.
     """
+    known = dequantised(arrays)
+    kinds = layouts({name: stored.shape for name, stored in known.items()})
     found: dict[str, str] = {}
     places: dict[Any, str] = {}
-    alike: dict[Any, dict[str, Stored]] = {}
-    for name, stored in arrays.items():
+    alike: dict[Any, list[str]] = {}
+    for name in sorted(known, key=lambda name: getattr(kinds[name], "kind", "") != "embedding"):
+        stored = known[name]
         if stored.reason or not stored.floating or not stored.size:
             continue
         if stored.place is not None:
             first = places.setdefault(stored.place, name)
             found |= {name: first} if first != name else {}
-        elif len(stored.shape) > 1:
-            alike.setdefault((stored.dtype, stored.shape), {})[name] = stored
-    for group in alike.values():
-        if len(group) > 1:
-            found |= _equal(group)
-    return found
-
-
-def _equal(arrays: Mapping[str, Stored]) -> dict[str, str]:
-    """Which of some arrays of one shape and type have the numbers of an earlier one."""
-    found: dict[str, str] = {}
-    firsts: dict[bytes, list[str]] = {}
-    for name, stored in arrays.items():
-        try:
-            flat = stored.load().reshape(-1)
-        except InputError:
-            continue  # told when it is measured
-        look = np.ascontiguousarray(flat[:: max(1, len(flat) // _LOOKED_AT)])
-        if (look == look[0]).all():
-            continue
-        for first in firsts.setdefault(look.tobytes(), []):
-            if np.array_equal(flat, arrays[first].load().reshape(-1)):
+        elif len(stored.shape) == 2:
+            alike.setdefault((stored.dtype, stored.shape), []).append(name)
+    for names in alike.values():
+        firsts: list[str] = []
+        for name in names:
+            first = next((first for first in firsts if _equal(known[first], known[name])), None)
+            if first is not None:
                 found[name] = first
-                break
-        else:
-            firsts[look.tobytes()].append(name)
+            elif getattr(kinds[name], "kind", "") == "embedding":
+                firsts.append(name)
     return found
+
+
+def _equal(first: Stored, second: Stored) -> bool:
+    """Whether two arrays have the same numbers; not where these are all one."""
+    try:
+        one, other = first.load().reshape(-1), second.load().reshape(-1)
+    except InputError:
+        return False  # told when it is measured
+    look = slice(None, None, max(1, len(one) // _LOOKED_AT))
+    return bool((one[look] == other[look]).all() and (one[look] != one[0]).any() and np.array_equal(one, other))

@@ -59,6 +59,12 @@ def measure(
         json: print the rows as JSON, for every step and with what has no units.
         report: also write an HTML page with pictures to this file.
     """
+    if threshold is not None and not 0 < threshold < 1:
+        raise InputError(f"the threshold is a cosine between 0 and 1, not {threshold}")
+    if report is not None:
+        from ..checkpoints.report import page_path
+
+        page_path(report)
     from ..checkpoints.series import measure_path
 
     own_run = path.is_dir() and (path / "run.json").exists()
@@ -105,18 +111,15 @@ def _show(measured: "Measured", json: bool) -> None:
     names = (_IN_SERIES if series else {}) | names
     cells = [[said(_value(row, step, name)) for name in names] + [row.reading] for row, step in shown]
     print_table(_table([row.layer for row, _ in shown], [*names.values(), "reading"], cells))
-    for line in _without_units(measured):
-        print(f" {line}")
+    for reason, layers in measured.reasons.items():
+        print(f" {layers[0]}: {reason}" if len(layers) == 1 else f" {len(layers)} such as {layers[0]}: {reason}")
 
 
 def _in_order(measured: "Measured") -> Iterable[tuple["Row", int]]:
-    """Rows by layer, the most condensed at the last step first, and in each by step."""
+    """Rows by layer, the most condensed when it was measured last first, and in each by step."""
     for last in measured.rows:
         for step, row in measured.history(last.layer).items():
             yield row, step
-    known = {row.layer for row in measured.rows}
-    for step, rows in measured.steps.items():
-        yield from ((row, step) for row in rows if row.layer not in known)
 
 
 def _plain(row: "Row", step: int, series: bool) -> dict[str, Any]:
@@ -175,16 +178,6 @@ def _cut(name: str, words: set[str]) -> str:
 
 def _middle(name: str, width: int) -> str:
     return name if len(name) <= width else f"{name[: width // 2]}…{name[len(name) - (width - width // 2 - 1) :]}"
-
-
-def _without_units(measured: "Measured") -> Iterable[str]:
-    """What has no units at the last step, summed up by reason."""
-    reasons: dict[str, list[str]] = {}
-    for row in measured.rows:
-        if row.reason:
-            reasons.setdefault(row.reason, []).append(row.layer)
-    for reason, layers in reasons.items():
-        yield f"{layers[0]}: {reason}" if len(layers) == 1 else f"{len(layers)} such as {layers[0]}: {reason}"
 
 
 def _show_run(folder: Path, threshold: float | None, json: bool) -> None:

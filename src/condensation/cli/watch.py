@@ -20,8 +20,8 @@ def watch(run: File, /, once: bool = False) -> None:
         run: the folder that watch(model, folder) of condensation.pytorch writes.
         once: print the table as it is now and end.
     """
+    from ..drawing.terminal import frame
     from ..training.store import load_run
-    from .live import frame
 
     console = Console(width=None if sys.stdout.isatty() else 160)
     seen, finished = _seen(run), _finished(run)

@@ -50,6 +50,8 @@ class WatchCallback(TrainerCallback):
         """Begin with the weights as they are, of a checkpoint where one was loaded."""
         if model is None or not state.is_world_process_zero:
             return
+        if self.watcher is not None:
+            self.watcher.close(measure=False)  # of a training that ended in an error, which callbacks are not told
         done = state.global_step
         options: Options = {**self.options, "resume": self.options.get("resume", False) or done > 0}
         self._loss = None

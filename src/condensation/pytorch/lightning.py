@@ -24,7 +24,8 @@ else:
 class WatchCallback(Callback):
     """Watches the module that a trainer fits; its numbers go to the trainer's loggers, too.
 
-    Steps are optimizer steps (``trainer.global_step``). A fit that goes on from a checkpoint goes on with the run in
+    Steps are optimizer steps (``trainer.global_step``); the loss of a step is what ``training_step`` returned for its
+    last batch. A fit that goes on from a checkpoint goes on with the run in
     the folder; without a folder the checkpoint brings the rows, but not the start: the change is NaN from there on. A
     fast development run writes no files.
 
@@ -67,6 +68,8 @@ class WatchCallback(Callback):
         """Tell a step, unless the batch only added to the gradient."""
         if self.watcher is not None and trainer.global_step > self.watcher.last:
             loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
+            if loss is not None:
+                loss = loss * trainer.accumulate_grad_batches  # the trainer has divided it by them
             self.watcher.step(loss, trainer.global_step)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:

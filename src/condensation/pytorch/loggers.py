@@ -1,6 +1,7 @@
 """Where the numbers of a watched training are told besides its own rows: the logger that a user has anyway."""
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -13,8 +14,25 @@ Tell = Callable[[dict[str, float], int], Any]
 
 
 def as_loggers(to: Any) -> list[Tell]:
-    """What tells each of some loggers; one alone need not stand in a list."""
-    return [_as_logger(one) for one in (to if isinstance(to, list | tuple) else (to,))]
+    """What tells each of some loggers, guarded; one alone need not stand in a list."""
+    loggers = to if isinstance(to, list | tuple) else (to,)
+    return [guarded(f"the logger {_name(one)}", _as_logger(one)) for one in loggers]
+
+
+def guarded(name: str, tell: Callable[..., Any]) -> Callable[..., None]:
+    """A call that stops no training: what it raises is told as a warning, once."""
+    said = False
+
+    def call(*told: Any) -> None:
+        nonlocal said
+        try:
+            tell(*told)
+        except Exception as error:  # of a network, a disk, a user's function: anything
+            if not said:
+                said = True
+                warnings.warn(f"{name} failed: {error!r}; the training goes on", stacklevel=2)
+
+    return call
 
 
 def named(rows: Iterable[WatchedRow]) -> dict[str, float]:
@@ -47,6 +65,10 @@ def _as_logger(one: Any) -> Tell:
     raise InputError(
         f"to must be a SummaryWriter, an object with log or log_metrics, or a function of numbers and step, not {one!r}"
     )
+
+
+def _name(one: Any) -> str:
+    return one.__qualname__ if inspect.isroutine(one) else type(one).__qualname__
 
 
 def _has_step(log: Callable[..., Any]) -> bool:

@@ -12,34 +12,60 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..checkpoints.files import no_weights
 from ..errors import InputError
 from ..files import Stored
 from .units import as_array
 
-_NOT_WEIGHTS = re.compile(r"optim|sched|scaler|callback|loops|rng|amp$", re.IGNORECASE)
+_OF_A_MODEL = (  # keys under which a model is saved, the surest first
+    *("state_dict", "model_state_dict", "model_state", "model", "module", "net", "network", "weights"),
+    *("params", "parameters"),
+)
 _PACKED = "._packed_params._packed_params"  # weight and bias of a quantised dense layer
 _INSTEAD = "save model.state_dict() with torch.save, or the weights as .safetensors"
-_HARMLESS = ("torch.", "torch ", "collections.OrderedDict")
+_SHOWN = 5  # keys that a note names
+
+
+class _Beside:
+    """Stands for what NumPy would make of a number, a type or an array beside the weights: none of it is made."""
+
+    def __init__(self, *_: object) -> None: ...
+
+    def __setstate__(self, _: object) -> None: ...
+
+
+_NUMPYS = (
+    *("numpy.dtype", "numpy.ndarray"),
+    *(f"numpy.{core}.multiarray.{name}" for core in ("core", "_core") for name in ("scalar", "_reconstruct")),
+)
+_HARMLESS = ("torch.", "collections.OrderedDict", *_NUMPYS)
 
 
 def open_pickled(path: Path) -> tuple[dict[str, Stored], tuple[str, ...]]:
     """The weights of a .pt, .pth, .bin or .ckpt file by name, and notes on where they were found.
 
-    A file that is more than a state dict is searched for the dictionary with the most tensors; states of optimizers
-    are passed over.
+    In a file that is more than a state dict, the dictionary is taken that is called as a model is, else all that hold
+    weights, each with its key before the names; what is left out is told.
     """
     content = _load(path)
     if isinstance(content, torch.Tensor):
         return {path.stem: _stored(content)}, ()
-    found = dict(_dictionaries(content, ""))
-    if not found:
-        raise InputError(f"{path} holds no tensors by name but a {type(content).__name__}: {_INSTEAD}")
-    where = max(found, key=lambda place: len(found[place]))
-    others = [f"{place or 'the top'} ({len(inside)})" for place, inside in found.items() if place != where]
-    notes = [f"the weights are those under {where!r}"] if where else []
-    if others:
-        notes.append(f"tensors elsewhere in the file are left out: {', '.join(others[:5])}")
-    return {name: _stored(tensor) for name, tensor in found[where].items()}, tuple(notes)
+    tensors, places = _state_dict(content, "", 2)
+    if not tensors:
+        tensors, places = _state_dict(content, "", 0)  # of vectors alone, as a shard may be
+    left = list(_left_out(content, "", places)) if isinstance(content, Mapping) else []
+    if not tensors:
+        beside = f" ({_some(left)} not being called as weights are)" if left else ""
+        raise InputError(f"{path} holds no tensors by name but a {type(content).__name__}{beside}: {_INSTEAD}")
+    notes = [f"the weights are those under {_some(places)}"] if places != [""] else []
+    if left:
+        notes.append(f"other tensors of the file are left out: {_some(left)}")
+    return {name: _stored(tensor) for name, tensor in tensors.items()}, tuple(notes)
+
+
+def _some(names: list[str]) -> str:
+    more = [f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
+    return ", ".join([*(name or "the top" for name in names[:_SHOWN]), *more])
 
 
 def _load(path: Path) -> Any:
@@ -49,22 +75,22 @@ def _load(path: Path) -> Any:
     with path.open("rb") as file:
         if file.read(2) == b"PK" and not whole:
             raise InputError(f"{path} is truncated: its end is missing, copy or save it again")
+    stand_ins: list[Any] = [(_Beside, name) for name in _NUMPYS]
     try:
-        with warnings.catch_warnings(action="ignore"):
+        with warnings.catch_warnings(action="ignore"), torch.serialization.safe_globals(stand_ins):
             return torch.load(path, map_location="cpu", weights_only=True, mmap=whole)
     except pickle.UnpicklingError as error:
         name = _refused(path, str(error))
         if not name:
             raise InputError(f"{path} cannot be read as a PyTorch file: it is broken, or of another kind") from error
         raise InputError(
-            f"{path} was not read: it names {name}, code that reading would run, as whole pickled models and attacks "
-            f"do: {_INSTEAD}"
+            f"{path} was not read: it names {name}, which is not among what PyTorch loads safely, without running code "
+            f"from the file: {_INSTEAD}"
         ) from error
     except Exception as error:  # a foreign file fails in many ways
         if "TorchScript" in str(error):
             raise InputError(f"{path} is a TorchScript archive, a program with its weights: {_INSTEAD}") from error
-        said = str(error).partition("\n")[0].partition(". ")[0] or type(error).__name__
-        raise InputError(f"{path} cannot be read as a PyTorch file: {said}") from error
+        raise InputError(f"{path} cannot be read as a PyTorch file: it is broken, or of another kind") from error
 
 
 def _refused(path: Path, message: str) -> str:
@@ -94,24 +120,63 @@ def _names(path: Path) -> Iterator[str]:
         return  # no pickle from here on
 
 
-def _dictionaries(content: Any, place: str) -> Iterator[tuple[str, dict[str, torch.Tensor]]]:
-    """All dictionaries with tensors in them, by the keys that lead there."""
+def _state_dict(content: Any, place: str, axes: int) -> tuple[dict[str, torch.Tensor], list[str]]:
+    """The weights in a dictionary by name, and the keys that lead to them.
+
+    Only a dictionary with a tensor of so many axes has weights: others hold steps, losses and the like.
+    """
     if not isinstance(content, Mapping):
-        return
-    tensors: dict[str, torch.Tensor] = {}
+        return {}, []
+    own = _tensors(content)
+    inside = {
+        key: _state_dict(value, f"{place}.{key}" if place else key, axes)
+        for key, value in content.items()
+        if isinstance(key, str) and not no_weights(key)
+    }
+    inside = {key: found for key, found in inside.items() if found[0]}
+    called = next((key for key in _OF_A_MODEL if key in inside), None)
+    if called is not None:
+        return inside[called]
+    has_own = any(tensor.ndim >= axes for tensor in own.values())
+    if not has_own and len(inside) == 1:
+        return next(iter(inside.values()))
+    tensors, places = (own, [place]) if has_own else ({}, [])
+    for key, (more, where) in inside.items():
+        tensors |= {f"{key}.{name}": tensor for name, tensor in more.items()}
+        places += where
+    return tensors, places
+
+
+def _left_out(content: Mapping[Any, Any], place: str, places: list[str]) -> Iterator[str]:
+    """The keys of tensors that are under none of some places."""
+    for key, value in content.items():
+        where = f"{place}.{key}" if place else str(key)
+        if isinstance(value, Mapping) and any(f"{taken}.".startswith(f"{where}.") for taken in places):
+            yield from _left_out(value, where, places)
+        elif isinstance(value, torch.Tensor) or where.endswith(_PACKED):
+            if place not in places and getattr(value, "ndim", 2) > 1:
+                yield where
+        elif _holds_tensors(value):
+            yield where
+
+
+def _holds_tensors(value: Any) -> bool:
+    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return isinstance(value, torch.Tensor) or any(map(_holds_tensors, inside))
+
+
+def _tensors(content: Mapping[Any, Any]) -> dict[str, torch.Tensor]:
+    """The tensors of a dictionary by name."""
+    found: dict[str, Any] = {}
     for key, value in content.items():
         if not isinstance(key, str):
             continue
         if isinstance(value, torch.Tensor):
-            tensors[key] = value
+            found[key] = value
         elif key.endswith(_PACKED) and isinstance(value, tuple):
             layer = key.removesuffix(_PACKED)
-            tensors |= {f"{layer}.{own}": part for own, part in zip(("weight", "bias"), value, strict=False)}
-    if tensors:
-        yield place, {name: tensor for name, tensor in tensors.items() if isinstance(tensor, torch.Tensor)}
-    for key, value in content.items():
-        if isinstance(key, str) and not _NOT_WEIGHTS.search(key):
-            yield from _dictionaries(value, f"{place}.{key}" if place else key)
+            found |= {f"{layer}.{own}": part for own, part in zip(("weight", "bias"), value, strict=False)}
+    return {name: tensor for name, tensor in found.items() if isinstance(tensor, torch.Tensor)}
 
 
 def _stored(tensor: torch.Tensor) -> Stored:

@@ -1,9 +1,11 @@
 """Watching the training of a PyTorch model: lines, k_eff and the other measures of every layer against the step.
 
-A watcher reads weights between two optimizer steps, one tensor at a time, and leaves nothing behind: no hook, no
-random number, no changed mode or buffer. Trained weights are the same bit for bit, watched or not.
+A watcher reads weights between two optimizer steps, one tensor at a time, and leaves nothing behind in the model: no
+hook, no random number drawn, no changed mode or buffer. Trained weights are the same bit for bit, watched or not. What
+fails while it watches (a logger, a file, a layer that is gone) is told, and the training goes on.
 """
 
+import math
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,15 +20,15 @@ from jaxtyping import Float, Int
 from threadpoolctl import ThreadpoolController
 from torch import distributed, nn
 
-from ..checkpoints import Units
 from ..errors import InputError, check_whole, unknown_name
 from ..measure.table import NAN, measure_units
 from ..training.ledger import Ledger
-from ..training.schedule import At, Evenly, Every, Geometric, Schedule
+from ..training.schedule import At, Endless, Every, Geometric
 from ..training.trajectory import Trajectory
 from ..training.watched import QUANTITIES, Watched, WatchedLayer, WatchedRow
-from .loggers import as_loggers, named
-from .units import units, unwrapped
+from .chosen import about, as_names, chosen, find_named, listed, starts_of, weights_of
+from .loggers import as_loggers, guarded, named
+from .units import unwrapped
 
 DEFAULT = Geometric(10)
 SMALL = 1024  # layers up to here are measured by one thread: more would only wait for those of the training
@@ -35,7 +37,7 @@ SMALL = 1024  # layers up to here are measured by one thread: more would only wa
 class Options(TypedDict, total=False):
     """What can be chosen when a model is watched, as ``watch`` describes it."""
 
-    schedule: Schedule
+    schedule: Endless
     layers: Iterable[str] | None
     heads: bool
     view: str
@@ -60,7 +62,7 @@ def watch(
     model: nn.Module,
     out: str | Path | None = None,
     *,
-    schedule: Schedule = DEFAULT,
+    schedule: Endless = DEFAULT,
     layers: Iterable[str] | None = None,
     heads: bool = False,
     view: str = "filter",
@@ -80,17 +82,18 @@ def watch(
             it is not given.
         schedule: the steps at which layers are measured, besides the start and the last: ``Geometric``, ``Every`` or
             ``At``.
-        layers: names of the layers to measure, as ``units(model)`` lists them; all of them if not given.
-        heads: cut attention projections into their heads.
+        layers: names of the layers to measure, all of them if not given: those of ``units(model)``, with heads or
+            without; a parameter's own name stands for all that it is cut into.
+        heads: cut attention projections into their heads; a head that is named is watched in any case.
         view: the units of convolution layers, ``"filter"`` or ``"kernel"``.
         keep: names of layers whose weights are kept at the measured steps.
         to: a TensorBoard writer, an object with ``log(numbers, step)``, a Lightning logger or a function of numbers and
-            step, or several in a list.
+            step, or several in a list. One that raises is warned of once.
         budget: the share of the time that measuring may take: a due step is left out while it has taken more. Which
             steps are measured then depends on the machine.
         threshold: the cosine that decides; by default 0.95, or more where chance alone would reach it.
         live: show a table on standard error, if that is a terminal.
-        resume: go on with the run that is in the folder, if there is one.
+        resume: go on with the run that is in the folder, if there is one; it stays as it is until a step is told.
 
     >>> model = nn.Linear(40, 20)
     >>> with watch(model) as watcher:
@@ -133,13 +136,14 @@ class Watcher:
     ) -> None:
         check_options(options)
         name = type(unwrapped(model)).__name__
-        listed = units(model, heads=options.get("heads", False), view=options.get("view", "filter"))
-        self._units = _chosen(name, listed, options.get("layers"))
+        layers, keep = as_names(options.get("layers")), as_names(options.get("keep", ()))
+        heads, view = options.get("heads", False), options.get("view", "filter")
+        self._units = chosen(name, listed(model, heads, view, [*(layers or ()), *(keep or ())]), layers)
         watched = Watched(
             name,
-            tuple(WatchedLayer(one.name, one.kind, one.units, one.inputs) for one in self._units),
+            tuple(WatchedLayer(*about(one)) for one in self._units),
             options.get("schedule", DEFAULT),
-            tuple(one.name for one in _named(self._units, options.get("keep", ()), "layer to keep")),
+            tuple(one.name for one in find_named(self._units, keep or [], "layer to keep")),
             options.get("threshold"),
             str(torch.__version__),
         )
@@ -156,7 +160,7 @@ class Watcher:
             self._step = self._ledger.steps[-1]
         else:
             with _undisturbed():
-                self._ledger.keep_start(one.weights() for one in self._units)
+                self._ledger.keep_start(starts_of(self._units))
             self._measure(first, None)
 
     @property
@@ -207,7 +211,7 @@ class Watcher:
             return
         self._loss = loss.detach() if isinstance(loss, torch.Tensor) else loss
         schedule = self._ledger.watched.schedule
-        due = any(schedule.due(one) for one in range(last + 1, now + 1)) and not self._over_budget()
+        due = (schedule.next_due(last) or math.inf) <= now and not self._over_budget()
         if due:
             self._measure(now, loss)
         if due or new:
@@ -222,22 +226,29 @@ class Watcher:
             self.rows[k] = replace(self.rows[k], loss=value)
 
     def close(self, *, measure: bool = True) -> None:
-        """Measure the last step, unless it is not to be measured, write what is to be written, and end."""
+        """Measure the last step, unless it is not to be measured, write what is to be written, and end.
+
+        A run that was to be gone on with and was told no step stays as it was.
+        """
         if self._closed:
             return
-        if not self._begun:
+        untold = self._ledger.resumed and not self._begun
+        if not self._begun and not untold:
             self._begin(self._step + 1)
         self._closed = True
-        if self._silent:
-            return
-        try:
+        with ExitStack() as end:
+            end.callback(self._release)
+            if self._silent or untold:
+                return
+            end.callback(self._ledger.write, self._step, finished=True)
             if measure and self._ledger.steps[-1] != self._step:
                 self._measure(self._step, self._loss)
-            self._ledger.write(self._step, finished=True)
-        finally:
-            self._units, self._loss = [], None
-            if self._live is not None:
-                self._live.stop()
+
+    def _release(self) -> None:
+        self._units, self._loss = [], None
+        self._ledger.release()
+        if self._live is not None:
+            self._live.stop()
 
     def __enter__(self) -> "Watcher":
         return self
@@ -247,36 +258,45 @@ class Watcher:
 
     def _begin(self, now: int) -> None:
         """At the first step told it is known which process writes, and where a resumed training goes on."""
-        self._begun = True
         if not self._silent and _rank() != 0:  # torch.distributed was initialised after watch()
             self._silent = True
             self._ledger.abandon()
+        self._begun = self._silent
         if self._silent:
             return
         resumed, schedule = self._ledger.resumed, self._ledger.watched.schedule
-        self._ledger.begin(lambda step: not resumed or (step < now and schedule.due(step)))
+        self._ledger.begin(lambda step: not resumed or (step < now and schedule.next_due(step - 1) == step))
+        self._begun = True
         if self._shown:
-            from ..cli.live import LiveTable
+            from ..drawing.terminal import LiveTable
 
             self._live = LiveTable()
+            self._show = guarded("the live table", self._live.show)
         if resumed:
             self._step = min(self._step, max(now - 1, 0))
         else:
             self._tell(self.rows)
 
     def _measure(self, step: int, loss: torch.Tensor | float | None) -> None:
-        began, value, found = time.perf_counter(), _as_float(loss), []
-        threads = ThreadpoolController()
+        began, value, watched = time.perf_counter(), _as_float(loss), self._ledger.watched
+        rows, kept, finite, threads = [], {}, True, ThreadpoolController()
         with _undisturbed():
             for one in self._units:
-                weights, start = one.weights(), self._ledger.start_of(one.name)
+                try:
+                    weights = weights_of(one)
+                except InputError as error:
+                    rows.append(WatchedRow(*about(one), reason=str(error), step=step, loss=value))
+                    continue
+                if one.name in watched.keep:
+                    kept[one.name] = np.array(weights)
+                finite = finite and bool(np.isfinite(weights).all())
+                start = self._ledger.start_of(one.name)
                 with threads.limit(limits=1 if min(weights.shape) <= SMALL else None, user_api="blas"):
-                    threshold = self._ledger.watched.threshold
-                    row = measure_units(one.name, weights, one.kind, threshold=threshold, start=start)
-                found.append(WatchedRow(**vars(row), step=step, loss=value))
-                self._ledger.add(found[-1], weights)
+                    row = measure_units(one.name, weights, one.kind, threshold=watched.threshold, start=start)
+                rows.append(WatchedRow(**vars(row), step=step, loss=value))
+        self._ledger.add(rows, kept, finite=finite)
         if self._begun:
-            self._tell(found)
+            self._tell(rows)
         self._measuring += time.perf_counter() - began
 
     def _tell(self, rows: Sequence[WatchedRow]) -> None:
@@ -284,7 +304,7 @@ class Watcher:
         for tell in self._loggers:
             tell(named(rows), rows[0].step)
         if self._live is not None:
-            self._live.show(self.trajectory)
+            self._show(self.trajectory)
 
     def _over_budget(self) -> bool:
         spent = self._measuring + self._ledger.seconds_written
@@ -292,36 +312,12 @@ class Watcher:
 
 
 def _check(schedule: Any, budget: Any, threshold: Any) -> None:
-    if not isinstance(schedule, At | Evenly | Every | Geometric):
-        raise InputError(f"a schedule is Geometric(per_decade), Every(k) or At(steps), not {schedule!r}")
-    schedule.due(1)
+    if not isinstance(schedule, At | Every | Geometric):
+        known = "Geometric(per_decade), Every(k) or At(steps), which need no last step"
+        raise InputError(f"a schedule is {known}, not {schedule!r}")
     for name, value, said in (("budget", budget, "a share of the time"), ("threshold", threshold, "a cosine")):
         if value is not None and not (isinstance(value, int | float) and 0 < value < 1):
             raise InputError(f"{name} is {said} between 0 and 1, not {value!r}")
-
-
-def _chosen(model: str, listed: list[Units], layers: Iterable[str] | None) -> list[Units]:
-    """The listed units that are to be measured."""
-    there = [one for one in listed if not one.reason]
-    if not there:
-        raise InputError(f"the model {model} has no units to watch; {listed[0].name}: {listed[0].reason}")
-    if layers is None:
-        return there
-    chosen = _named(there, layers, "layer", {one.name: one.reason for one in listed if one.reason})
-    if not chosen:
-        raise InputError("layers names no layer: leave it out to watch all of them")
-    return chosen
-
-
-def _named(there: list[Units], names: Iterable[str], what: str, reasons: dict[str, str] | None = None) -> list[Units]:
-    """The units of these names; the name of a parameter stands for all that it was cut into."""
-    wanted = [names] if isinstance(names, str) else list(names)
-    for name in wanted:
-        if name in (reasons or {}):
-            raise InputError(f"the layer {name} has no units: {(reasons or {})[name]}")
-        if not any(name in (one.name, one.parameter) for one in there):
-            raise unknown_name(what, name, [one.name for one in there])
-    return [one for one in there if one.name in wanted or one.parameter in wanted]
 
 
 def _rank() -> int:

@@ -4,10 +4,12 @@ Files are those of ``store``. Nothing has its final name before ``begin``: until
 the one that writes.
 """
 
+import gc
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -17,10 +19,11 @@ from ..seeds import Seed
 from .record import Kept, Record
 from .store import RunFolder, open_run
 from .trajectory import Trajectory, collect
-from .watched import StartFile, Watched, WatchedLayer, WatchedRow, pack_reasons, to_curves, to_rows, unpack_reasons
+from .watched import StartFile, Watched, WatchedRow, pack_reasons, to_curves, to_rows, unpack_reasons
 
 WRITING = 0.05  # share of the time that writing files may take
 SEED = Seed(0, 0)
+_WRITTEN: WeakValueDictionary[Path, "Ledger"] = WeakValueDictionary()  # the folders that this process writes
 
 
 class Ledger:
@@ -35,8 +38,7 @@ class Ledger:
     def __init__(self, watched: Watched, path: Path | None, *, resume: bool, rows: Sequence[WatchedRow] = ()) -> None:
         self.watched = watched
         self.rows: list[WatchedRow] = list(rows)
-        kept = (layer for layer in watched.layers if layer.name in watched.keep)
-        self._kept = {layer.name: _unknown(layer, len(self.steps)) for layer in kept}
+        self._kept: dict[int, Mapping[str, np.ndarray]] = {}  # weights by step and layer
         self._diverged: int | None = None
         self._began, self._earlier = time.perf_counter(), 0.0
         self.seconds_written, self._last_write, self._warned = 0.0, 0.0, False
@@ -46,10 +48,17 @@ class Ledger:
 
     def _opened(self, path: Path, resume: bool) -> RunFolder:
         """The folder; a run that is in it is gone on with."""
+        if path.resolve() in _WRITTEN:
+            gc.collect()  # one that nobody has any more
+        if path.resolve() in _WRITTEN:
+            raise InputError(f"another watcher of this process writes to {path}: close() it, or choose another folder")
         make_folder(path)
         self._start = StartFile(path)
-        if not (path / "run.json").exists():
-            return RunFolder(path, self.watched)
+        found = self._found(path, resume) if (path / "run.json").exists() else RunFolder(path, self.watched)
+        _WRITTEN[path.resolve()] = self
+        return found
+
+    def _found(self, path: Path, resume: bool) -> RunFolder:
         found = open_run(path)
         if not isinstance(found.source, Watched):
             raise InputError(f"the folder {path} holds the run of an experiment; a watched run needs one of its own")
@@ -62,8 +71,9 @@ class Ledger:
             raise InputError(f"the run in {path} cannot be gone on with: {differs}")
         kept = found.read(SEED)
         self.watched = found.source
-        self.rows = to_rows(self.watched.layers, kept.record.curves, unpack_reasons(kept.leaves[0]))
-        self._kept = {name: list(kept.record.weights[name]) for name in self.watched.keep}
+        self.rows = rows_of(self.watched, kept)
+        arrays = {name: kept.record.weights[name] for name in self.watched.keep}
+        self._kept = {step: {name: array[k] for name, array in arrays.items()} for k, step in enumerate(self.steps)}
         self._earlier, self._diverged = kept.record.seconds, kept.record.diverged
         return found
 
@@ -92,24 +102,38 @@ class Ledger:
 
     def start_of(self, layer: str) -> np.ndarray | None:
         """The weights at the start; None where no change can be told from them."""
-        found = self._start.read(layer) if isinstance(self._start, StartFile) else self._start.get(layer)
+        try:
+            found = self._start.read(layer) if isinstance(self._start, StartFile) else self._start.get(layer)
+        except InputError as error:
+            found = self._lose_start(error)
         return found if found is not None and np.isfinite(found).all() and found.any() else None
 
-    def add(self, row: WatchedRow, weights: np.ndarray) -> None:
-        """Enter a row, and its weights if they are to be kept."""
-        self.rows.append(row)
-        if row.layer in self._kept:
-            self._kept[row.layer].append(np.array(weights))
-        if self._diverged is None and not np.isfinite(weights).all():
-            self._diverged = row.step
+    def _lose_start(self, error: InputError) -> None:
+        warnings.warn(f"{error}; the training goes on, the change of its layers is NaN from here on", stacklevel=2)
+        self._start = {}
+
+    def add(self, rows: Sequence[WatchedRow], kept: Mapping[str, np.ndarray], *, finite: bool = True) -> None:
+        """Enter the rows of a step, of all layers at once: an interrupt leaves a step whole or out.
+
+        Args:
+            rows: one for each layer.
+            kept: weights of those layers that are to be kept and can be read.
+            finite: whether all weights are finite numbers.
+        """
+        step = rows[0].step
+        self._kept[step] = kept
+        if self._diverged is None and not finite:
+            self._diverged = step
+        self.rows.extend(rows)
 
     def begin(self, stays: Callable[[int], bool]) -> None:
         """Begin to write; of a run that is gone on with, only steps that stay remain, and the start."""
         if isinstance(self._start, StartFile):
-            self._start.settle()
+            try:
+                self._start.settle()
+            except InputError as error:
+                self._lose_start(error)
         left = [step for k, step in enumerate(self.steps) if k == 0 or stays(step)]
-        for name, arrays in self._kept.items():
-            self._kept[name] = [one for one, step in zip(arrays, self.steps, strict=True) if step in left]
         self.rows[:] = [row for row in self.rows if row.step in left]
         if self._diverged not in left:
             self._diverged = None
@@ -118,13 +142,21 @@ class Ledger:
         """Leave the run to another process."""
         if isinstance(self._start, StartFile):
             self._start.drop()
-        self._start, self._folder = {}, None
+        self.release()
+        self._start = {}
         self.rows.clear()
+
+    def release(self) -> None:
+        """Write no more: the folder is free for another watcher."""
+        if self._folder is not None:
+            _WRITTEN.pop(self._folder.path.resolve(), None)
+            self._folder = None
 
     def write(self, step: int, *, finished: bool = False, now: bool = False) -> None:
         """Write the files, if there is a folder and it has not taken too much of the time.
 
-        A folder that cannot be written any more is told as a warning, and at the end as an error.
+        A folder that was taken away is made again. One that cannot be written is told as a warning, and at the end as
+        an error.
 
         Args:
             step: the present one.
@@ -139,8 +171,9 @@ class Ledger:
         began = time.perf_counter()
         kept = Kept(self._record(), len(self.steps), step, [pack_reasons(self.rows)], finished)
         try:
+            make_folder(self._folder.path)
             self._folder.write(SEED, kept)
-            if now:
+            if now or not (self._folder.path / "run.json").exists():
                 self._folder.describe()
         except InputError as error:
             if finished:
@@ -152,10 +185,16 @@ class Ledger:
         self.seconds_written += self._last_write
 
     def _record(self) -> Record:
-        weights = {name: np.stack(arrays) for name, arrays in self._kept.items()}
+        weights = {}
+        for layer in self.watched.layers:
+            if layer.name in self.watched.keep:
+                shape = layer.units, layer.inputs
+                unknown = np.full(shape, np.nan, np.float32)  # a layer that could not be read, or of a checkpoint's row
+                arrays = [self._kept.get(step, {}).get(layer.name, unknown) for step in self.steps]
+                weights[layer.name] = np.array(arrays).reshape(-1, *shape)
         return Record(weights, to_curves(self.rows), self._diverged, self._earlier + self.seconds)
 
 
-def _unknown(layer: WatchedLayer, steps: int) -> list[np.ndarray]:
-    """The weights at steps of which only rows are known."""
-    return [np.full((layer.units, layer.inputs), np.nan, np.float32) for _ in range(steps)]
+def rows_of(watched: Watched, kept: Kept) -> list[WatchedRow]:
+    """The rows of a watched run, as its folder keeps them."""
+    return to_rows(watched.layers, kept.record.curves, unpack_reasons(kept.leaves[0]))

@@ -1,9 +1,10 @@
 """Save schedules: at which steps something is kept. Step 0 and the last step always are.
 
-``steps`` lists them for a training whose last step is known, ``due`` answers for one step of a training that ends
-when it ends.
+``steps`` lists them for a training whose last step is known. ``next_due`` tells the next one for a training that ends
+when it ends; equal spacing cannot.
 """
 
+import bisect
 import math
 from dataclasses import dataclass
 from typing import ClassVar
@@ -38,9 +39,10 @@ class At:
             raise InputError(f"step {self.chosen[-1]} is to be saved, but training ends at step {last}")
         return sorted({0, last, *self.chosen})
 
-    def due(self, step: int) -> bool:
-        """Whether a step is listed, or 0."""
-        return step == 0 or step in self.chosen
+    def next_due(self, after: int) -> int | None:
+        """The first listed step after another step, if there is one."""
+        place = bisect.bisect_right(self.chosen, after)
+        return self.chosen[place] if place < len(self.chosen) else None
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,9 @@ class Every:
         """
         return sorted({*range(0, last + 1, self.k), last})
 
-    def due(self, step: int) -> bool:
-        """Whether a step is a multiple of k."""
-        return step % self.k == 0
+    def next_due(self, after: int) -> int:
+        """The first multiple of k after a step."""
+        return (after // self.k + 1) * self.k
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,6 @@ class Evenly:
         [0, 5, 10]
         """
         return sorted({int(step) for step in np.rint(np.linspace(0, last, min(self.count, last + 1)))})
-
-    def due(self, step: int) -> bool:
-        """Refused: equal spacing needs the last step."""
-        raise InputError(f"Evenly({self.count}) needs to know the last step; Every(k), Geometric and At do not")
 
 
 @dataclass(frozen=True)
@@ -114,16 +112,17 @@ class Geometric:
         powers = np.arange(int(np.log10(max(last, 1)) * self.per_decade) + 1) / self.per_decade
         return sorted({0, last, *(int(step) for step in np.rint(10**powers) if step <= last)})
 
-    def due(self, step: int) -> bool:
-        """Whether a step is one of those in geometric growth.
+    def next_due(self, after: int) -> int:
+        """The first step of the growth after a step.
 
-        >>> [step for step in range(50) if Geometric(2).due(step)]
-        [0, 1, 3, 10, 32]
+        >>> [Geometric(2).next_due(after) for after in (0, 1, 3, 10)]
+        [1, 3, 10, 32]
         """
-        if step == 0:
-            return True
-        power = round(math.log10(step) * self.per_decade)  # nearest to the step; the ones beside it for its rounding
-        return any(round(10 ** (one / self.per_decade)) == step for one in (power - 1, power, power + 1))
+        power = math.floor(math.log10(after + 0.5) * self.per_decade) - 1  # what is less is rounded to after, or below
+        while (step := round(10 ** (power / self.per_decade))) <= after:
+            power += 1
+        return step
 
 
 Schedule = At | Every | Evenly | Geometric
+Endless = At | Every | Geometric  # those that need not know the last step

@@ -7,6 +7,8 @@ file holds the curves ``loss`` and ``QUANTITY/LAYER`` at the measured steps, whi
 
 import json
 import os
+import uuid
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +20,7 @@ from safetensors import safe_open
 from ..errors import InputError
 from ..measure.table import NAN, Row
 from ..values import FORMAT, check_format, fingerprint, from_plain, settle, to_plain, without_none
-from .schedule import Schedule
+from .schedule import Endless
 
 QUANTITIES = ("lines", "orientations", "cover", "k_eff", "effective_rank", "change", "condensed")
 _STORED = (*QUANTITIES, "zeros")
@@ -63,7 +65,7 @@ class Watched:
 
     model: str
     layers: tuple[WatchedLayer, ...]
-    schedule: Schedule
+    schedule: Endless
     keep: tuple[str, ...] = ()
     threshold: float | None = None
     torch: str = ""
@@ -163,16 +165,19 @@ def unpack_reasons(packed: np.ndarray) -> dict[tuple[int, str], str]:
 class StartFile:
     """The weights at the start on disk: written and read one layer at a time, never held whole.
 
-    It has a name of its own until ``settle`` says that this process is the one that writes the run.
+    It has a name of its own until ``settle`` says that this process is the one that writes the run, and goes with the
+    process if that ends before.
     """
 
     def __init__(self, folder: Path) -> None:
         self.final = folder / "start.safetensors"
         self.path = self.final
+        self.drop: Callable[[], None] = lambda: None
 
     def write(self, layers: Sequence[WatchedLayer], weights: Iterator[np.ndarray]) -> None:
         """Write the weights of all layers, which come one after the other, as float32 or float64."""
-        self.path = self.final.with_name(f".{self.final.name}.{os.getpid()}.part")
+        self.path = self.final.with_name(f".{self.final.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
+        self.drop = weakref.finalize(self, _remove, self.path, os.getpid())  # called, or when the process ends
         try:
             with self.path.open("w+b") as file:
                 entries, place = {}, 0
@@ -194,13 +199,11 @@ class StartFile:
     def settle(self) -> None:
         """Give the file its name."""
         if self.path != self.final:
-            self.path.replace(self.final)
+            try:
+                self.path.replace(self.final)
+            except OSError as error:
+                raise InputError(f"{self.final} cannot be written: {error.strerror}") from error
             self.path = self.final
-
-    def drop(self) -> None:
-        """Remove a file that has no name yet."""
-        if self.path != self.final:
-            self.path.unlink(missing_ok=True)
 
     def read(self, layer: str) -> np.ndarray:
         """The weights of one layer."""
@@ -209,3 +212,9 @@ class StartFile:
                 return file.get_tensor(layer)
         except Exception as error:  # a file that was damaged or taken away fails in many ways
             raise InputError(f"the weights at the start cannot be read from {self.path}: {error}") from error
+
+
+def _remove(path: Path, process: int) -> None:
+    """Remove a file that has no name yet, if it is there; a forked process leaves it to the one that wrote it."""
+    if os.getpid() == process:
+        path.unlink(missing_ok=True)

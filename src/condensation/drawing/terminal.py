@@ -3,17 +3,17 @@
 import math
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.console import Console, Group
-from rich.live import Live
-from rich.markup import escape
-from rich.table import Table
-from rich.text import Text
 
 from ..errors import InputError
 from ..training.trajectory import Trajectory
 from ..training.watched import Watched, WatchedLayer
+
+if TYPE_CHECKING:  # imported where a table is shown
+    from rich.console import Group
+    from rich.live import Live
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 WIDTH = 24
@@ -34,8 +34,12 @@ def sparkline(values: Sequence[float] | np.ndarray, width: int = WIDTH) -> str:
     return "".join(BLOCKS[int(place)] if math.isfinite(place) else " " for place in places)
 
 
-def frame(trajectory: Trajectory, finished: bool = False) -> Group:
+def frame(trajectory: Trajectory, finished: bool = False) -> "Group":
     """The step, the loss and the table of all layers as they were measured last."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
     source = trajectory.source
     if not isinstance(source, Watched):
         raise InputError("this run was trained here, not watched; condensation measure shows its layers")
@@ -43,7 +47,7 @@ def frame(trajectory: Trajectory, finished: bool = False) -> Group:
     for number in range(1, 7):
         table.columns[number].justify = "right"
     for layer in source.layers:
-        _add_row(table, layer, trajectory)
+        table.add_row(*_row(layer, trajectory))
     loss = float(trajectory.loss[0, -1])
     said = f"{source.model}, step {trajectory.recorded[-1]}" + ("" if math.isnan(loss) else f", loss {loss:.4g}")
     if trajectory.diverged:
@@ -51,7 +55,9 @@ def frame(trajectory: Trajectory, finished: bool = False) -> Group:
     return Group(Text(said + (", closed" if finished else ""), style="bold"), table)
 
 
-def _add_row(table: Table, layer: WatchedLayer, trajectory: Trajectory) -> None:
+def _row(layer: WatchedLayer, trajectory: Trajectory) -> list[str]:
+    from rich.markup import escape
+
     def last(quantity: str) -> float:
         return float(trajectory.curves[f"{quantity}/{layer.name}"][0, -1])
 
@@ -66,22 +72,26 @@ def _add_row(table: Table, layer: WatchedLayer, trajectory: Trajectory) -> None:
             f"{last('effective_rank'):.3g}",
             "-" if math.isnan(change) else f"{change:.3g}",
         ]
-    table.add_row(escape(layer.name), str(layer.units), *cells, sparkline(k_eff))
+    return [escape(layer.name), str(layer.units), *cells, sparkline(k_eff)]
 
 
 class LiveTable:
     """The table on standard error while a training runs in this process; nothing where that is no terminal."""
 
     def __init__(self) -> None:
-        console = Console(stderr=True)
         self._live: Live | None = None
-        if console.is_terminal:
-            # what the loop prints on the same terminal goes above the table
-            self._live = Live(console=console, auto_refresh=False, redirect_stdout=sys.stdout.isatty())
-            self._live.start()
 
     def show(self, trajectory: Trajectory) -> None:
         """Show a trajectory as it is now."""
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(stderr=True)
+        if self._live is None and console.is_terminal:
+            # what the loop prints on the same terminal goes above the table
+            live = Live(console=console, auto_refresh=False, redirect_stdout=sys.stdout.isatty())
+            live.start()
+            self._live = live
         if self._live is not None:
             self._live.update(frame(trajectory), refresh=True)
 
