@@ -76,6 +76,7 @@ _HOMES = {
 }
 _ROOMS = (
     "activations",
+    "checkpoints",
     "data",
     "drawing",
     "measure",

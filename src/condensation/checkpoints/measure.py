@@ -32,7 +32,7 @@ def measure_listed(
         threshold: the cosine that decides; by default 0.95, or more where chance alone would reach it.
         in_the_wild: measure also with the mean removed and against permuted entries.
         start: the weights at the start, for the relative change.
-        jobs: layers that are measured at the same time, each by one thread; 1 leaves the threads of BLAS as they are.
+        jobs: layers that are measured at the same time, each by one thread.
     """
 
     def row(units: Units) -> Row:
@@ -45,9 +45,8 @@ def measure_listed(
             return Row(units.name, units.kind, units.units, units.inputs, reason=str(error))
         return measure_units(units.name, weights, units.kind, **own)
 
-    if jobs == 1:
-        return [row(units) for units in listed]
-    with threadpool_limits(1), ThreadPoolExecutor(jobs) as pool:
+    # threads of BLAS that wait for each other on a busy machine take ten times as long
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(jobs) as pool:
         return list(pool.map(row, listed))
 
 
