@@ -1,8 +1,10 @@
 r"""Readers fitted to data: C and d of $h \approx C \hat h + d$ by least squares on what the readers really see.
 
 Set after set, front to back: $\hat h$ are the features of the model reduced so far, h those of the given one, so that
-a later set makes up for the errors of earlier ones. The correction of the formula's C and d is fitted, with a small
-ridge: where the formula is exact nothing is left to correct. (At the border of a padded image d is not right.)
+a later set makes up for the errors of earlier ones. The correction of the formula's C and d is fitted: where the
+formula is exact nothing is left to correct. The ridge is that of a few which does best on every fifth sample when
+fitted to the others; one of them is infinite, which leaves the formula as it is. (At the border of a padded image d is
+not right.)
 """
 
 from collections.abc import Sequence
@@ -10,13 +12,16 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import nn
 
-from .matrix import groups_of
+from ...errors import InputError
+from .matrix import groups_of, in_size
 from .shrink import Combination, Plan, new_columns, shrink
 from .trace import Inputs, call
 
-RIDGE = 1e-6  # relative to the mean square of the features
+RIDGES = (1e-6, 1e-4, 1e-2, 1.0, np.inf)  # relative to the mean square of the features
+FOLDS = 5
 
 
 def fitted(model: nn.Module, plans: Sequence[Plan], batches: Sequence[Inputs]) -> list[Plan]:
@@ -49,12 +54,12 @@ def _features(model: nn.Module, readers: Sequence[str], batch: Inputs) -> dict[s
     seen: dict[str, torch.Tensor] = {}
 
     def keep(name: str):
-        def hook(_: nn.Module, args: tuple[torch.Tensor, ...]) -> None:
-            seen[name] = args[0].detach()
+        def hook(_: nn.Module, args: tuple[torch.Tensor, ...], named: dict[str, torch.Tensor]) -> None:
+            seen[name] = (args[0] if args else named["input"]).detach()
 
         return hook
 
-    hooks = [model.get_submodule(name).register_forward_pre_hook(keep(name)) for name in readers]
+    hooks = [model.get_submodule(name).register_forward_pre_hook(keep(name), with_kwargs=True) for name in readers]
     try:
         call(model, batch)
     finally:
@@ -67,16 +72,16 @@ class _Sums:
     """The normal equations of one reader, group by group of its convolution."""
 
     def __init__(self, plan: Plan, plans: Sequence[Plan], name: str, module: nn.Module) -> None:
-        self.combination = plan.combinations[name]
+        self.name, self.combination = name, plan.combinations[name]
         self.columns = plan.one.columns[name]
         self.left = new_columns(plans, plan, name, module)
         self.dense = isinstance(module, nn.Linear)
         self.rank = 2 if self.dense else module.weight.ndim  # pyright: ignore[reportAttributeAccessIssue]
         units, new = self.combination.combine.shape
-        self.squares, self.products = np.zeros((new + 1, new + 1)), np.zeros((new + 1, units))
+        self.squares, self.products = np.zeros((2, new + 1, new + 1)), np.zeros((2, new + 1, units))
+        self.samples = self.rows = 0
         groups = groups_of(module)
-        inputs = int(module.in_features if isinstance(module, nn.Linear) else module.in_channels)  # pyright: ignore
-        self.group_of_old = self.columns[:, 0] // (inputs // groups)
+        self.group_of_old = self.columns[:, 0] // (in_size(module) // groups)
         self.group_of_new = self.group_of_old[plan.slots]
 
     def _samples(self, features: torch.Tensor, columns: np.ndarray) -> torch.Tensor:
@@ -93,19 +98,38 @@ class _Sums:
         combine = torch.as_tensor(self.combination.combine, device=there.device)
         rest = wanted - there @ combine.T - torch.as_tensor(self.combination.constant, device=there.device)
         there = torch.cat([there, torch.ones(len(there), 1, dtype=there.dtype, device=there.device)], dim=1)
-        self.squares += (there.T @ there).cpu().numpy()
-        self.products += (there.T @ rest).cpu().numpy()
+        positions = len(there) // len(old) if len(there) % len(old) == 0 else 1
+        sample = self.samples + torch.arange(len(there), device=there.device) // positions
+        held = sample % FOLDS == FOLDS - 1
+        for k, chosen in enumerate((~held, held)):
+            self.squares[k] += (there[chosen].T @ there[chosen]).cpu().numpy()
+            self.products[k] += (there[chosen].T @ rest[chosen]).cpu().numpy()
+        self.samples, self.rows = int(sample[-1]) + 1, self.rows + len(there)
 
     def solve(self) -> Combination:
         """The formula's combination with its correction."""
         new = self.combination.combine.shape[1]
-        combine, constant = self.combination.combine.copy(), self.combination.constant.copy()
-        ridge = RIDGE * max(float(np.trace(self.squares[:new, :new])) / new, np.finfo(float).tiny)
+        if self.rows < 2 * new:
+            raise InputError(
+                f"a fit of what {self.name} reads from {new} units needs at least {2 * new} samples (positions of an "
+                f"image count), and the data holds {self.rows}"
+            )
+        changes = [self._change(self.squares[0], self.products[0], ridge) for ridge in RIDGES]
+        losses = [np.sum(w * (self.squares[1] @ w - 2 * self.products[1])) for w in changes]
+        change = self._change(self.squares.sum(0), self.products.sum(0), RIDGES[int(np.argmin(losses))])
+        combine, constant = self.combination.combine + change[:new].T, self.combination.constant + change[new]
+        return Combination(combine, constant)
+
+    def _change(self, all_squares: np.ndarray, products: np.ndarray, ridge: float) -> Float[np.ndarray, "inputs units"]:
+        """What is added to C and d, as one matrix, fitted with a ridge; each unit is fitted by those of its group."""
+        new = len(all_squares) - 1
+        found = np.zeros(products.shape)
+        if np.isinf(ridge):
+            return found
+        ridge *= max(float(np.trace(all_squares[:new, :new])) / new, np.finfo(float).tiny)
         for group in np.unique(self.group_of_old):
             olds, news = np.flatnonzero(self.group_of_old == group), np.flatnonzero(self.group_of_new == group)
             used = np.concatenate([news, [new]])
-            squares = self.squares[np.ix_(used, used)] + ridge * np.eye(len(used))
-            change = np.linalg.solve(squares, self.products[np.ix_(used, olds)])
-            combine[np.ix_(olds, news)] += change[: len(news)].T
-            constant[olds] += change[-1]
-        return Combination(combine, constant)
+            squares = all_squares[np.ix_(used, used)] + ridge * np.eye(len(used))
+            found[np.ix_(used, olds)] = np.linalg.solve(squares, products[np.ix_(used, olds)])
+        return found

@@ -10,7 +10,7 @@ set (two activations in turn, a product) merges only units that are equal in eve
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import jax
@@ -28,6 +28,7 @@ from .matrix import array, bias_of, matrix_of, norm_factor, pads_zeros
 from .trace import Op, Trace, activation
 
 Vector = Float[np.ndarray, " units"]
+Key = tuple[str, tuple[int, ...]]  # a module or an operation, and the linear maps that its output has passed since
 IDENTITY = Rule(False, 1, 0.0)
 
 
@@ -42,12 +43,17 @@ class Knob:
 
 @dataclass(frozen=True)
 class Form:
-    """Coefficients of each unit by where they come from, the factor each layer's rows have got on the way."""
+    """Coefficients of each unit by where they come from, the factor each layer's rows have got on the way.
 
-    parts: dict[str, Float[np.ndarray, "units _"]]
-    factors: dict[str, Vector]
+    ``normed`` are the layers right behind which batch norm stands: its name, and what the form's constant owes to the
+    layer's bias and the norm's mean.
+    """
+
+    parts: dict[Key, Float[np.ndarray, "units _"]]
+    factors: dict[Key, Vector]
     constant: Vector
     knobs: tuple[Knob, ...] = ()
+    normed: dict[Key, tuple[str, Vector]] = field(default_factory=dict)
 
     def scaled(self, factor: Vector) -> "Form":
         """The form of each unit times a factor."""
@@ -56,7 +62,16 @@ class Form:
             {key: value * factor for key, value in self.factors.items()},
             self.constant * factor,
             tuple(replace(knob, factor=knob.factor * factor) for knob in self.knobs),
+            {key: (norm, value * factor) for key, (norm, value) in self.normed.items()},
         )
+
+    def mapped(self, place: int) -> "Form":
+        """The form behind a linear map of each channel: it is not to be added to what has not passed that."""
+        parts, factors, normed = (
+            {(name, (*way, place)): value for (name, way), value in part.items()}
+            for part in (self.parts, self.factors, self.normed)
+        )
+        return Form(parts, factors, self.constant, self.knobs, normed)  # pyright: ignore[reportArgumentType]
 
     def rows(self, with_constant: bool) -> Float[np.ndarray, "units inputs"]:
         """All coefficients side by side; the constant is the last, where there is or can be one."""
@@ -92,13 +107,16 @@ class Forms:
 
     def __post_init__(self) -> None:
         self.stages: list[np.ndarray] = []
-        self.first: Form | None = None  # the form of the first stage, and whether its rows have the constant
-        self.first_constant = True
+        self.slopes: list[np.ndarray] = []
+        self.first: Form | None = None  # the form of the first stage
         self.activations: list[Function] = []
-        self.unknown = self.ordered = False
+        self.unknown = self.ordered = self.moves = self.raw = False
         self._values: dict[int, Form | None] = {}
-        self._ended: dict[int, Form] = {}
-        self.pads = any(pads_zeros(model_part(self.model, name)) for name in self.one.columns)
+        self._ended: dict[int, tuple[Form, Form]] = {}  # by the form's id
+        self.pads = any(pads_zeros(self.model.get_submodule(name)) for name in self.one.columns)
+        for name in self.one.columns:
+            for place in self.trace.entries[name]:
+                self._value(place)  # activations end their stages before readers do
         self.readings = {name: self._reading(name, self.pads) for name in self.one.columns}
 
     def _reading(self, name: str, pads: bool) -> Reading:
@@ -107,11 +125,13 @@ class Forms:
         if form is None:  # Torch-Pruning sees a way that the trace does not
             self.unknown = True
             return Reading(np.ones(self.one.units), np.zeros(self.one.units))
-        plain = all(key.startswith("op ") for key in form.parts) and len(form.parts) == 1
+        plain = all(name.startswith("op ") for name, _ in form.parts) and len(form.parts) == 1
         if plain and (not pads or not np.any(form.constant)):
             return Reading(next(iter(form.parts.values()))[:, 0], form.constant)
-        ended = self._end(place, form, with_constant=pads)
-        return Reading(next(iter(ended.parts.values()))[:, 0], np.zeros(self.one.units) if pads else form.constant)
+        self.raw = True
+        whole = pads or id(form) in self._ended  # its rows then have the constant
+        ended = self._end(place, form, with_constant=whole)
+        return Reading(next(iter(ended.parts.values()))[:, 0], np.zeros(self.one.units) if whole else form.constant)
 
     def _value(self, place: int) -> Form | None:
         """The form at a place of the trace; nothing where no channel of the set arrives."""
@@ -132,7 +152,7 @@ class Forms:
         if op.kind != "module":
             return op.inputs
         through = op.name in self.one.channels and op.name not in self.one.producers
-        return op.inputs if through or isinstance(model_part(self.model, op.name), nn.PReLU) else ()
+        return op.inputs if through or isinstance(self.model.get_submodule(op.name), nn.PReLU) else ()
 
     def _form(self, place: int, op: Op) -> Form | None:
         before = [(k, form) for k in self._inputs(place) if (form := self._values[k]) is not None]
@@ -141,8 +161,10 @@ class Forms:
         if not before:
             return None
         at, form = before[0]
-        if op.kind == "linear":
+        if op.kind == "same":
             return form
+        if op.kind == "linear":
+            return form.mapped(place)
         if op.kind == "scale":
             return form.scaled(np.full(self.one.units, op.numbers[0]))
         if op.kind == "add" and len(before) == len(op.inputs):
@@ -150,9 +172,10 @@ class Forms:
             return self._sum([value.scaled(sign) for (_, value), sign in zip(before, signs, strict=True)])
         if op.kind == "cat" and len({id(value) for _, value in before}) == 1:
             return form
-        if op.kind == "pool":
-            self.ordered = True
-            return form if form.alone else self._end(at, form)
+        if op.kind in ("pool", "moves"):
+            self.ordered, self.moves = self.ordered or op.kind == "pool", self.moves or op.kind == "moves"
+            linear = op.kind == "moves" and not np.any(form.constant)
+            return (form if form.alone or linear else self._end(at, form)).mapped(place)
         if op.kind == "activation":
             return self._activated(place, self._end(at, form), activation(op.name, op.numbers))
         self.unknown = True
@@ -161,61 +184,74 @@ class Forms:
         return self._atom(place, np.ones(self.one.units))
 
     def _module(self, name: str, before: list[tuple[int, Form]]) -> Form | None:
-        module = model_part(self.model, name)
+        module = self.model.get_submodule(name)
         where = self.one.channels.get(name)
         if name in self.one.producers and where is not None:
             bias = bias_of(module)
             rows = matrix_of(module)[where].reshape(len(where), -1)
             ones = np.ones(len(where))
-            knob = Knob(name, ones, 2 if bias is None else 1)
-            return Form({name: rows}, {name: ones}, np.zeros(len(where)) if bias is None else bias[where], (knob,))
+            knob, key = Knob(name, ones, 2 if bias is None else 1), (name, ())
+            return Form({key: rows}, {key: ones}, np.zeros(len(where)) if bias is None else bias[where], (knob,))
         if not before:
             return None
         at, form = before[0]
         if isinstance(module, nn.PReLU):
             self.activations.append(jax.nn.relu)  # homogeneous like it
-            slopes = array(module.weight)
             if where is not None:
-                self.stages.append(np.stack([np.ones(len(where)), slopes[where]], axis=1))
+                self.slopes.append(array(module.weight)[where][:, None])
             return self._atom(f"{at} of {name}", self._amplitude(self._end(at, form)))
         if where is None:
             return None
         if isinstance(module, _BatchNorm):
             factor, shift = (value[where] for value in norm_factor(module))
             moved = form.scaled(factor)
-            knobs = (Knob(name, np.ones(len(where)), 0),) if module.affine else ()
-            return replace(moved, constant=moved.constant + shift, knobs=(*knobs, *moved.knobs))
+            if not module.affine:
+                return replace(moved, constant=moved.constant + shift)
+            knobs = (Knob(name, np.ones(len(where)), 0), *moved.knobs)
+            raw = moved.constant + shift - array(module.bias)[where]
+            alone = len(form.factors) == len(form.parts) == 1 and not form.normed and bool(np.all(factor))
+            normed = dict.fromkeys(form.parts, (name, raw)) if alone else moved.normed
+            return replace(moved, constant=moved.constant + shift, knobs=knobs, normed=normed)
         amplitude = self._amplitude(self._end(at, form))  # a depthwise convolution
         bias = bias_of(module)
         kernel = matrix_of(module)[where].reshape(len(where), -1) * amplitude[:, None]
         constant = np.zeros(len(where)) if bias is None else bias[where]
-        return Form({f"depthwise {name}": kernel}, {}, constant)
+        return Form({(f"depthwise {name}", ()): kernel}, {}, constant)
 
     def _sum(self, forms: list[Form]) -> Form:
-        parts: dict[str, np.ndarray] = {}
-        factors: dict[str, np.ndarray] = {}
+        parts: dict[Key, np.ndarray] = {}
+        factors: dict[Key, np.ndarray] = {}
+        normed: dict[Key, tuple[str, Vector]] = {}
+        knobs: dict[str, Knob] = {}
         for form in forms:
+            both = [key for key in form.normed if key in parts]  # through a norm and past it, or twice
+            normed = {key: value for key, value in (normed | form.normed).items() if key not in both}
+            for knob in form.knobs:
+                known = knobs.get(knob.module)
+                knobs[knob.module] = knob if known is None else replace(knob, factor=known.factor + knob.factor)
             for key, value in form.parts.items():
                 parts[key] = parts[key] + value if key in parts else value
             for key, value in form.factors.items():
                 factors[key] = factors[key] + value if key in factors else value
-        knobs = tuple(knob for form in forms for knob in form.knobs)
-        return Form(parts, factors, np.sum([form.constant for form in forms], axis=0), knobs)
+        constant = np.sum([form.constant for form in forms], axis=0)
+        names = [norm for norm, _ in normed.values()]
+        normed = {key: value for key, value in normed.items() if names.count(value[0]) == 1}
+        return Form(parts, factors, constant, tuple(knobs.values()), normed)
 
     def _end(self, place: int, form: Form, with_constant: bool = True) -> Form:
         """A stage ends here: its vector is kept, what goes on is its amplitude."""
         if form.alone and not form.factors:
             return form
-        if place not in self._ended:
+        if id(form) not in self._ended:
             rows = form.rows(with_constant)
             if self.first is None:
-                self.first, self.first_constant = form, with_constant
+                self.first = form
             self.stages.append(rows)
-            self._ended[place] = self._atom(place, norms(rows) if self.scaled else np.ones(len(rows)))
-        return self._ended[place]
+            self._ended[id(form)] = form, self._atom(place, norms(rows) if self.scaled else np.ones(len(rows)))
+        return self._ended[id(form)][1]
 
     def _atom(self, place: int | str, factor: Vector) -> Form:
-        return Form({f"op {place}": factor[:, None]}, {}, np.zeros(self.one.units))
+        return Form({(f"op {place}", ()): factor[:, None]}, {}, np.zeros(self.one.units))
 
     def _amplitude(self, form: Form) -> Vector:
         return next(iter(form.parts.values()))[:, 0]
@@ -230,21 +266,22 @@ class Forms:
     def rule(self) -> Rule | None:
         """The rule of a set of one stage; nothing for one of several or of operations that have none."""
         single = len(self.stages) == 1 and self.first is not None and bool(self.first.factors) and not self.unknown
-        if not single or len(self.activations) > 1:
+        if not single or self.slopes or len(self.activations) > 1:
             return None
         rule = torch_rule(self.activations[0]) if self.activations else IDENTITY
+        if (
+            rule.power == 0
+            or (self.moves and rule.constant != 0)
+            or (self.raw and (rule.power, rule.constant) != (1, 0))
+        ):
+            return None  # a constant is not what it was, or what has not passed the activation has another power
         border = self.pads and rule.constant != 0  # where sigma(0) is not seen, the sign is not exact
-        return None if rule.power == 0 else replace(rule, oriented=rule.oriented or self.ordered or border)
+        return replace(rule, oriented=rule.oriented or self.ordered or border)
 
     @property
     def homogeneous(self) -> bool:
         """Whether all activations hand positive factors on."""
         return not self.unknown and all(is_homogeneous(function) for function in self.activations)
-
-
-def model_part(model: nn.Module, name: str) -> nn.Module:
-    """A module by its name."""
-    return model.get_submodule(name)
 
 
 @lru_cache(maxsize=256)

@@ -7,6 +7,7 @@ be reduced says why.
 """
 
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from torch.nn.utils.parametrize import ParametrizationList
 from torch_pruning.ops import OPTYPE
 
 from ...errors import InputError
-from .trace import LAYERS, Inputs, Trace, call, tensors, trace
+from .trace import LAYERS, Inputs, Trace, call, is_own, random_inputs, steady, tensors, trace
 
 Indices = Int[np.ndarray, " units"]
 
@@ -83,7 +84,10 @@ def is_depthwise(module: nn.Module) -> bool:
 
 def build_graph(model: nn.Module, inputs: Inputs) -> Graph:
     """The sets of a model in evaluation mode, all of whose parameters ask for gradients."""
+    other = random_inputs(inputs, torch.Generator().manual_seed(0))
     found = trace(model, inputs)
+    with suppress(RuntimeError, TypeError, ValueError, LookupError, ArithmeticError, AssertionError):
+        found = steady(found, trace(model, other))  # a model may ask more of its inputs than their shapes
     modules = dict(model.named_modules())
     layers = [name for name in found.calls if isinstance(modules[name], LAYERS)]
     roots = [name for name in layers if not is_depthwise(modules[name])]
@@ -104,7 +108,8 @@ def build_graph(model: nn.Module, inputs: Inputs) -> Graph:
         if name not in members and isinstance(module, LAYERS):
             ran = "it makes no part of a set: nothing of the model's output depends on it by gradients"
             ran = "a depthwise convolution of the model's input" if is_depthwise(module) else ran
-            outside[name] = ran if name in found.calls else "it did not run on the example inputs as a layer"
+            ran = ran if name in found.calls else "it did not run on the example inputs as a layer"
+            outside[name] = ran if is_own(module) else f"{type(module).__name__} has a forward of its own"
         elif "quantized" in type(module).__module__:
             if not any(name.startswith(f"{other}.") for other in outside):
                 outside[name] = f"it is quantised ({type(module).__name__})"
@@ -125,14 +130,39 @@ def _dependencies(model: nn.Module, inputs: Inputs) -> Any:
         warnings.simplefilter("ignore")
         try:
             graph: Any = torch_pruning.DependencyGraph()
-            return graph.build_dependency(
-                model, inputs, forward_fn=call, output_transform=_with_gradients, verbose=False
-            )
+            graph.build_dependency(model, inputs, forward_fn=call, output_transform=_with_gradients, verbose=False)
         except Exception as error:
             raise InputError(
                 f"the dependency graph of this {type(model).__name__} could not be built by Torch-Pruning: "
                 f"{type(error).__name__}: {error}"
             ) from error
+    bound = _Bound(max(out_size(module) for module in model.modules() if isinstance(module, LAYERS)))
+    for node in graph.module2node.values():
+        if node.type == OPTYPE.SLICE:
+            for dependency in (*node.dependencies, *(one for before in node.inputs for one in before.dependencies)):
+                if node in (dependency.source, dependency.target):
+                    dependency.index_mapping[1] = bound
+    return graph
+
+
+class _Lost(Exception):
+    """The channels behind a slice are not to be found."""
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A second index mapping of every slice, that ends what would have no end.
+
+    Of three axes Torch-Pruning takes the last for the channels. A slice of a sequence of Conv1d then moves channels,
+    and two that meet again move them on and on.
+    """
+
+    largest: int
+
+    def __call__(self, places: list[Any]) -> list[Any]:
+        if any(not 0 <= place.idx < self.largest for place in places):
+            raise _Lost
+        return places
 
 
 def _with_gradients(answer: Any) -> list[torch.Tensor]:
@@ -158,8 +188,12 @@ def _channel_set(name: str, roots: list[int], model: nn.Module, dependencies: An
     unit = {k: place for place, k in enumerate(roots)}
     outs: dict[str, dict[int, list[int]]] = {}
     ins: dict[str, dict[int, list[int]]] = {}
-    reasons = []
-    for item in dependencies.get_pruning_group(root, prune, roots):
+    reasons, items = [], []
+    try:
+        items = list(dependencies.get_pruning_group(root, prune, roots))
+    except _Lost:
+        reasons.append("a slice is not followed")
+    for item in items:
         node, handler = item.dep.target, item.dep.handler
         if node.type in _REFUSED:
             reasons.append(_REFUSED[node.type])
@@ -173,6 +207,7 @@ def _channel_set(name: str, roots: list[int], model: nn.Module, dependencies: An
                     break
                 places.setdefault(unit[of], []).append(where)
     makers = [key for key in found.calls if key in outs and _is_producer(model.get_submodule(key))]
+    makers, outs = (makers, outs) if makers else ([name], {name: {place: [k] for k, place in unit.items()}})
     one = ChannelSet(name, tuple(makers), {}, {}, np.zeros(len(roots), int))
     for checked in (_places(outs, len(roots), exactly_one=True), _places(ins, len(roots), exactly_one=False)):
         if isinstance(checked, str):
@@ -220,7 +255,8 @@ def _reason(one: ChannelSet, model: nn.Module, found: Trace) -> str:
         return "it has one unit"
     for name in (*one.channels, *one.columns):
         module = model.get_submodule(name)
-        problem = _module_problem(module, model) or (found.calls[name] > 1 and f"it runs {found.calls[name]} times")
+        runs = found.calls.get(name, 0)
+        problem = _module_problem(module, model) or (runs != 1 and f"it runs {runs} times")
         if problem:
             return problem if name == one.name else f"of {name} that belongs to it: {problem}"
     return ""
@@ -228,6 +264,8 @@ def _reason(one: ChannelSet, model: nn.Module, found: Trace) -> str:
 
 def _module_problem(module: nn.Module, model: nn.Module) -> str:
     weight = module._parameters.get("weight")
+    if not is_own(module):
+        return f"{type(module).__name__} has a forward of its own"
     if isinstance(module, _BatchNorm) and module.running_mean is None:
         return "batch norm without running statistics"
     if weight is None and not isinstance(module, _BatchNorm):
@@ -236,9 +274,10 @@ def _module_problem(module: nn.Module, model: nn.Module) -> str:
         return f"its weight is a {type(weight).__name__}"
     if isinstance(module, _ConvNd) and module.groups == module.out_channels > 1 and not is_depthwise(module):
         return "a convolution with one unit for each of its groups"
-    shared = [name for name, value in model.named_parameters(remove_duplicate=False) if value is weight]
-    if weight is not None and len(shared) > 1:
-        return f"its weight is shared: {' and '.join(shared)}"
+    for kind, own in module._parameters.items():
+        shared = [name for name, value in model.named_parameters(remove_duplicate=False) if value is own]
+        if own is not None and len(shared) > 1:
+            return f"its {kind} is shared: {' and '.join(shared)}"
     return ""
 
 
@@ -263,7 +302,8 @@ def _fate(name: str, model: nn.Module, found: Trace) -> str:
                 known.add(after)
                 stack.append(after)
     if mixing:
-        return f"{mixing} mixes its channels"
+        alone = "InstanceNorm" in mixing
+        return f"{mixing} takes its statistics from the sample" if alone else f"{mixing} mixes its channels"
     if ends:
         return "its channels are part of the model's output" if reads else "no layer reads it: it is the model's output"
     return "" if reads else "no layer reads it"

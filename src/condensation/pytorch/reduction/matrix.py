@@ -18,6 +18,11 @@ def groups_of(module: nn.Module) -> int:
     return module.groups if isinstance(module, _ConvNd) else 1
 
 
+def in_size(module: nn.Module) -> int:
+    """Number of channels that a layer reads."""
+    return int(module.in_features if isinstance(module, nn.Linear) else cast(_ConvNd, module).in_channels)
+
+
 def array(value: torch.Tensor) -> np.ndarray:
     """The values of a tensor in float64."""
     return value.detach().to("cpu", torch.float64).numpy().copy()

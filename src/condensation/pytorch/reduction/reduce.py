@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,13 +18,14 @@ from torch import nn
 from ...errors import InputError, check_whole, unknown_name
 from ...reduction.search import Sizes, merging_order, smallest
 from ...values import conform
+from ..units import unwrapped
 from .fit import fitted
 from .graph import ChannelSet, Graph, build_graph
 from .judge import Data, Judge, Judgement
 from .merging import Labels, Merging
-from .probe import Trial, mapped
+from .probe import Trial
 from .shrink import Plan, shrink
-from .trace import Inputs, call, tensors
+from .trace import Inputs, call, mapped, tensors
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +39,11 @@ class Reduction:
         groups: of each of these the new unit of each old unit.
         skipped: layers that were not reduced, and why.
         parameters: number of parameters before and after.
-        error: centred relative error of the outputs, as of ``condensation.reduce``.
-        agreement: share of samples whose largest output is the same.
-        accuracy: share of right classes before and after.
+        error: relative error of the outputs, |y' - y| / |y - mean of y|; unlike that of ``condensation.reduce`` it
+            also counts a constant that all samples share. Of several outputs the largest.
+        agreement: share of samples whose largest output is the same; of several outputs the least.
+        accuracy: share of right classes before and after; labels that are no class, such as -100, do not count. None
+            for a language model, whose labels are the words it reads.
         pruned_error: error of magnitude pruning to the same sizes: the units of largest |a||w| are kept.
         pruned_agreement: its agreement.
     """
@@ -71,16 +75,18 @@ def reduce(
     """Merge the units of one line (of one orientation for relu) of a model's layers; the model itself stays as it is.
 
     Args:
-        model: any model; it is run in evaluation mode.
+        model: any model; it is run in evaluation mode. Its hooks, which must not change what it computes, run once
+            and are left out of the result.
         example_inputs: with which it can be run: a tensor, a sequence of arguments, or a mapping of named ones.
         threshold: the cosine that decides which units are of one line: by default 0.95, or more where chance alone
             would reach it.
         units: instead, the number of units left in each layer, or in each by name.
-        error: instead, the largest centred error of the outputs on the data; the smallest model within it is found.
+        error: instead, the largest relative error of the outputs on the data; the smallest model within it is found.
         agreement: instead, the least share of samples whose largest output stays the same.
         layers: the layers to reduce, by name; all if not given.
         data: samples to judge and to fit on: (x, y), x alone, or an iterable of batches, such as a DataLoader.
-        fit: fit what reads the merged units to the data by least squares, instead of the formula alone.
+        fit: fit what reads the merged units to the data by least squares, instead of the formula alone; it needs twice
+            as many samples as new units, and holds a fifth of them back to choose its ridge.
 
     >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
     >>> model[0].weight.data = torch.tensor([[1.0, 2], [2, 4], [0, 1]])
@@ -90,12 +96,15 @@ def reduce(
     ({'0': (3, 2)}, array([0, 0, 1]))
     """
     _check(model, threshold, units, error, agreement, data, fit)
+    model = unwrapped(model)
     devices = sorted({value.device.index or 0 for value in model.parameters() if value.is_cuda})
     with torch.inference_mode(False), torch.random.fork_rng(devices=devices):
-        given = _copy(model)
+        given = _copy(model, example_inputs)
         work = _Reducer(given, example_inputs, layers)
         judge = None if data is None else Judge(given, data)
         batches = judge.batches if judge is not None and fit else None
+        if batches is not None and not all(bool(torch.isfinite(x).all()) for x in tensors(batches)):
+            raise InputError("the data holds NaN or Inf, and nothing can be fitted to that")
         if units is not None:
             sizes = work.checked(units)
         elif judge is not None and (error is not None or agreement is not None):
@@ -104,12 +113,12 @@ def reduce(
             sizes = None
         groups = work.within(threshold) if sizes is None else work.cut(sizes)
         small = work.merged(groups, batches)
-        counts = {name: (len(labels), int(labels.max()) + 1) for name, labels in groups.items()}
+        counts = {name: int(labels.max()) + 1 for name, labels in groups.items()}
         after = pruned = None
         if judge is not None:
             after = judge.judge(small)
-            pruned = judge.judge(work.pruned({name: count for name, (_, count) in counts.items()}))
-    return _report(model, small, work, groups, judge, after, pruned)
+            pruned = judge.judge(work.pruned(counts))
+    return _report(model, small, work, groups, counts, judge, after, pruned)
 
 
 def _check(
@@ -141,7 +150,8 @@ def _check(
         raise InputError("the model is on the meta device, where weights have no values: load them first")
 
 
-def _copy(model: nn.Module) -> nn.Module:
+def _copy(model: nn.Module, inputs: Inputs) -> nn.Module:
+    """The model in evaluation mode without gradients and without hooks, which must not change its answer."""
     try:
         copy = deepcopy(model).eval()
     except Exception as problem:
@@ -151,7 +161,44 @@ def _copy(model: nn.Module) -> nn.Module:
         ) from problem
     for value in copy.parameters():
         value.grad = None
+    hooked = [(hooks, key) for module in copy.modules() for hooks in _hooks(module) for key in hooks]
+    if hooked:
+        before = _answer(copy, inputs)
+        for hooks, key in hooked:
+            del hooks[key]
+        after = _answer(copy, inputs)
+        if len(before) != len(after) or not all(map(_same, before, after)):
+            raise InputError(
+                "forward hooks change what this model computes, and a reduced model has none: write it into its forward"
+            )
     return copy
+
+
+def _hooks(module: nn.Module) -> list[dict[int, Any]]:
+    """The hooks of a module, those of PyTorch's own weight norm and its like left out."""
+    every = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
+    return [
+        hooks for hooks in every if not any(type(hook).__module__.startswith("torch.nn.") for hook in hooks.values())
+    ]
+
+
+def _answer(model: nn.Module, inputs: Inputs) -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    with torch.no_grad():
+        return tensors(_run(model, inputs))
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.shape == other.shape and torch.allclose(one, other, equal_nan=True)
+
+
+def _run(model: nn.Module, inputs: Inputs) -> Any:
+    try:
+        return call(model, inputs)
+    except Exception as problem:
+        raise InputError(
+            f"the model cannot be run on the example inputs: {type(problem).__name__}: {problem}"
+        ) from problem
 
 
 class _Reducer:
@@ -175,13 +222,15 @@ class _Reducer:
             problem = problem or _not_finite(one, given)
             if not problem:
                 trial = trial or Trial(given, inputs)
-                problem = trial.problem(one, graph.trace)
+                passed = trial.passed(one, graph.trace)
+                if isinstance(passed, Merging):
+                    self.sets[name] = passed
+                else:
+                    problem = passed
             if problem:
                 members = [member for member in one.producers if self.names[member] == name]
                 runs = {member: graph.trace.calls[member] for member in members}
                 self.skipped |= {key: f"it runs {k} times" if k > 1 else problem for key, k in runs.items()}
-            else:
-                self.sets[name] = Merging.of(one, given, graph.trace)
 
     def checked(self, units: int | Mapping[str, int]) -> Sizes:
         """The number of units that each set is left with, for each of its blocks."""
@@ -225,11 +274,11 @@ class _Reducer:
         self, judge: Judge, error: float | None, agreement: float | None, batches: Sequence[Inputs] | None
     ) -> Sizes:
         """Sizes of the smallest model that is good enough."""
-        if not bool(torch.isfinite(judge.outputs).all()):
+        if not all(bool(torch.isfinite(output).all()) for output in judge.outputs):
             raise InputError("the model's outputs on the data hold NaN or Inf: nothing can be held against them")
         if error is not None and judge.constant:
             raise InputError("the model's output is constant on the data: an error has nothing to be relative to")
-        if agreement is not None and judge.axis is None:
+        if agreement is not None and not any(axis is not None for axis in judge.axes):
             raise InputError("agreement compares the largest of several outputs, and this model has one: use error")
 
         def fits(sizes: Sizes) -> bool:
@@ -249,12 +298,7 @@ def _graph(given: nn.Module, inputs: Inputs) -> Graph:
         if value.is_floating_point() or value.is_complex():
             value.requires_grad_(True)
     with torch.enable_grad():
-        try:
-            answer = call(traced, inputs)
-        except Exception as problem:
-            raise InputError(
-                f"the model cannot be run on the example inputs: {type(problem).__name__}: {problem}"
-            ) from problem
+        answer = _run(traced, inputs)
         if not any(tensor.requires_grad for tensor in tensors(answer)):
             raise InputError(
                 "the model cannot be traced: autograd sees no way from its layers to its output (is there a "
@@ -279,6 +323,7 @@ def _report(
     small: nn.Module,
     work: _Reducer,
     groups: dict[str, Labels],
+    counts: dict[str, int],
     judge: Judge | None,
     after: Judgement | None,
     pruned: Judgement | None,
@@ -289,7 +334,7 @@ def _report(
     accuracy = None if first is None or after is None or after.accuracy is None else (first, after.accuracy)
     return Reduction(
         model=small,
-        sizes={name: (len(labels), int(labels.max()) + 1) for name, labels in groups.items()},
+        sizes={name: (len(labels), counts[name]) for name, labels in groups.items()},
         groups=groups,
         skipped=work.skipped,
         parameters=(_count(model), _count(small)),

@@ -15,8 +15,8 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 
-from .graph import ChannelSet, is_depthwise
-from .matrix import array, bias_of, groups_of, matrix_of, to_weight
+from .graph import ChannelSet, is_depthwise, out_size
+from .matrix import array, bias_of, groups_of, in_size, matrix_of, to_weight
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class Plan:
         sources: the unit whose parameters it takes, where no others are given.
         rows: new rows of the layers that make it, by layer.
         shifts: new biases of layers or batch norms.
+        gains: new weights of batch norms.
         combinations: of each reader.
     """
 
@@ -46,6 +47,7 @@ class Plan:
     combinations: dict[str, Combination]
     rows: dict[str, Float[np.ndarray, "new _"]] = field(default_factory=dict)
     shifts: dict[str, Float[np.ndarray, " new"]] = field(default_factory=dict)
+    gains: dict[str, Float[np.ndarray, " new"]] = field(default_factory=dict)
 
 
 class _Tall:
@@ -55,6 +57,8 @@ class _Tall:
         self.matrix = None if isinstance(module, _BatchNorm | nn.PReLU) else matrix_of(module)
         self.bias = bias_of(module)
         self.groups = groups_of(module)
+        weight = module._parameters.get("weight")
+        self.scale = None if weight is None or self.matrix is not None else array(weight)
 
     def wanted_bias(self) -> np.ndarray:
         """The bias, made where there is none."""
@@ -76,6 +80,10 @@ def shrink(model: nn.Module, plans: Sequence[Plan]) -> nn.Module:
             matrix[plan.one.channels[name][plan.sources]] = rows.reshape(len(rows), *matrix.shape[1:])
         for name, values in plan.shifts.items():
             talls[name].wanted_bias()[plan.one.channels[name][plan.sources]] = values
+        for name, values in plan.gains.items():
+            scale = talls[name].scale
+            assert scale is not None
+            scale[plan.one.channels[name][plan.sources]] = values
     for plan in plans:
         for name, combination in plan.combinations.items():
             _combine(talls[name], plan.one.columns[name], plan.sources, combination)
@@ -106,13 +114,8 @@ def selections(plans: Sequence[Plan], name: str, module: nn.Module) -> tuple[np.
     """Which outputs and inputs of a module are left, in their new order; nothing where all stay."""
     outs = [(plan.one.channels[name], plan) for plan in plans if name in plan.one.channels]
     ins = [(plan.one.columns[name], plan) for plan in plans if name in plan.one.columns]
-    sizes = {"outs": _size(module, "out_features", "out_channels", "num_features", "num_parameters")}
-    sizes["ins"] = _size(module, "in_features", "in_channels") if ins else 0
+    sizes = {"outs": out_size(module), "ins": in_size(module) if ins else 0}
     return tuple(_selection(sizes[axis], where) if where else None for axis, where in (("outs", outs), ("ins", ins)))  # pyright: ignore[reportReturnType]
-
-
-def _size(module: nn.Module, *names: str) -> int:
-    return next(int(getattr(module, name)) for name in names if hasattr(module, name))
 
 
 def _selection(size: int, owned: list[tuple[np.ndarray, Plan]]) -> np.ndarray:
@@ -126,7 +129,7 @@ def _selection(size: int, owned: list[tuple[np.ndarray, Plan]]) -> np.ndarray:
 
 def new_columns(plans: Sequence[Plan], plan: Plan, name: str, module: nn.Module) -> Int[np.ndarray, "new columns"]:
     """The columns of a plan's new units in a reader after the cut; the module is the reader before it."""
-    keep = np.ones(_size(module, "in_features", "in_channels"), bool)
+    keep = np.ones(in_size(module), bool)
     for other in plans:
         if name in other.one.columns:
             keep[other.one.columns[name]] = False
@@ -168,8 +171,8 @@ def _cut_channels(module: nn.Module, tall: _Tall, outs: np.ndarray | None) -> No
     if outs is None:
         return
     weight = module._parameters.get("weight")
-    if weight is not None:
-        _put(module, "weight", array(weight)[outs], like=weight)
+    if weight is not None and tall.scale is not None:
+        _put(module, "weight", tall.scale[outs], like=weight)
         if tall.bias is not None:
             _put(module, "bias", tall.bias[outs], like=_or(module._parameters.get("bias"), weight))
     if isinstance(module, _BatchNorm):

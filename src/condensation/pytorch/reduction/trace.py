@@ -3,16 +3,20 @@
 Each operation gets a *kind* that says what it does to the channels of a layer:
 
 - ``module``: a layer or a norm of the model, by name.
-- ``linear``: the same linear map for every channel that leaves a constant as it is (average pooling, flatten).
-- ``pool``: a map of each channel that commutes with positive factors only, or moves a constant (max pooling, padding).
+- ``same``: the entries of each channel in another layout (flatten).
+- ``linear``: the same linear map for every channel that leaves a constant as it is (average pooling, a slice).
+- ``moves``: a linear map that does not (a sum, padding).
+- ``pool``: a map of each channel that commutes with positive factors only (max pooling).
 - ``add``, ``scale``: sums with signs, a factor.
 - ``cat``: channels side by side.
 - ``activation``: a function of each entry, with its number (a slope, an exponent).
 - ``mix``: channels are mixed (softmax, attention); ``unknown``: anything else; ``constant``: no unit is behind it.
+
+What an operation's name cannot tell (which axes a mean runs over, the value of padding) the trial of ``probe`` finds.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -23,6 +27,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.instancenorm import _InstanceNorm
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from ...activations import Function
 from ...errors import InputError
@@ -32,17 +37,20 @@ LAYERS = (nn.Linear, _ConvNd)
 MIXING = (nn.LayerNorm, nn.GroupNorm, _InstanceNorm, nn.MultiheadAttention, nn.RNNBase, nn.RMSNorm, nn.Bilinear)
 HOOKED = (*LAYERS, _BatchNorm, nn.PReLU, nn.Embedding, *MIXING)
 
-_LINEAR = {
+_SAME = {
     "View", "Reshape", "ReshapeAlias", "UnsafeView", "Squeeze", "Unsqueeze", "Permute", "Transpose", "T", "Clone",
-    "Alias", "ToCopy", "AdaptiveAvgPool2D", "AdaptiveAvgPool3D", "MkldnnAdaptiveAvgPool2D", "Mean",
+    "Alias", "ToCopy",
+}  # fmt: skip
+_LINEAR = {
+    "AdaptiveAvgPool2D", "AdaptiveAvgPool3D", "MkldnnAdaptiveAvgPool2D", "Mean",
     "UpsampleNearest1D", "UpsampleNearest2D", "UpsampleNearest3D", "UpsampleLinear1D", "UpsampleBilinear2D",
     "UpsampleBicubic2D", "UpsampleTrilinear3D", "ReflectionPad1D", "ReflectionPad2D", "ReflectionPad3D",
     "ReplicationPad1D", "ReplicationPad2D", "ReplicationPad3D", "Slice", "Select", "Index", "Expand",
 }  # fmt: skip
 _POOL = {
-    "MaxPool2DWithIndices", "MaxPool3DWithIndices", "AdaptiveMaxPool2D", "AdaptiveMaxPool3D", "Amax", "Max", "Sum",
-    "ConstantPadNd", "AvgPool2D", "AvgPool3D",
+    "MaxPool2DWithIndices", "MaxPool3DWithIndices", "AdaptiveMaxPool2D", "AdaptiveMaxPool3D", "Amax", "Max",
 }  # fmt: skip
+_MOVES = {"Sum", "ConstantPadNd", "AvgPool2D", "AvgPool3D"}
 _MIX = {
     "Softmax": "softmax",
     "LogSoftmax": "softmax",
@@ -109,11 +117,50 @@ def call(model: nn.Module, inputs: Inputs) -> Any:
 
 def tensors(value: Any) -> list[torch.Tensor]:
     """All floating-point tensors of an answer, however it is nested."""
-    if isinstance(value, torch.Tensor):
-        return [value] if value.is_floating_point() else []
+    found = []
+    for leaf in tree_leaves(value):
+        if isinstance(leaf, torch.Tensor) and leaf.is_floating_point():
+            found.append(leaf)
+        elif isinstance(leaf, Mapping):  # of a kind that PyTorch does not know
+            found += tensors(dict(leaf))
+    return found
+
+
+def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """Inputs with each tensor changed, however they are nested."""
     if isinstance(value, Mapping):
-        value = list(value.values())
-    return [tensor for item in value for tensor in tensors(item)] if isinstance(value, list | tuple) else []
+        return {key: mapped(item, change) for key, item in value.items()}
+    return tree_map_only(torch.Tensor, change, value)
+
+
+def random_inputs(inputs: Inputs, random: torch.Generator) -> Inputs:
+    """Other inputs of the same shapes: each floating-point tensor as normal numbers of its mean and deviation."""
+
+    def drawn(value: torch.Tensor) -> torch.Tensor:
+        if not value.is_floating_point():
+            return value
+        known = torch.nan_to_num(value.detach().float())
+        noise = torch.randn(value.shape, generator=random, dtype=torch.float32).to(value.device)
+        spread = float(known.std(correction=0)) or 1.0
+        return (known.mean() + spread * noise).to(value.dtype)
+
+    return mapped(inputs, drawn)
+
+
+def is_own(module: nn.Module) -> bool:
+    """Whether a layer computes what PyTorch's layer of its kind does, not what a subclass makes of it."""
+    methods = (getattr(type(module), name, None) for name in ("forward", "_conv_forward"))
+    known = all(method is None or method.__module__.startswith("torch.nn.modules.") for method in methods)
+    return known and "forward" not in vars(module)
+
+
+def steady(first: Trace, second: Trace) -> Trace:
+    """A trace, in which numbers that another one of the same model on other inputs does not share are unknown."""
+    if [(op.kind, op.inputs) for op in first.ops] != [(op.kind, op.inputs) for op in second.ops]:
+        return first
+    pairs = zip(first.ops, second.ops, strict=True)
+    ops = [one if one == other else Op("unknown", one.name, (), one.inputs) for one, other in pairs]
+    return replace(first, ops=ops)
 
 
 def trace(model: nn.Module, inputs: Inputs) -> Trace:
@@ -138,7 +185,7 @@ def trace(model: nn.Module, inputs: Inputs) -> Trace:
 
     hooks = []
     for name, module in model.named_modules():
-        if isinstance(module, HOOKED):
+        if isinstance(module, HOOKED) and is_own(module):
             hooks += [module.register_forward_pre_hook(enter(name), with_kwargs=True)]
             hooks += [module.register_forward_hook(leave(name))]
     try:
@@ -192,11 +239,12 @@ def _operation(fn: Any) -> Op:
         return Op("constant")
     name = fn.name().rstrip("0123456789").removesuffix("Backward")
     constant = [g is None for g, _ in fn.next_functions]
-    if name in _LINEAR:
-        return Op("linear", name)
-    if name in _POOL:
-        spreads = name.startswith("AvgPool") and not any(fn._saved_padding)
-        return Op("linear" if spreads else "pool", name)
+    if name in _MOVES:
+        mean = name.startswith("AvgPool") and not any(fn._saved_padding) and fn._saved_divisor_override is None
+        return Op("linear" if mean else "moves", name)
+    for kind, names in (("same", _SAME), ("linear", _LINEAR), ("pool", _POOL)):
+        if name in names:
+            return Op(kind, name)
     if name in ("Add", "Sub") and not any(constant):
         sign = float(fn._saved_alpha) * (-1 if name == "Sub" else 1)
         return Op("add", name, (1.0, sign))
