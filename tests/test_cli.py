@@ -155,6 +155,7 @@ def test_measure_tells_the_most_condensed_layer_first_in_a_table_that_fits(tmp_p
     assert rows[0]["reading"] == "condensed on 1 line"
 
 
+@pytest.mark.trials
 def test_measure_checkpoints_over_training_and_write_a_page(tmp_path):
     rng = np.random.default_rng(0)
     start, line = rng.normal(size=(30, 8)), np.outer(rng.normal(size=30), rng.normal(size=8))
@@ -203,6 +204,7 @@ def test_measure_heads_and_kernels(tmp_path):
     }
 
 
+@pytest.mark.trials
 def test_the_page_of_a_run_shows_its_first_seed(trained, tmp_path):
     done = command("measure", trained["run"], "--report", tmp_path / "page.html")
     assert done.returncode == 0, done.stderr
@@ -341,6 +343,7 @@ def test_a_run_that_kept_one_layer_is_measured(tmp_path):
     assert "dense1" in command("measure", json.loads(done.stdout)["run"]).stdout
 
 
+@pytest.mark.trials
 def test_predict_tells_the_lines_and_how_many_neurons_went_there(tmp_path):
     flow = EXAMPLE.parent / "flow.toml"
     done = command("predict", flow, "--seeds", 2, "--out", tmp_path, "--json")

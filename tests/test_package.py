@@ -60,7 +60,7 @@ def test_all_public_names_are_there():
 def test_the_readme_example_runs(tmp_path):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert blocks
-    for block in blocks:
+    for block in (block for block in blocks if "torch" not in block):  # with PyTorch: tests/pytorch/test_docs.py
         done = run(sys.executable, "-c", block, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     assert len([line for line in blocks[0].splitlines() if line.strip()]) <= 10

@@ -1,4 +1,4 @@
-"""The guide's snippets and the examples run as they stand, the examples on less data."""
+"""The snippets of guide and README run as they stand, the examples on less data."""
 
 import re
 import runpy
@@ -14,12 +14,15 @@ from condensation import load_run
 
 pytestmark = pytest.mark.pytorch
 ROOT = Path(__file__).parents[2]
-GUIDE = (ROOT / "docs" / "pytorch.md").read_text()
-SNIPPETS = re.findall(r"(?<!<!-- not run -->\n)```python\n(.*?)```", GUIDE, re.DOTALL)
+TEXTS = [(ROOT / name).read_text() for name in ("docs/pytorch.md", "README.md")]
+FOUND = [
+    block for text in TEXTS for block in re.findall(r"(?<!<!-- not run -->\n)```python\n(.*?)```", text, re.DOTALL)
+]
+SNIPPETS = [block for block in FOUND if "torch" in block]
 
 
 @pytest.mark.parametrize("number", range(len(SNIPPETS)))
-def test_a_snippet_of_the_guide_runs(number, tmp_path):
+def test_a_snippet_runs(number, tmp_path):
     command = [sys.executable, "-W", "error", "-c", SNIPPETS[number]]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
     assert done.returncode == 0, done.stderr

@@ -94,6 +94,7 @@ def test_the_flow_stops_in_float32_too():
     np.testing.assert_allclose(trajectory.loss[:, -1] / trajectory.loss[:, 0], 0.99, rtol=1e-4)
 
 
+@pytest.mark.trials
 def test_tolerance_is_kept_and_recording_hardly_matters():
     loose, plain, tight = (train(FLOW.replace(optimizer=GradientFlow(0.05, rtol=r)), 2) for r in (1e-5, 1e-8, 1e-11))
     final = [t.weights(1, 200) for t in (loose, plain, tight)]

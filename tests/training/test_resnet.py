@@ -168,6 +168,7 @@ def score(loss, f, y):
     return each.mean() if loss.reduction == "mean" else each.sum(), (f.argmax(1) == y.argmax(1)).mean()
 
 
+@pytest.mark.trials
 @pytest.mark.filterwarnings("ignore::condensation.training.train.GradientBelowEps")
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_what_is_recorded_is_the_network_after_training_on_all_samples(reduction, monkeypatch):
@@ -182,6 +183,7 @@ def test_what_is_recorded_is_the_network_after_training_on_all_samples(reduction
             assert trajectory.curves[f"{prefix}accuracy"][0, at] == pytest.approx(accuracy)
 
 
+@pytest.mark.trials
 @pytest.mark.filterwarnings("ignore::condensation.training.train.GradientBelowEps")
 def test_only_the_layers_that_are_kept(tmp_path):
     run = experiment(kept_layers=("dense1",))
