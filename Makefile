@@ -31,7 +31,7 @@ test-kill: .venv/.dev    ## the tests that kill training processes and let them 
 test-pytorch: .venv/.dev ## the tests with PyTorch's own libraries: Lightning, Hugging Face, ONNX, two processes
 	$(TEST) -m pytorch
 
-test-trials: .venv/.dev  ## the tests that hold predictions and claims against many trained networks
+test-trials: .venv/.dev  ## the long tests: predictions and claims held against many trained networks
 	$(TEST) -m trials
 
 bench: .venv/.dev        ## speed and memory beside PyTorch, table in benchmarks/RESULTS.md
