@@ -187,6 +187,19 @@ def _tensor(file: Any, path: Path, name: str) -> np.ndarray:
     return map_tensors(path)[1][name].read()
 
 
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read as JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise InputError(f"{path} must hold a JSON object, not a {type(found).__name__}")
+    return found
+
+
 def make_folder(path: Path) -> None:
     """Make a folder, and those above it, if it is not there."""
     try:

@@ -1,6 +1,5 @@
 """Checkpoints of the wild: a file, or a Hugging Face folder with its configuration and its shards."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, unknown_name
-from ..files import SUFFIXES, Stored, open_arrays
+from ..files import SUFFIXES, Stored, open_arrays, read_json
 from .layout import Units
 from .stored import tied, units_of_stored
 
@@ -108,7 +107,7 @@ def read_config(folder: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     if not path.is_file():
         return {}, ()
     try:
-        found = _read_json(path)
+        found = read_json(path)
     except InputError as error:
         return {}, (f"the sizes of attention heads are not told: {error}",)
     return found | found["text_config"] if isinstance(found.get("text_config"), dict) else found, ()
@@ -159,7 +158,7 @@ def _open_pickled(path: Path) -> tuple[dict[str, Stored], tuple[str, ...]]:
 
 def _open_shards(index: Path) -> Checkpoint:
     """The arrays of all shards that an index names; what a missing or broken shard should hold has a reason."""
-    places = _read_json(index).get("weight_map")
+    places = read_json(index).get("weight_map")
     if not isinstance(places, dict) or not all(isinstance(file, str) for file in places.values()):
         raise InputError(f"{index} is no index of shards: it has no weight_map of names to files")
     found: dict[str, Stored] = {}
@@ -188,13 +187,3 @@ def _open_shards(index: Path) -> Checkpoint:
 
 def _missing(reason: str) -> Stored:
     return Stored((), "float32", lambda: np.empty(()), reason=reason)
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise InputError(f"{path} must hold a JSON object, not a {type(found).__name__}")
-    return found

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -19,6 +18,7 @@ from ..drawing.style import figure_of, look
 from ..errors import InputError
 from ..files import make_folder, write_whole
 from ..measure.table import Row
+from ..page import page_environment
 from ..versions import versions
 from .series import Measured
 
@@ -95,13 +95,7 @@ def page_path(path: str | Path) -> Path:
 
 def report_page(measured: Measured, threshold: float | None = None) -> str:
     """The page's HTML, pictures inside."""
-    environment = Environment(
-        loader=PackageLoader("condensation.checkpoints", "."),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
+    environment = page_environment("condensation.checkpoints")
     kept = [row for row in measured.rows if not row.reason]
     if not kept:
         raise InputError(f"{measured.path} has no layer that was measured: there is nothing to report")

@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import InputError
+from ..files import read_json
 from ..measure.table import Row
 from ..training.ledger import SEED, rows_of
-from ..training.store import RunFolder, load_run, open_run, read_json
+from ..training.store import RunFolder, load_run, open_run
 from ..training.watched import Watched
 from .layout import Units
 from .measure import JOBS, measure_listed

@@ -43,6 +43,6 @@ def _seen(run: Path) -> list[int]:
 
 
 def _finished(run: Path) -> bool:
-    from ..training.store import read_json
+    from ..files import read_json
 
     return bool(read_json(run / "run.json").get("seeds"))

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
+from ..page import page_environment
 from .claims import PARTLY, REPRODUCED, Verdict, judge
 from .section import Section
 from .strip import strip
@@ -70,13 +69,7 @@ class Picture(NamedTuple):
 
 def write_report(sections: Sequence[Section], folder: Path) -> str:
     """The page's HTML, pictures inside."""
-    environment = Environment(
-        loader=PackageLoader("condensation.papers", "."),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
+    environment = page_environment("condensation.papers")
     environment.filters |= {"number": number, "duration": duration, "slug": _slug, "minus": _minus}
     environment.globals |= {
         "strip": strip,

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import InputError
-from ..files import write_whole
-from ..training.store import read_json
+from ..files import read_json, write_whole
 
 Status = Literal["done", "not run", "failed"]
 

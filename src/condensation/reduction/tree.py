@@ -43,12 +43,21 @@ class Tree:
 
         Ward's order is not used here: a light unit of another direction would come first and spoil a heavy group.
         """
-        if len(self.weights) == 1:
-            return np.zeros(1, int)
-        angles = np.arccos(np.clip(_cosines(self.weights, self.oriented), -1, 1))
-        np.fill_diagonal(angles, 0)
-        tree = linkage(squareform(angles, checks=False), "average")
-        return renumber(fcluster(tree, float(np.arccos(threshold)) + SLACK, "distance"))
+        return groups_by_cosine(_cosines(self.weights, self.oriented), threshold)
+
+
+def groups_by_cosine(cosines: Float[np.ndarray, "units units"], threshold: float) -> Int[np.ndarray, " units"]:
+    """Groups of units by average linkage on the angle, cut at a cosine.
+
+    >>> groups_by_cosine(np.array([[1.0, 0.99, 0], [0.99, 1, 0], [0, 0, 1]]), 0.95)
+    array([0, 0, 1])
+    """
+    if len(cosines) == 1:
+        return np.zeros(1, int)
+    angles = np.arccos(np.clip(cosines, -1, 1))
+    np.fill_diagonal(angles, 0)
+    tree = linkage(squareform(angles, checks=False), "average")
+    return renumber(fcluster(tree, float(np.arccos(threshold)) + SLACK, "distance"))
 
 
 def _cosines(weights: np.ndarray, oriented: bool) -> np.ndarray:

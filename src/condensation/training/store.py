@@ -22,7 +22,7 @@ from safetensors.numpy import save
 
 from ..errors import InputError
 from ..experiment import Experiment
-from ..files import read_tensors, write_whole
+from ..files import read_json, read_tensors, write_whole
 from ..seeds import Seed
 from ..values import FORMAT, check_format
 from ..versions import versions
@@ -179,16 +179,3 @@ def open_run(path: str | Path) -> RunFolder:
         what = "watched run" if watched else "experiment"
         raise InputError(f"the {what} in {path / 'run.json'} was changed: its fingerprint is another one")
     return run
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise InputError(f"{path} holds no JSON object")
-    return found

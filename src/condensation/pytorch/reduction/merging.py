@@ -5,8 +5,6 @@ from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import squareform
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -14,7 +12,7 @@ from ...measure.chance import chance_cosine
 from ...measure.lines import LEAST_COSINE
 from ...measure.similarity import norms
 from ...reduction.merge import Rule, merge_groups
-from ...reduction.tree import SLACK, Tree, merging_tree, renumber
+from ...reduction.tree import Tree, groups_by_cosine, merging_tree, renumber
 from .forms import Form, Forms, Reading
 from .graph import ChannelSet
 from .matrix import array, bias_of, groups_of, matrix_of, norm_factor
@@ -110,7 +108,7 @@ class Merging:
         """The groups by a cosine: by default 0.95, or more where chance alone would reach it."""
         inputs = self.vectors.shape[1]
         cosine = threshold or max(LEAST_COSINE, chance_cosine(inputs) if inputs > 1 else 0)
-        found = [_grouped(self.likeness(block), cosine) for block in self.blocks]
+        found = [groups_by_cosine(self.likeness(block), cosine) for block in self.blocks]
         count = max(int(labels.max()) + 1 for labels in found)
         return self._joined([_split(labels, count) for labels in found])
 
@@ -233,16 +231,6 @@ def _directions(forms: Forms) -> Float[np.ndarray, "units inputs"]:
 def _ratio(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """One over the other, 0 where that is 0."""
     return np.divide(one, other, out=np.zeros(np.broadcast_shapes(one.shape, other.shape)), where=other != 0)
-
-
-def _grouped(likeness: Float[np.ndarray, "units units"], least: float) -> Labels:
-    """Groups by average linkage on the angle, as ``Tree.groups_within`` finds them, of any likeness."""
-    if len(likeness) == 1:
-        return np.zeros(1, int)
-    angles = np.arccos(likeness)
-    np.fill_diagonal(angles, 0)
-    tree = linkage(squareform(angles, checks=False), "average")
-    return renumber(fcluster(tree, float(np.arccos(least)) + SLACK, "distance"))
 
 
 def _own(module: nn.Module) -> Float[np.ndarray, "channels _"]:
