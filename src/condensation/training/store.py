@@ -32,14 +32,15 @@ from .watched import Watched
 
 
 class RunKeeper:
-    """Keeps the members of a training, experiment after experiment and in each seed after seed, in run folders."""
+    """Keeps the members of a training, pairs of experiment and seed, in run folders."""
 
-    def __init__(self, out: str | Path, experiments: Sequence[Experiment], seeds: Sequence[Seed]) -> None:
-        self.runs = [RunFolder.open(Path(out), experiment) for experiment in experiments]
-        self.seeds = seeds
+    def __init__(self, out: str | Path, pairs: Sequence[tuple[Experiment, Seed]]) -> None:
+        self.folders = {id(one): RunFolder.open(Path(out), one) for one in {id(one): one for one, _ in pairs}.values()}
+        self.pairs = pairs
 
     def _place(self, member: int) -> tuple["RunFolder", Seed]:
-        return self.runs[member // len(self.seeds)], self.seeds[member % len(self.seeds)]
+        experiment, seed = self.pairs[member]
+        return self.folders[id(experiment)], seed
 
     def load(self, member: int) -> Kept | None:
         """What was kept of a member."""
@@ -53,7 +54,7 @@ class RunKeeper:
 
     def close(self) -> None:
         """Enter in each run.json which seeds are finished."""
-        for run in self.runs:
+        for run in self.folders.values():
             run.describe()
 
 

@@ -15,6 +15,7 @@ from .engine import Member, run
 from .optimizers import Adam, GradientFlow, numbers_of, without_numbers
 from .program import Program
 from .progress import Meter, Reporter, print_progress
+from .record import Record
 from .rows import Plan
 from .store import RunKeeper
 from .trajectory import Trajectory, collect
@@ -69,7 +70,26 @@ def train(
     several = not isinstance(experiment, Experiment)
     experiments = list(experiment) if several else [experiment]
     runs = as_seeds(seeds)
-    members = [_member(one, seed) for one in experiments for seed in runs]
+    records = _run([(one, seed) for one in experiments for seed in runs], out, progress)
+    groups = [records[k : k + len(runs)] for k in range(0, len(records), len(runs))]
+    found = [collect(one, runs, group) for one, group in zip(experiments, groups, strict=True)]
+    for trajectory in found:
+        _warn(trajectory)
+    return found if several else found[0]
+
+
+def train_pairs(
+    pairs: Sequence[tuple[Experiment, Seed]], *, out: str | Path | None = None, progress: bool | Reporter = False
+) -> list[Trajectory]:
+    """Train any pairs of experiment and seed as one ensemble; a trajectory of one seed for each, without warnings."""
+    records = _run(pairs, out, progress)
+    return [collect(one, (seed,), [record]) for (one, seed), record in zip(pairs, records, strict=True)]
+
+
+def _run(pairs: Sequence[tuple[Experiment, Seed]], out: str | Path | None, progress: bool | Reporter) -> list[Record]:
+    """What each pair leaves."""
+    experiments = list({id(one): one for one, _ in pairs}.values())
+    members = [_member(one, seed) for one, seed in pairs]
     program = _program_of(experiments, members)
     first = experiments[0]
     recorded, saved = np.array(first.recorded_steps()), np.array(first.saved_steps())
@@ -79,19 +99,15 @@ def train(
         warnings.warn(
             f"the weights at {len(saved)} saved steps of {len(members)} networks take {size / 2**30:.1f} GiB; "
             "a sparser save schedule or fewer kept_layers take less",
-            stacklevel=2,
+            stacklevel=3,
         )
-    keeper = RunKeeper(out, experiments, runs) if out is not None else None
+    keeper = RunKeeper(out, pairs) if out is not None else None
     reporter = (print_progress if progress else None) if isinstance(progress, bool) else progress
     meter = Meter(first.steps * len(members), reporter)
     records = run(program, members, Plan(recorded, saved, meter, keeper))
     if keeper is not None:
         keeper.close()
-    groups = [records[k : k + len(runs)] for k in range(0, len(records), len(runs))]
-    found = [collect(one, runs, group) for one, group in zip(experiments, groups, strict=True)]
-    for trajectory in found:
-        _warn(trajectory)
-    return found if several else found[0]
+    return records
 
 
 def _program_of(experiments: list[Experiment], members: list[Member]) -> Program:
