@@ -1,4 +1,4 @@
-"""The device that work runs on, and how it is compiled there: decided in this place only."""
+"""The devices that work runs on, and how it is compiled there: decided in this place only."""
 
 import os
 from typing import Any
@@ -9,9 +9,15 @@ import jax
 CPU_OPTIONS: dict[str, Any] = {"xla_cpu_experimental_ynn_fusion_type": ""}
 
 
+def devices() -> list[Any]:
+    """The devices that networks are dealt to: the user's default device alone, or all that this process has."""
+    chosen = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+    return [chosen] if chosen else jax.local_devices()
+
+
 def device() -> Any:
-    """The user's default device, or the first."""
-    return jax.config.jax_default_device or jax.devices()[0]  # pyright: ignore[reportAttributeAccessIssue]
+    """The first of them."""
+    return devices()[0]
 
 
 def on_cpu() -> bool:
@@ -37,3 +43,14 @@ def channels_last() -> bool:
 def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def places_for_work(whole_machine: bool) -> list[Any]:
+    """The devices, each as often as it takes a piece of work at a time.
+
+    A GPU takes one. A CPU's cores are shared out, or all of them serve one piece that can use the whole machine.
+    """
+    found = devices()
+    if not on_cpu():
+        return found
+    return found[:1] if whole_machine else [found[k % len(found)] for k in range(max(cores(), len(found)))]

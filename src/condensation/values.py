@@ -105,6 +105,56 @@ def replace_at(value: Any, changes: dict[str, Any]) -> Any:
     return tuple(parts.values()) if isinstance(value, tuple) else dataclasses.replace(value, **parts)
 
 
+def value_at(part: Any, path: str, plain: Any, folder: Path = Path()) -> Any:
+    """What plain data stands for as the field at a dotted path; a whole number may come as a float.
+
+    >>> from condensation.training.optimizers import Adam
+    >>> value_at(Adam(1e-3), "rate", {"kind": "warmup", "steps": 5.0})
+    Warmup(steps=5)
+    """
+    *outer, name = path.split(".")
+    hint: Any = type(part)
+    for step in outer:
+        hint, part = _inner(hint, part, step), _step(part, step)
+    hint = _inner(hint, part, name)
+    options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    if float not in options and int in options and isinstance(plain, float) and plain.is_integer():
+        plain = int(plain)
+    return plain if _is_part(plain) else from_plain(hint, _whole_numbers(plain), path, folder)
+
+
+def _is_part(value: Any) -> bool:
+    return dataclasses.is_dataclass(value) or (callable(value) and not isinstance(value, str))
+
+
+def _whole_numbers(plain: Any) -> Any:
+    """Inside a table whole numbers may be floats, too: where a float is wanted, an int does."""
+    if isinstance(plain, dict):
+        return {name: _whole_numbers(value) for name, value in plain.items()}
+    return int(plain) if isinstance(plain, float) and plain.is_integer() else plain
+
+
+def _step(part: Any, name: str) -> Any:
+    if isinstance(part, tuple):
+        return part[int(name)]
+    return getattr(part, name)
+
+
+def _inner(hint: Any, part: Any, name: str) -> Any:
+    """The declared type of a field of a part, or of an item of a tuple."""
+    if isinstance(part, tuple):
+        if not name.isdigit() or int(name) >= len(part):
+            raise unknown_name("item", name, range(len(part)))
+        options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+        items = next(get_args(option) for option in options if get_origin(option) is tuple)
+        return _each(items, len(part), name)[int(name)]
+    if not dataclasses.is_dataclass(part):
+        raise InputError(f"the field {name!r} is looked for in {part!r}, which has no fields")
+    if name not in _hints(type(part)):
+        raise unknown_name(f"field of {type(part).__name__}", name, _hints(type(part)))
+    return _hints(type(part))[name]
+
+
 def settle(part: Any) -> None:
     """Make the fields of a frozen part what they are declared to be, or refuse them: first thing in ``__post_init__``.
 

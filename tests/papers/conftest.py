@@ -14,4 +14,4 @@ def lab(tmp_path_factory):
 @pytest.fixture(scope="session")
 def runs_of(lab):
     """The runs of a figure by name."""
-    return lambda name: lab.train_all(RECIPES[name].experiments("quick"))
+    return lambda name: lab.gather(RECIPES[name].experiments("quick"))

@@ -1,7 +1,7 @@
 """The command line, a file for each command.
 
-Exit codes: 0 fine, 2 input that cannot be used, 3 a seed diverged, 4 a figure failed, 130 interrupted, 141 its output
-was not read to the end.
+Exit codes: 0 fine, 2 input that cannot be used, 3 a seed diverged, 4 a figure or a cell failed, 130 interrupted, 141
+its output was not read to the end.
 """
 
 import logging
@@ -19,11 +19,13 @@ from .predict import predict
 from .reduce import reduce
 from .reproduce import reproduce
 from .show import BAD_INPUT, INTERRUPTED, UNREAD
+from .sweep import sweep
 from .train import train
 from .watch import watch
 
 COMMANDS = {
     "train": train,
+    "sweep": sweep,
     "watch": watch,
     "measure": measure,
     "predict": predict,

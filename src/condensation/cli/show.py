@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.progress import (
     BarColumn,
     Progress,
@@ -97,3 +98,67 @@ class Job:
             self.display.update(self.one, completed=progress.done, total=progress.total)
 
         return report
+
+
+class Maps:
+    """A sweep on standard error while it runs: a bar, and the map of its first two axes as it fills."""
+
+    def __init__(self, name: str, sweep: Any, folder: Path) -> None:
+        self.name, self.sweep, self.folder = name, sweep, folder
+        self.console = Console(stderr=True)
+        self.axes = [axis for axis, values in sweep.axes.items() if len(values) > 1][:2]
+        self.quantity = ""
+        self.found: dict[tuple[Any, Any], list[float]] = {}
+
+    def __enter__(self) -> Callable[[Any], None]:
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+        self.bar = Progress(*columns, TextColumn("{task.completed} of {task.total} networks"), console=self.console)
+        self.task = self.bar.add_task(self.name, total=None)
+        self.live = Live(self.bar, console=self.console, refresh_per_second=4)
+        self.live.start()
+        return self.watch
+
+    def __exit__(self, *_: object) -> None:
+        self.live.stop()
+
+    def watch(self, state: Any) -> None:
+        """Take in what is new."""
+        self.bar.update(self.task, completed=state.done, total=state.total)
+        if not self.console.is_terminal or len(self.axes) < 2:
+            return
+        for path in state.new:
+            self._read(path)
+        if self.found:
+            self.live.update(Group(self.bar, self._map()))
+
+    def _read(self, path: Path) -> None:
+        """The values of a file's rows, at their places."""
+        from pyarrow import parquet
+
+        rows = parquet.ParquetFile(path).read()
+        if not {*self.axes} <= {*rows.column_names}:
+            return  # cells of another grid
+        if not self.quantity:
+            behind = rows.column_names[rows.column_names.index("loss") + 1 :]
+            self.quantity = next((name for name in behind if "." in name), "loss")
+        if self.quantity not in rows.column_names:
+            return
+        columns = [rows.column(name).to_pylist() for name in (*self.axes, self.quantity)]
+        for x, y, value in zip(*columns, strict=True):
+            self.found.setdefault((x, y), []).append(float("nan") if value is None else value)
+
+    def _map(self) -> Any:
+        import numpy as np
+
+        from ..drawing.terminal_map import map_text
+        from ..sweeps.axes import label
+
+        across, up = ([label(value) for value in self.sweep.axes[axis]] for axis in self.axes)
+        values = np.array([[_middle(self.found.get((x, y), [])) for x in across] for y in up])
+        return map_text(values, across, up, quantity=self.quantity, labels=(self.axes[0], self.axes[1]))
+
+
+def _middle(values: list[float]) -> float:
+    """The median of what is finite; NaN where nothing is."""
+    finite = sorted(value for value in values if math.isfinite(value))
+    return finite[len(finite) // 2] if finite else math.nan

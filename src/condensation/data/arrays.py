@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -79,11 +80,15 @@ class Arrays:
         return made
 
     def __plain__(self) -> dict[str, Any]:
-        digests = {
+        shapes = {"x_shape": list(self.x.shape), "y_shape": list(self.y.shape)}
+        return {"kind": self.kind} | shapes | self._digests
+
+    @cached_property
+    def _digests(self) -> dict[str, str]:
+        return {
             name: hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
             for name, value in (("x_sha256", self.x), ("y_sha256", self.y))
         }
-        return {"kind": self.kind, "x_shape": list(self.x.shape), "y_shape": list(self.y.shape)} | digests
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Arrays) and np.array_equal(self.x, other.x) and np.array_equal(self.y, other.y)

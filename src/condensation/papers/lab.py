@@ -2,10 +2,11 @@
 
 import dataclasses
 import shutil
+import time
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,7 +14,11 @@ from ..data import Images
 from ..data.sources import load
 from ..errors import InputError
 from ..experiment import Experiment
-from ..training.progress import Reporter
+from ..sweeps.engines import Local
+from ..sweeps.grid import Sweep
+from ..sweeps.run import State, run_sweep
+from ..sweeps.table import SweepTable
+from ..training.progress import Progress, Reporter
 from ..training.store import RunFolder
 from ..training.train import train
 from ..training.trajectory import Trajectory
@@ -82,15 +87,34 @@ class Lab:
         self.notes += [note for text in said if (note := f"{name}: {text}") not in self.notes]
         return run
 
-    def train_all(self, experiments: Mapping[str, Experiment]) -> dict[str, Trajectory]:
-        """The runs of several experiments by name; why one cannot be had is noted, and an error where none can."""
+    def sweep(self, name: str, sweep: Sweep) -> SweepTable:
+        """The table of a sweep, its folder beside those of the runs."""
+        folder = self.folder.parent / "sweeps" / name
+        self.used[name] = folder
+        if self.force:
+            shutil.rmtree(folder, ignore_errors=True)
+        asked = dataclasses.replace(sweep, seeds=self.seeds) if self.seeds else sweep
+        began = time.perf_counter()
+
+        def watch(state: State) -> None:
+            assert self.reporter is not None
+            passed = time.perf_counter() - began
+            left = passed * (state.total - state.done) / max(state.done, 1)
+            self.reporter(Progress(state.done, state.total, float("nan"), passed, left))
+
+        table = run_sweep(asked, folder, Local(1), watcher=watch if self.reporter else None)
+        self.notes += [f"{name}: {cell}: {reason}" for cell, reason in table.failed.items()]
+        return table
+
+    def gather(self, asked: Mapping[str, Experiment] | Mapping[str, Sweep]) -> dict[str, Any]:
+        """The runs of experiments and tables of sweeps; why one cannot be had is noted, and an error where none can."""
         runs = {}
-        for name, experiment in experiments.items():
+        for name, one in asked.items():
             try:
-                runs[name] = self.train(name, experiment)
+                runs[name] = self.sweep(name, one) if isinstance(one, Sweep) else self.train(name, one)
             except NotRun as error:
                 self.missing[name] = str(error)
-        if experiments and not runs:
+        if asked and not runs:
             raise NotRun("; ".join(dict.fromkeys(self.missing.values())))
         return runs
 
@@ -104,8 +128,10 @@ def require(*images: Images) -> None:
             raise NotRun(str(error)) from error
 
 
-def untrained(run: Trajectory) -> Trajectory:
-    """The same run as if nothing had moved: the start at every saved step, the first loss at every recorded one."""
+def untrained(run: Trajectory | SweepTable) -> Trajectory | SweepTable:
+    """The same as if nothing had moved: the start at every saved step, the first loss at every recorded one."""
+    if isinstance(run, SweepTable):
+        return run.untrained()
     return dataclasses.replace(
         run,
         parameters={name: np.broadcast_to(value[:, :1], value.shape) for name, value in run.parameters.items()},

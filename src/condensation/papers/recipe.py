@@ -2,17 +2,22 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from ..experiment import Experiment
+from ..sweeps.grid import Sweep
+from ..sweeps.table import SweepTable
 from ..training.trajectory import Trajectory
 from .claims import Claim, Seeds, Statement
 from .lab import Lab
 from .variant import Variant
 
 Runs = Mapping[str, Trajectory]
+Tables = Mapping[str, SweepTable]
+Run = TypeVar("Run", Trajectory, SweepTable)
 
 
 @dataclass(frozen=True)
@@ -46,15 +51,16 @@ class Findings:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Generic[Run]):
     """One figure.
 
     Attributes:
         name: such as ``fc-fig3``.
         title: what stands above it.
         statements: what is claimed, with the rule for each.
-        experiments: what is trained at a scale, by a name of its own.
-        measure: each statement's quantity over the seeds, by id, from the runs (also from untrained ones).
+        experiments: what is trained at a scale, by a name of its own: experiments, or sweeps of them. A sweep measures
+            at all saved steps, the first among them, so that the untrained networks are in its table, too.
+        measure: each statement's quantity over the seeds, by id, from the runs or tables (also from untrained ones).
         show: the rest, from the runs and the judged claims.
         reduced: what the quick scale makes smaller, in words; empty where the two scales are the same.
         has_variants: whether its settings can be changed.
@@ -63,8 +69,8 @@ class Recipe:
     name: str
     title: str
     statements: tuple[Statement, ...]
-    experiments: Callable[[str], Mapping[str, Experiment]]
-    measure: Callable[[Runs, Variant], Mapping[str, Seeds]]
-    show: Callable[[Lab, Runs, Mapping[str, Claim]], Findings]
+    experiments: Callable[[str], Mapping[str, Experiment]] | Callable[[str], Mapping[str, Sweep]]
+    measure: Callable[[Mapping[str, Run], Variant], Mapping[str, Seeds]]
+    show: Callable[[Lab, Mapping[str, Run], Mapping[str, Claim]], Findings]
     reduced: str = ""
     has_variants: bool = True

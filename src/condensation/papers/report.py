@@ -16,6 +16,7 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 PAPERS = {
     "FC": "fully connected networks",
     "CNN": "convolutional networks",
+    "PHASES": "phase diagrams of the literature, and two of our own",
 }
 RULE: dict[Verdict, str] = {
     "reproduced": f"holds in at least {REPRODUCED:.0%} of the seeds",

@@ -5,6 +5,7 @@
         figures/NAME.pdf|png  the pictures
         data/NAME.parquet     the numbers behind them
         runs/FINGERPRINT/     the trained networks, shared by the figures
+        sweeps/NAME/          the tables of the phase diagrams
         sections/NAME.json    what is finished, so that it is not made again
 
 Everything is written after each figure: a job that is interrupted leaves a report of what it had finished.
@@ -27,10 +28,11 @@ from ..device import device_name, on_cpu
 from ..drawing.style import save
 from ..errors import check_whole, unknown_name
 from ..files import make_folder, write_whole
+from ..sweeps.table import SweepTable
 from ..training.progress import Reporter
 from ..training.trajectory import Trajectory
 from ..versions import versions
-from . import cnn, fc
+from . import cnn, fc, phases
 from .claims import Claim
 from .lab import SCALES, Lab, untrained
 from .recipe import Recipe
@@ -38,7 +40,7 @@ from .report import write_report
 from .section import Section
 from .variant import NotRun, Variant
 
-RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (*fc.RECIPES, *cnn.RECIPES)}
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (*fc.RECIPES, *cnn.RECIPES, *phases.RECIPES)}
 log = logging.getLogger(__name__)
 
 
@@ -128,7 +130,7 @@ def _section(recipe: Recipe, lab: Lab, folder: Path, force: bool) -> Section:
 
 def _make(recipe: Recipe, lab: Lab, folder: Path, blank: Section) -> Section:
     """Train, measure, judge, draw, write."""
-    runs = lab.train_all(recipe.experiments(lab.scale))
+    runs = lab.gather(recipe.experiments(lab.scale))
     measured = recipe.measure(runs, lab.variant)
     control = recipe.measure({name: untrained(run) for name, run in runs.items()}, lab.variant)
     claims = {
@@ -163,7 +165,7 @@ def _make(recipe: Recipe, lab: Lab, folder: Path, blank: Section) -> Section:
         claims=[_plain(claim, lab.variant) for claim in claims],
         pictures=pictures,
         data=[_write_data(folder / "data" / f"{name}.parquet", found.data)] if found.data else [],
-        runs={title: f"runs/{path.name}" for title, path in lab.used.items()},
+        runs={title: path.relative_to(folder).as_posix() for title, path in lab.used.items()},
         missing=reason,
         notes=lab.notes,
     )
@@ -184,7 +186,7 @@ def _why(claim: Claim, given: str, missing: str) -> str:
     return f"Expected {claim.statement.expected}; found where it fails: {', '.join(failing)}."
 
 
-def _seeds(runs: Mapping[str, Trajectory], claims: Sequence[Claim]) -> tuple[int, int]:
+def _seeds(runs: Mapping[str, Trajectory | SweepTable], claims: Sequence[Claim]) -> tuple[int, int]:
     """The least and the largest number of seeds of the runs; of draws where nothing is trained."""
     counts = [len(run.seeds) for run in runs.values()] or [len(claim.holds) for claim in claims]
     return min(counts), max(counts)

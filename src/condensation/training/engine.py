@@ -12,12 +12,14 @@ there they agree within its tolerance.)
   a compiled loop a CPU's convolutions are several times slower, and samples beyond memory can be evaluated in parts.
 """
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
+from queue import Queue
 from typing import Any
 
 import jax
@@ -25,8 +27,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..device import convolution_options, cores, device, on_cpu
+from ..device import convolution_options, on_cpu, places_for_work
 from ..precision import precision
+from .block import Block
 from .flow import flow_row
 from .optimizers import GradientFlow
 from .program import Program, State
@@ -35,7 +38,8 @@ from .rows import Call, Plan, Rows
 
 ROWS_PER_CALL = 1024
 BYTES_PER_CALL = 64 * 2**20
-BATCH_BYTES = 2**30
+BATCH, LARGE_BATCH = 2**10, 2**14  # networks on a GPU
+BATCH_BYTES = 2**32
 KEEP_SECONDS = 2.0  # what is kept for resuming is written at most this often
 EVALUATED = 1000  # images that are evaluated at once
 KEEP_SHARE = 0.04  # and so rarely that writing takes at most this share of the time
@@ -55,10 +59,9 @@ class Member:
 
 def run(program: Program, members: Sequence[Member], plan: Plan, *, block: int | None = None) -> list[Record]:
     """Train all members; ``block`` networks go through one call (default: 1 on a CPU, a constant batch on a GPU)."""
-    here = device()
     stepwise = any(layer.is_convolution for layer in program.network.layers)
-    block = block or (1 if on_cpu() or stepwise else batch_size(members[0]))
-    threads = 1 if stepwise or not on_cpu() else cores()
+    places = places_for_work(whole_machine=stepwise)
+    block = block or (1 if on_cpu() or stepwise else batch_size(members[0], -(-len(members) // len(places))))
     kept = {k: plan.keeper.load(k) for k in range(len(members))} if plan.keeper else {}
     records = {k: one.record for k, one in kept.items() if one is not None and one.finished}
     if records:
@@ -71,20 +74,32 @@ def run(program: Program, members: Sequence[Member], plan: Plan, *, block: int |
     work = [
         make(program, plan, {k: members[k] for k in group}, [kept.get(k) for k in group], block) for group in blocks
     ]
+    if work:
+        with jax.default_device(places[0]):
+            work[0].compile()
+    compiled = {place: threading.Lock() for place in places}
+    ready, free = {places[0]}, Queue()
+    for place in places:
+        free.put(place)
 
-    def on_device(one: Callable[[], Any]) -> Any:
+    def on_free_device(one: _Work) -> dict[int, Record]:
+        place = free.get()
         try:
-            with jax.default_device(here):  # a setting of the thread
-                return one()
+            with jax.default_device(place):  # a setting of the thread
+                with compiled[place]:
+                    if place not in ready:
+                        one.compile()
+                        ready.add(place)
+                return one.run()
         except BaseException:
             plan.stop.set()  # the others need not go on
             raise
+        finally:
+            free.put(place)
 
-    if work:
-        on_device(work[0].compile)
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(len(places)) as pool:
         try:
-            for task in [pool.submit(on_device, one.run) for one in work]:
+            for task in [pool.submit(on_free_device, one) for one in work]:
                 while not task.done():  # without a timeout, a Ctrl-C that another thread received would not wake us
                     wait([task], timeout=0.2)
                 records |= task.result()
@@ -95,11 +110,20 @@ def run(program: Program, members: Sequence[Member], plan: Plan, *, block: int |
     return [records[k] for k in range(len(members))]
 
 
-def batch_size(member: Member) -> int:
-    """Networks in a batch on a GPU: the same however many there are, because float32 sums depend on it."""
+def batch_size(member: Member, share: int) -> int:
+    """Networks in a batch on a GPU that has ``share`` of them to train.
+
+    One of two constants, because float32 sums depend on it: a few seeds are not padded to thousands of networks, and
+    where thousands fill at least half of the large batch, fewer and larger calls are faster. So within either a
+    seed's numbers do not depend on its company, and between the two (or with other devices) they differ by rounding.
+    Both are less where that would not fit: counted are samples, parameters with gradient and moments, and for each
+    sample what all units pass on and back.
+    """
     samples = member.x.size + (member.test[0].size if member.test else 0)
-    size = 8 * (samples + sum(value.size for value in member.start.values()) + len(member.x) * 1024)
-    return int(2 ** np.clip(np.floor(np.log2(BATCH_BYTES / size)), 1, 10))
+    units = sum(len(value) for value in member.start.values() if value.ndim > 1)
+    size = 8 * (samples + 6 * sum(value.size for value in member.start.values()) + 4 * units * len(member.x))
+    most = LARGE_BATCH if 2 * share > LARGE_BATCH else BATCH
+    return int(np.clip(2 ** np.floor(np.log2(BATCH_BYTES / size)), 2, most))
 
 
 @cache
@@ -108,30 +132,42 @@ def _begin(program: Program, batched: bool) -> Callable[..., Any]:
 
 
 @cache
-def _advance(program: Program, batched: bool) -> Callable[..., Any]:
-    """The jitted loop ``advance(count, state, fixed, lengths) -> (state, (weights, curves))``, a line for each row."""
+def _advance(program: Program, batched: bool, slots: int) -> Callable[..., Any]:
+    """The jitted loop ``advance(count, state, fixed, lengths, places) -> (state, weights, curves)``.
+
+    Curves have a line for each row. Weights have ``slots`` lines: each row writes its own to its place, and those that
+    are not saved write to one more line, which is thrown away.
+    """
     names = program.curve_names()
 
-    def advance(count: Array, state: State, fixed: dict[str, Any], lengths: Array) -> Any:
+    def row(state: State, fixed: dict[str, Any], count: Array, length: Array) -> Any:
+        def body(index: Array, inner: tuple[State, Any]) -> tuple[State, Any]:
+            after, curves = program.step(count + index, inner[0], fixed)
+            return after, lax.cond(index == 0, curves, lambda: inner[1])
+
+        if isinstance(program.optimizer, GradientFlow):
+            return flow_row(program, state, fixed, length)
         nothing = dict.fromkeys(names, jnp.zeros((), fixed["x"].dtype))
+        return lax.fori_loop(0, length, body, (state, nothing))
 
-        def row(carry: tuple[State, Array], length: Array) -> Any:
-            state, count = carry
+    rows = jax.vmap(row, in_axes=(0, 0, None, None)) if batched else row
 
-            def body(index: Array, inner: tuple[State, Any]) -> tuple[State, Any]:
-                after, curves = program.step(count + index, inner[0], fixed)
-                return after, lax.cond(index == 0, curves, lambda: inner[1])
+    def advance(count: Array, state: State, fixed: dict[str, Any], lengths: Array, places: Array) -> Any:
+        def go(carry: tuple[State, Any, Array], given: tuple[Array, Array]) -> Any:
+            state, weights, count = carry
+            length, place = given
+            now = program.saved(state)
+            weights = {name: lax.dynamic_update_index_in_dim(weights[name], now[name], place, 0) for name in now}
+            after, seen = rows(state, fixed, count, length)
+            return (after, weights, count + length), seen
 
-            if isinstance(program.optimizer, GradientFlow):
-                after, seen = flow_row(program, state, fixed, length)
-            else:
-                after, seen = lax.fori_loop(0, length, body, (state, nothing))
-            return (after, count + length), (program.saved(state), seen)
+        empty = {
+            name: jnp.zeros((slots + 1, *value.shape), value.dtype) for name, value in program.saved(state).items()
+        }
+        (state, weights, _), curves = lax.scan(go, (state, empty, count), (lengths, places))
+        return state, {name: value[:slots] for name, value in weights.items()}, curves
 
-        (state, _), rows = lax.scan(row, (state, count), lengths)
-        return state, rows
-
-    return jax.jit(jax.vmap(advance, in_axes=(None, 0, 0, None)) if batched else advance)
+    return jax.jit(advance)
 
 
 class _Work:
@@ -145,30 +181,46 @@ class _Work:
         self.program, self.plan, self.places, self.kept = program, plan, list(members), kept
         given = list(members.values())
         self.members = [*given, *[given[-1]] * (block - len(given))]  # a batch is padded to its full size
-        size = sum(value.nbytes for member in self.members for value in member.start.values())
-        self.rows = max(1, min(ROWS_PER_CALL, len(plan.recorded), BYTES_PER_CALL // max(size, 1)))
+        self.rows, self.slots = self._bounds()
+        self.fixed: Any = None
+
+    def _bounds(self) -> tuple[int, int]:
+        """How many rows a call may have, and how many of them are saved at most; neither takes too many bytes."""
+        one = len(self.members) * np.dtype(self.program.storage).itemsize
+        weights = one * sum(self.members[0].start[name].size for name in self.program.kept)
+        rows = min(ROWS_PER_CALL, len(self.plan.recorded), BYTES_PER_CALL // (one * len(self.program.curve_names())))
+        slots = max(1, BYTES_PER_CALL // weights)
+        saved = np.flatnonzero(self.plan.slots >= 0)
+        if len(saved) > slots:  # the shortest way from a saved row to the first one that has no place left
+            rows = min(rows, int((saved[slots:] - saved[:-slots]).min()))
+        rows = max(1, rows)
+        return rows, int((np.searchsorted(saved, saved + rows) - np.arange(len(saved))).max())
 
     def advance(self, call: Call, state: Any, fixed: Any) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
         """The state after some rows; weights at the saved ones; curves at the recorded ones, members first."""
-        padded = np.zeros(self.rows, np.int32)
-        padded[: len(call.lengths)] = call.lengths
-        state, (weights, curves) = _advance(self.program, self.batched)(np.int32(call.begin), state, fixed, padded)
+        lengths, places = np.zeros(self.rows, np.int32), np.full(self.rows, self.slots, np.int32)
+        lengths[: len(call.lengths)] = call.lengths
         saved = call.recorded[call.slots >= 0]
-        if len(saved):
-            weights = {name: self._by_member(value)[:, saved] for name, value in weights.items()}
-        return state, weights, {name: self._by_member(value)[:, call.recorded] for name, value in curves.items()}
+        places[saved] = np.arange(len(saved))
+        advance = _advance(self.program, self.batched, self.slots)
+        state, weights, curves = advance(np.int32(call.begin), state, fixed, lengths, places)
+        weights, curves = jax.device_get((weights if len(saved) else {}, curves))
+        first = lambda value: np.swapaxes(value, 0, 1) if self.batched else value[None]  # noqa: E731
+        weights = {name: first(value)[:, : len(saved)] for name, value in weights.items()}
+        return state, weights, {name: first(value)[:, call.recorded] for name, value in curves.items()}
 
     def compile(self) -> None:
-        """Compile before the threads start: a call of rows without steps."""
+        """Compile before work is timed: a call of rows without steps."""
         with precision(self.program.dtype):
             nothing = np.array([], int)
             jax.block_until_ready(self.advance(Call(0, [], nothing, nothing, nothing), *self.arguments())[0])
 
     def arguments(self) -> tuple[Any, Any]:
-        """The first state, and what stays fixed."""
-        fixed = {name: self._gather(attrgetter(name)) for name in ("x", "y", "test", "numbers")}
-        fixed = jax.device_put(fixed | {"key": self._gather(attrgetter("key"), np.uint32)})
-        return _begin(self.program, self.batched)(self._gather(attrgetter("start")), fixed), fixed
+        """The first state, and what stays fixed, on the device of this thread."""
+        if self.fixed is None:
+            fixed = {name: self._gather(attrgetter(name)) for name in ("x", "y", "test", "numbers")}
+            self.fixed = jax.device_put(fixed | {"key": self._gather(attrgetter("key"), np.uint32)})
+        return _begin(self.program, self.batched)(self._gather(attrgetter("start")), self.fixed), self.fixed
 
     def _gather(self, part: Callable[[Member], Any], dtype: Any = None) -> Any:
         """A part of all members in the program's precision, one above the other if they are a batch."""
@@ -181,7 +233,8 @@ class _Work:
         """The records by the members' numbers, all rows done, or fewer if no network is left with a finite loss."""
         with precision(self.program.dtype):  # thread-local: each worker enters it
             state, fixed = self.arguments()
-            state, records, rows = self._resume(state)
+            state, block, rows = self._resume(state)
+            records = block.records
             began = kept_at = time.perf_counter()
             last = int(self.plan.recorded[-1])
             before = [record.seconds for record in records]
@@ -195,12 +248,11 @@ class _Work:
                 rows.took(now - called, sum(call.lengths))
                 for k, record in enumerate(records):
                     record.seconds = before[k] + (now - began) / len(records)
-                    if record.diverged is None:
-                        _write(record, call, k, weights, curves, self.plan)
+                block.write(call, weights, curves, self.plan)
                 seen = curves["loss"][: len(records), -1:]
                 median = float(np.median(seen)) if seen.size else float("nan")
                 self.plan.report((min(rows.done(), last) - call.begin) * len(records), median)
-                if all(record.diverged is not None for record in records):
+                if not block.going.any():
                     self.plan.report((last - min(rows.done(), last)) * len(records), float("nan"))
                     break
                 if self.plan.stop.is_set():
@@ -213,31 +265,29 @@ class _Work:
                 self._keep(records, rows, state, finished=not self.plan.stop.is_set())
         return dict(zip(self.places, records, strict=True))
 
-    def _resume(self, state: Any) -> tuple[Any, list[Record], Rows]:
+    def _resume(self, state: Any) -> tuple[Any, Block, Rows]:
         """State, records and rows from where they were kept, or from the beginning."""
         cut = not isinstance(self.program.optimizer, GradientFlow)
         found = [one for one in self.kept if one is not None]
         if len(found) < len(self.places) or len({(one.row, one.offset) for one in found}) > 1:
-            records = [_empty(self.members[k], self.program, self.plan) for k in range(len(self.places))]
-            return state, records, Rows(self.plan, self.rows, cut)
+            shapes = {name: self.members[0].start[name].shape for name in self.program.kept}
+            names, dtype = self.program.curve_names(), self.program.storage
+            block = Block.empty(len(self.places), shapes, names, self.plan, dtype)
+            return state, block, Rows(self.plan, self.rows, cut)
         rows = Rows(self.plan, self.rows, cut, found[0].row, found[0].offset)
         self.plan.report(min(rows.done(), int(self.plan.recorded[-1])) * len(found), float("nan"))
         pad = len(self.members) - len(found)
         leaves = zip(*(one.leaves for one in found), strict=True)
         whole = [np.stack([*parts, *[parts[-1]] * pad]) if self.batched else parts[0] for parts in leaves]
         state = jax.tree.unflatten(jax.tree.structure(state), [jnp.asarray(leaf) for leaf in whole])
-        return state, [one.record for one in found], rows
+        return state, Block.resumed([one.record for one in found]), rows
 
     def _keep(self, records: list[Record], rows: Rows, state: Any, finished: bool) -> None:
         assert self.plan.keeper is not None
-        leaves = [] if finished else [self._by_member(leaf) for leaf in jax.tree.leaves(state)]
+        leaves = [] if finished else [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
         for k, (place, record) in enumerate(zip(self.places, records, strict=True)):
-            own = [np.asarray(leaf[k]) for leaf in leaves]
+            own = [np.asarray(leaf[k]) if self.batched else leaf for leaf in leaves]
             self.plan.keeper.keep(place, Kept(record, rows.index, rows.offset, own, finished))
-
-    def _by_member(self, value: Any) -> np.ndarray:
-        array = np.asarray(value)
-        return array if self.batched else array[None]
 
 
 class _Single(_Work):
@@ -326,26 +376,3 @@ def _compile_step(program: Program, on_gpu: bool) -> Callable[..., Any]:
 @cache
 def _compile_evaluate(program: Program) -> Callable[..., Any]:
     return jax.jit(program.evaluate, compiler_options=convolution_options())
-
-
-def _empty(member: Member, program: Program, plan: Plan) -> Record:
-    full = lambda *shape: np.full(shape, np.nan, program.storage)  # noqa: E731
-    return Record(
-        weights={name: full(len(plan.saved), *member.start[name].shape) for name in program.kept},
-        curves={name: full(len(plan.recorded)) for name in program.curve_names()},
-    )
-
-
-def _write(record: Record, call: Call, k: int, weights: dict[str, Any], curves: dict[str, Any], plan: Plan) -> None:
-    """Copy member k's weights and curves up to the first loss that is not finite."""
-    bad = ~np.isfinite(curves["loss"][k])
-    alive = int(bad.argmax()) if bad.any() else len(bad)
-    for name, values in curves.items():
-        record.curves[name][call.indices[:alive]] = values[k, :alive]
-    slots = call.slots[:alive]
-    slots = slots[slots >= 0]
-    if len(slots):
-        for name, values in weights.items():
-            record.weights[name][slots] = values[k, : len(slots)]
-    if alive < len(bad):
-        record.diverged = int(plan.recorded[call.indices[alive]])

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from .store import RunKeeper
 from .trajectory import Trajectory, collect
 
 LARGE = 4 * 2**30  # bytes of saved weights that are worth a warning
+SHARED = ("network", "loss", "dtype", "steps", "save", "record", "batch_size", "kept_layers")  # in an ensemble
 
 
 class GradientBelowEps(UserWarning):
@@ -70,7 +71,8 @@ def train(
     several = not isinstance(experiment, Experiment)
     experiments = list(experiment) if several else [experiment]
     runs = as_seeds(seeds)
-    records = _run([(one, seed) for one in experiments for seed in runs], out, progress)
+    pairs = [(one, seed) for one in experiments for seed in runs]
+    records = _run(pairs, [_member(one, seed) for one, seed in pairs], out, progress)
     groups = [records[k : k + len(runs)] for k in range(0, len(records), len(runs))]
     found = [collect(one, runs, group) for one, group in zip(experiments, groups, strict=True)]
     for trajectory in found:
@@ -81,15 +83,32 @@ def train(
 def train_pairs(
     pairs: Sequence[tuple[Experiment, Seed]], *, out: str | Path | None = None, progress: bool | Reporter = False
 ) -> list[Trajectory]:
-    """Train any pairs of experiment and seed as one ensemble; a trajectory of one seed for each, without warnings."""
-    records = _run(pairs, out, progress)
-    return [collect(one, (seed,), [record]) for (one, seed), record in zip(pairs, records, strict=True)]
-
-
-def _run(pairs: Sequence[tuple[Experiment, Seed]], out: str | Path | None, progress: bool | Reporter) -> list[Record]:
-    """What each pair leaves."""
-    experiments = list({id(one): one for one, _ in pairs}.values())
+    """Train any pairs of experiment and seed, in as few ensembles as can be; a trajectory of one seed for each."""
     members = [_member(one, seed) for one, seed in pairs]
+    groups: dict[Any, list[int]] = {}
+    for k, ((one, _), member) in enumerate(zip(pairs, members, strict=True)):
+        groups.setdefault((ensemble_key(one), _shapes(member), _are_classes(member.y)), []).append(k)
+    records: dict[int, Record] = {}
+    for group in groups.values():
+        own = _run([pairs[k] for k in group], [members[k] for k in group], out, progress)
+        records |= dict(zip(group, own, strict=True))
+    return [collect(one, (seed,), [records[k]]) for k, (one, seed) in enumerate(pairs)]
+
+
+def ensemble_key(experiment: Experiment) -> Any:
+    """What experiments that are trained as one ensemble share, but for the shape of their data."""
+    optimizer = without_numbers(experiment.optimizer)
+    return optimizer, experiment.test is None, *(getattr(experiment, part) for part in SHARED)
+
+
+def _run(
+    pairs: Sequence[tuple[Experiment, Seed]],
+    members: list[Member],
+    out: str | Path | None,
+    progress: bool | Reporter,
+) -> list[Record]:
+    """What each pair leaves, trained as one ensemble."""
+    experiments = list({id(one): one for one, _ in pairs}.values())
     program = _program_of(experiments, members)
     first = experiments[0]
     recorded, saved = np.array(first.recorded_steps()), np.array(first.saved_steps())
@@ -115,7 +134,7 @@ def _program_of(experiments: list[Experiment], members: list[Member]) -> Program
     if not experiments:
         raise InputError("at least one experiment is needed, not an empty list")
     first = experiments[0]
-    for part in ("network", "loss", "optimizer", "dtype", "steps", "save", "record", "batch_size", "kept_layers"):
+    for part in ("optimizer", *SHARED):
         shared = [getattr(one, part) for one in experiments]
         if part == "optimizer":
             shared = [without_numbers(optimizer) for optimizer in shared]
@@ -124,7 +143,7 @@ def _program_of(experiments: list[Experiment], members: list[Member]) -> Program
                 raise InputError(
                     f"these experiments cannot be trained as one ensemble: their {part} is {shared[0]} and {value}"
                 )
-    shapes = {tuple(part.shape for part in (member.x, member.y, *(member.test or ()))) for member in members}
+    shapes = {_shapes(member) for member in members}
     if len(shapes) > 1:
         raise InputError(f"experiments that are trained together need data of one shape, not {sorted(shapes)}")
     size, n = first.batch_size, len(members[0].x)
@@ -145,6 +164,10 @@ def _program_of(experiments: list[Experiment], members: list[Member]) -> Program
         classes=classes.pop(),
         tested=first.test is not None,
     )
+
+
+def _shapes(member: Member) -> tuple[tuple[int, ...], ...]:
+    return tuple(part.shape for part in (member.x, member.y, *(member.test or ())))
 
 
 def _are_classes(y: np.ndarray) -> bool:

@@ -1,0 +1,232 @@
+"""A small heat map for the terminal, shown while a sweep runs; and what it shares with the map on paper: axes, colours.
+
+Nothing here needs matplotlib.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from ..errors import InputError, check_whole
+
+if TYPE_CHECKING:  # imported where a map is shown
+    from rich.console import Console, ConsoleOptions
+    from rich.segment import Segment
+    from rich.style import Style
+
+Places = Sequence[Any] | np.ndarray
+# even steps in lightness (CIELAB 13 to 92) from navy over teal to beige: also readable without red, green or colour
+SEQUENTIAL = ("#0c1f4a", "#1b4680", "#2a6f92", "#4d9a8c", "#a3c08c", "#f6e7c9")
+LEVELS = 64  # more colours than an eye tells apart
+SCALE = 16  # characters of the colour scale
+LEAST_WIDTH = 40  # in which the scale with its numbers fits
+OTHER_LINES = 6  # of the text, besides the map's own
+
+
+class Centres(NamedTuple):
+    """One axis of a map, in rising order.
+
+    Attributes:
+        order: which of the given places comes first, second, ...
+        places: the centres of the cells; of an axis of names 0, 1, 2, ...
+        names: what stands at the centres where they are no numbers; else empty.
+    """
+
+    order: Int[np.ndarray, " cells"]
+    places: Float[np.ndarray, " cells"]
+    names: tuple[str, ...]
+
+    def said(self, cell: int) -> str:
+        """What stands at a cell."""
+        return self.names[cell] if self.names else f"{self.places[cell]:.4g}"
+
+
+def read_centres(what: str, places: Places, count: int) -> Centres:
+    """An axis as it is drawn: numbers sorted, anything else as names in the given order.
+
+    Args:
+        what: the axis, for messages.
+        places: one for each row or column of cells.
+        count: how many rows or columns there are.
+    """
+    given = np.asarray(places, None if isinstance(places, np.ndarray) or _are_numbers(places) else object)
+    if given.ndim != 1 or len(given) != count:
+        raise InputError(f"the {what} axis must be one value for each of {count} cells, not of shape {given.shape}")
+    if given.dtype.kind not in "fiu":
+        return Centres(np.arange(count), np.arange(float(count)), tuple(str(place) for place in given))
+    numbers = given.astype(float)
+    order = np.argsort(numbers, kind="stable")
+    numbers = numbers[order]
+    if not np.isfinite(numbers).all() or (np.diff(numbers) == 0).any():
+        raise InputError(f"the {what} axis must consist of different finite numbers, not of {given.tolist()}")
+    return Centres(order, numbers, ())
+
+
+def _are_numbers(places: Sequence[Any]) -> bool:
+    return all(isinstance(place, int | float | np.integer | np.floating) for place in places) and not any(
+        isinstance(place, bool) for place in places
+    )
+
+
+def read_cells(
+    values: Float[np.ndarray, "rows columns"], x: Places, y: Places
+) -> tuple[Float[np.ndarray, "rows columns"], Centres, Centres]:
+    """Cells in the order of their axes, NaN where they are not finite; the axis of columns, the axis of rows."""
+    cells = np.array(values, float)
+    if cells.ndim != 2 or 0 in cells.shape:
+        raise InputError(f"a map needs values of rows x columns, both at least 1, not of shape {cells.shape}")
+    columns, rows = read_centres("x", x, cells.shape[1]), read_centres("y", y, cells.shape[0])
+    cells[~np.isfinite(cells)] = np.nan
+    return cells[rows.order][:, columns.order], columns, rows
+
+
+def colour_limits(cells: Float[np.ndarray, "..."], limits: tuple[float, float] | None) -> tuple[float, float]:
+    """The values of the first and the last colour: as given, or the least and largest there are, apart."""
+    if limits is not None:
+        low, high = (float(limit) for limit in limits)
+        if not (np.isfinite([low, high]).all() and low < high):
+            raise InputError(f"limits must be two rising finite numbers, not {limits!r}")
+        return low, high
+    finite = cells[np.isfinite(cells)]
+    if not len(finite):
+        return 0.0, 1.0
+    low, high = float(finite.min()), float(finite.max())
+    if high - low > 1e-12 * max(abs(low), abs(high)):
+        return low, high
+    return (low - 0.1 * abs(low), low + 0.1 * abs(low)) if low else (-1.0, 1.0)
+
+
+Piece = tuple[str, "Style | None"]
+
+
+@dataclass(frozen=True)
+class MapText:
+    """A map that rich prints. Its pieces are ready: rich's own text would be taken apart anew at each refresh."""
+
+    pieces: tuple[Piece, ...]
+
+    @property
+    def plain(self) -> str:
+        """The text without colours."""
+        return "".join(text for text, _ in self.pieces)
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[Segment]":
+        from rich.segment import Segment
+
+        return (Segment(text, style) for text, style in self.pieces)
+
+
+def map_text(
+    values: Float[np.ndarray, "rows columns"],
+    x: Places,
+    y: Places,
+    *,
+    quantity: str,
+    labels: tuple[str, str],
+    limits: tuple[float, float] | None = None,
+    width: int = 80,
+    height: int = 36,
+) -> MapText:
+    """A heat map as coloured text, the largest y on top; cells that are not finite are dots.
+
+    Args:
+        values: ``values[i, j]`` is the cell at ``y[i]`` and ``x[j]``.
+        x: numbers or names, one a column.
+        y: numbers or names, one a row.
+        quantity: what the values are.
+        labels: what x and y are.
+        limits: of the colours; without it the least and largest value.
+        width: how many characters there are in a line; of a larger map every k-th column is shown.
+        height: how many lines there are; of a larger map every k-th row is shown.
+    """
+    check_whole("width", width, LEAST_WIDTH)
+    check_whole("height", height, OTHER_LINES + 1)
+    cells, columns, rows = read_cells(values, x, y)
+    low, high = colour_limits(cells, limits)
+    margin = max(len(rows.said(row)) for row in (range(len(cells)) if rows.names else (0, len(cells) - 1)))
+    margin = min(margin, width // 3)
+    each_row = -(-len(cells) // (height - OTHER_LINES))
+    each_column = -(-cells.shape[1] // ((width - margin - 1) // 2))
+    shown_rows, shown_columns = range(0, len(cells), each_row)[::-1], range(0, cells.shape[1], each_column)
+    levels = np.rint(np.clip((cells - low) / (high - low), 0, 1) * (LEVELS - 1))
+    pieces: list[Piece] = [(_line(quantity, 0, width), _written("bold")), (_line(labels[1], 0, width), None)]
+    for row in shown_rows:
+        ends = row in (shown_rows[0], shown_rows[-1])
+        pieces.append((_fitted(rows.said(row) if rows.names or ends else "", margin).rjust(margin) + " ", None))
+        pieces += _row(levels[row, :: shown_columns.step])
+        pieces.append(("\n", None))
+    pieces.append((_below(columns, shown_columns, labels[0], margin + 1, width), None))
+    pieces += _scale(low, high, margin + 1, width)
+    missing = int(np.isnan(cells).sum())
+    notes = [f"· {missing} of {cells.size} missing"] if missing else []
+    notes += [f"every {_ordinal(k)} {what}" for k, what in ((each_column, "column"), (each_row, "row")) if k > 1]
+    if notes:
+        pieces.append((_line(", ".join(notes), margin + 1, width), _written("dim")))
+    return MapText(tuple(pieces))
+
+
+def _row(levels: Float[np.ndarray, " columns"]) -> list[Piece]:
+    """Cells side by side, those of one colour in one piece."""
+    numbers = np.where(np.isnan(levels), -1, levels).astype(int)
+    starts = np.flatnonzero(np.diff(numbers, prepend=-2))
+    lengths = np.diff(starts, append=len(numbers))
+    pieces = zip(numbers[starts].tolist(), lengths.tolist(), strict=True)
+    return [
+        (" ·" * length, _written("dim")) if level < 0 else ("  " * length, _coloured(level)) for level, length in pieces
+    ]
+
+
+def _below(columns: Centres, shown: range, label: str, indent: int, width: int) -> str:
+    """What stands at the ends of the columns, and their name."""
+    if columns.names:
+        return _line(f"{label}: {', '.join(columns.names[column] for column in shown)}", indent, width)
+    first, last = columns.said(shown[0]), columns.said(shown[-1])
+    room = 2 * len(shown) - len(first) - len(last)
+    if len(shown) == 1 or room < 1:
+        return _line(f"{label}: {first}" + (f" to {last}" if len(shown) > 1 else ""), indent, width)
+    middle = indent + max(0, (2 * len(shown) - len(label)) // 2)
+    return _line(first + " " * room + last, indent, width) + _line(label, middle, width)
+
+
+def _scale(low: float, high: float, indent: int, width: int) -> list[Piece]:
+    least, most = f"{low:.3g} ", f" {high:.3g}"
+    indent = min(indent, width - len(least) - SCALE - len(most))
+    steps = [(" ", _coloured(round(k * (LEVELS - 1) / (SCALE - 1)))) for k in range(SCALE)]
+    return [(" " * indent + least, None), *steps, (most + "\n", None)]
+
+
+@cache
+def _coloured(level: int) -> "Style":
+    """The background of a level, between the anchors in straight lines."""
+    from rich.color import Color
+    from rich.style import Style
+
+    anchors = np.array([[int(anchor[k : k + 2], 16) for k in (1, 3, 5)] for anchor in SEQUENTIAL])
+    at = level / (LEVELS - 1) * (len(SEQUENTIAL) - 1)
+    red, green, blue = (np.interp(at, range(len(SEQUENTIAL)), channel) for channel in anchors.T)
+    return Style(bgcolor=Color.from_rgb(round(red), round(green), round(blue)))
+
+
+@cache
+def _written(look: str) -> "Style":
+    from rich.style import Style
+
+    return Style.parse(look)
+
+
+def _line(text: str, indent: int, width: int) -> str:
+    """A line, indented as far as its text allows."""
+    return " " * max(0, min(indent, width - len(text))) + _fitted(text, width) + "\n"
+
+
+def _fitted(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _ordinal(number: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
+    return f"{number}{ending}"
