@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 TEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: help reproduce test test-download test-kill test-pytorch test-trials bench lint format types clean
+.PHONY: help reproduce test test-cluster test-download test-kill test-pytorch test-trials bench lint format types clean
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
@@ -21,6 +21,9 @@ reproduce: .venv/.core   ## the papers' figures and a report in out/
 
 test: .venv/.dev         ## the tests (under five minutes)
 	$(TEST)
+
+test-cluster: .venv/.dev ## the tests with a real Dask scheduler and a real Ray, one after the other
+	$(TEST) -m cluster -n 0
 
 test-download: .venv/.dev  ## the tests that fetch real data sets over the network
 	$(TEST) -m download

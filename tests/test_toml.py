@@ -37,6 +37,7 @@ from condensation import (
     WidthPower,
 )  # fmt: skip
 from condensation.activations import ACTIVATIONS, x_tanh
+from condensation.sweeps import Sweep
 from condensation.training.rates import Constant
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -143,7 +144,7 @@ def test_the_examples_are_the_same_in_toml_and_in_python():
         sys.path.remove(str(EXAMPLES))
     assert Experiment.load(EXAMPLES / "tanh.toml") == tanh.experiment
     for path in EXAMPLES.glob("*.toml"):
-        Experiment.load(path)
+        (Sweep if path.stem == "sweep" else Experiment).load(path)
 
 
 GOOD = (EXAMPLES / "tanh.toml").read_text()

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from .starts import Start as Start
     from .starts import WidthPower as WidthPower
     from .starts import Zero as Zero
+    from .sweeps.axes import linspace as linspace
+    from .sweeps.axes import logspace as logspace
+    from .sweeps.run import sweep as sweep
     from .training.losses import Loss as Loss
     from .training.optimizers import GD as GD
     from .training.optimizers import Adam as Adam
@@ -66,6 +69,8 @@ _HOMES = {
     "reduction": ("Reduction", "embed", "reduce"),
     "seeds": ("Seed",),
     "starts": ("ChannelPower", "GlorotNormal", "Normal", "OutCubed", "Start", "WidthPower", "Zero"),
+    "sweeps.axes": ("linspace", "logspace"),
+    "sweeps.run": ("sweep",),
     "training.losses": ("Loss",),
     "training.optimizers": ("GD", "Adam", "GradientFlow", "Muon", "NormalisedGD", "SignGD"),
     "training.rates": ("Cosine", "Stairs", "Warmup"),
@@ -84,6 +89,7 @@ _ROOMS = (
     "papers",
     "reduction",
     "starts",
+    "sweeps",
     "theory",
     "training",
 )

@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from .precision import DTYPES
 from .starts import Start
 from .training.losses import Loss
 from .training.optimizers import GradientFlow, NormalisedGD, Optimizer
-from .training.schedule import Evenly, Schedule
+from .training.schedule import At, Evenly, Schedule
 from .values import FORMAT, check_format, fingerprint, from_plain, replace_at, settle, to_plain, without_none
 
 
@@ -61,7 +62,8 @@ class Experiment:
         if self.dtype not in DTYPES:
             raise unknown_name("dtype", self.dtype, DTYPES)
         for schedule in (self.save, self.record):
-            schedule.steps(self.steps)
+            if isinstance(schedule, At):  # the only one that can ask for a step after the last
+                schedule.steps(self.steps)
         self.start.laws(self.network)
         if self.batch_size is not None:
             check_whole("batch_size", self.batch_size)
@@ -100,11 +102,11 @@ class Experiment:
 
     def saved_steps(self) -> list[int]:
         """The steps at which the weights are kept."""
-        return self.save.steps(self.steps)
+        return list(_steps(self.steps, self.save))
 
     def recorded_steps(self) -> list[int]:
         """The steps at which the curves are kept, the saved ones among them."""
-        return sorted({*self.record.steps(self.steps), *self.saved_steps()})
+        return list(_steps(self.steps, self.record, self.save))
 
     def to_plain(self) -> dict[str, Any]:
         """The experiment as dictionaries, lists, strings and numbers."""
@@ -160,3 +162,8 @@ class Experiment:
     def fingerprint(self) -> str:
         """SHA-256 of the experiment's canonical JSON: the one key under which its results are known."""
         return fingerprint(self)
+
+
+@lru_cache(maxsize=64)  # the thousands of cells of a sweep share a few
+def _steps(last: int, *schedules: Schedule) -> tuple[int, ...]:
+    return tuple(sorted({step for schedule in schedules for step in schedule.steps(last)}))

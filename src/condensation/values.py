@@ -40,6 +40,8 @@ def without_none(plain: Any) -> Any:
 
 def to_plain(value: Any) -> Any:
     """Plain data (dictionaries, lists, strings, numbers) of a part; every field is written, defaults too."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
     if hasattr(value, "__plain__"):
         return value.__plain__()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -50,8 +52,6 @@ def to_plain(value: Any) -> Any:
         return [to_plain(item) for item in value]
     if callable(value):
         return function_path(value)
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
     raise InputError(f"a value of type {type(value).__name__} cannot be written as plain data: {value!r}")
 
 
@@ -106,53 +106,35 @@ def replace_at(value: Any, changes: dict[str, Any]) -> Any:
 
 
 def value_at(part: Any, path: str, plain: Any, folder: Path = Path()) -> Any:
-    """What plain data stands for as the field at a dotted path; a whole number may come as a float.
+    """What plain data, or a value itself, stands for as the field at a dotted path; a float may stand for an int.
 
     >>> from condensation.training.optimizers import Adam
-    >>> value_at(Adam(1e-3), "rate", {"kind": "warmup", "steps": 5.0})
+    >>> value_at(Adam(1e-3), "rate", {"kind": "warmup", "steps": 5})
     Warmup(steps=5)
+    >>> value_at(Adam(1e-3, rate=_), "rate.steps", 7.0)
+    7
     """
-    *outer, name = path.split(".")
     hint: Any = type(part)
-    for step in outer:
-        hint, part = _inner(hint, part, step), _step(part, step)
-    hint = _inner(hint, part, name)
-    options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    if float not in options and int in options and isinstance(plain, float) and plain.is_integer():
+    for name in path.split("."):
+        hint, part = _field(hint, part, name)
+    options = _options(hint)
+    if int in options and float not in options and isinstance(plain, float) and plain.is_integer():
         plain = int(plain)
-    return plain if _is_part(plain) else from_plain(hint, _whole_numbers(plain), path, folder)
+    return from_plain(hint, plain, path, folder)
 
 
-def _is_part(value: Any) -> bool:
-    return dataclasses.is_dataclass(value) or (callable(value) and not isinstance(value, str))
-
-
-def _whole_numbers(plain: Any) -> Any:
-    """Inside a table whole numbers may be floats, too: where a float is wanted, an int does."""
-    if isinstance(plain, dict):
-        return {name: _whole_numbers(value) for name, value in plain.items()}
-    return int(plain) if isinstance(plain, float) and plain.is_integer() else plain
-
-
-def _step(part: Any, name: str) -> Any:
+def _field(hint: Any, part: Any, name: str) -> tuple[Any, Any]:
+    """Declared type and value of a field of a part, or of an item of a tuple that is declared as ``hint``."""
     if isinstance(part, tuple):
-        return part[int(name)]
-    return getattr(part, name)
-
-
-def _inner(hint: Any, part: Any, name: str) -> Any:
-    """The declared type of a field of a part, or of an item of a tuple."""
-    if isinstance(part, tuple):
-        if not name.isdigit() or int(name) >= len(part):
-            raise unknown_name("item", name, range(len(part)))
-        options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-        items = next(get_args(option) for option in options if get_origin(option) is tuple)
-        return _each(items, len(part), name)[int(name)]
-    if not dataclasses.is_dataclass(part):
+        items = next(get_args(option) for option in _options(hint) if get_origin(option) is tuple)
+        known = {str(k): pair for k, pair in enumerate(zip(_each(items, len(part), name), part, strict=True))}
+    elif dataclasses.is_dataclass(part):
+        known = {own: (declared, getattr(part, own)) for own, declared in _hints(type(part)).items()}
+    else:
         raise InputError(f"the field {name!r} is looked for in {part!r}, which has no fields")
-    if name not in _hints(type(part)):
-        raise unknown_name(f"field of {type(part).__name__}", name, _hints(type(part)))
-    return _hints(type(part))[name]
+    if name not in known:
+        raise unknown_name(f"field of {type(part).__name__}", name, known)
+    return known[name]
 
 
 def settle(part: Any) -> None:
@@ -171,13 +153,18 @@ def _hints(part: type) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in dataclasses.fields(part)}
 
 
+def _options(hint: Any) -> tuple[Any, ...]:
+    """The types of a union, or the one type."""
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+
+
 def conform(hint: Any, value: Any, place: str) -> Any:
     """The value as its declared type, or an error that names its place.
 
     >>> conform(tuple[float, ...], [1, 2], "widths")
     (1.0, 2.0)
     """
-    options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    options = _options(hint)
     for option in options:
         if get_origin(option) is tuple and isinstance(value, list | tuple | np.ndarray):
             return _conform_items(get_args(option), list(value), place)
@@ -215,7 +202,7 @@ def from_plain(hint: Any, plain: Any, place: str = "", folder: Path = Path()) ->
         place: where it stands, for messages (``optimizer.rate``).
         folder: what file names in it are relative to.
     """
-    options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    options = _options(hint)
     if isinstance(plain, dict):
         return _from_table(_part_of_kind(options, plain, place), plain, place, folder)
     if isinstance(plain, list):

@@ -78,7 +78,8 @@ def sweep(
         print_json({"folder": str(folder), "pictures": [str(path) for path in pictures], "sweeps": told})
     else:
         for name, found in told.items():
-            print(f"{name}: {found['rows']} rows of {found['cells']} cells and {found['seeds']} seeds", end="")
+            counts = f"{found['cells']} cells, {found['seeds']} seed{'s' * (found['seeds'] > 1)}"
+            print(f"{name}: {found['rows']} rows of {counts}", end="")
             print(f", {len(found['diverged'])} diverged" if found["diverged"] else "")
             for cell, reason in found["failed"].items():
                 print(f"failed: {cell}: {reason}")

@@ -24,7 +24,7 @@ from .terminal_map import SEQUENTIAL, Centres, Places, colour_limits, read_cells
 
 DIVERGING = ("#0b2f5c", "#2f86c1", "#f4f4f2", "#d4640c", "#662500")  # as dark on either side; blue and orange
 LINES = (INK, COLOURS[2], COLOURS[3], COLOURS[4], COLOURS[5])  # colours of boundaries
-HATCH = "#8a8a8a"
+MISSING: dict[str, Any] = {"hatch": "/////", "edgecolor": "#8a8a8a", "linewidth": 0}
 MOST_UNEVEN = 2.0  # ratio of the largest to the least step of an axis up to which they count as even
 MOST_IN_A_ROW = 3
 MOST_TICKS = 6  # at the centres of cells
@@ -40,6 +40,11 @@ class Boundary:
     y: Float[np.ndarray, " points"]
     label: str
     found: bool = False
+
+    def __post_init__(self) -> None:
+        if np.ndim(self.x) != 1 or np.shape(self.x) != np.shape(self.y):
+            shapes = f"{np.shape(self.x)} and {np.shape(self.y)}"
+            raise InputError(f"the boundary {self.label!r} must be as many x as y, not of shapes {shapes}")
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,6 @@ def draw_phase_map(
         cells, shared = _prepare({"": values}, x, y, centred, limits, logarithmic)
         axes = axes or new_axes(0.62 * PAGE, 3.1 + 0.16 * len(boundaries))
         _draw_cells(axes, cells[""], shared)
-        _draw_on(axes, boundaries, boundaries, marks, regimes)
         axes.set(xlabel=labels[0], ylabel=labels[1])
         axes.set_title(_wrapped(title, axes.get_position().width * figure_of(axes).get_figwidth()))
         _draw_bar([axes], quantity, shared)
@@ -129,8 +133,11 @@ def draw_phase_map(
             shift = ScaledTranslation(0, below / 72, figure_of(axes).dpi_scale_trans)
             axes.legend(
                 handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=axes.transAxes + shift,
-                ncols=2, handlelength=3, borderaxespad=0,
+                ncols=_fitting(handles, 0.62 * PAGE), handlelength=3, borderaxespad=0,
             )  # fmt: skip
+        if marks or regimes:
+            _lay_out(figure_of(axes))
+        _draw_on(axes, boundaries, boundaries, marks, regimes)
     return axes
 
 
@@ -175,7 +182,6 @@ def draw_phase_maps(
             axes.remove()
         for number, (axes, name) in enumerate(zip(drawn, cells, strict=True)):
             _draw_cells(axes, cells[name], shared)
-            _draw_on(axes, own.get(name, ()), every, marks, regimes)
             axes.set_title(_wrapped(name, 0.7 * PAGE / across))
             lowest = number + across >= len(panels)
             axes.tick_params(labelbottom=lowest, labelleft=number % across == 0)
@@ -184,7 +190,11 @@ def draw_phase_maps(
         figure.suptitle(_wrapped(title, 0.9 * PAGE), fontsize=9)
         handles = _handles(every, any(bool(np.isnan(panel).any()) for panel in cells.values()))
         if handles:
-            figure.legend(handles=handles, loc="outside lower center", ncols=3, handlelength=3)
+            figure.legend(handles=handles, loc="outside lower center", ncols=_fitting(handles, PAGE), handlelength=3)
+        if marks or regimes:
+            _lay_out(figure)
+        for axes, name in zip(drawn, cells, strict=True):
+            _draw_on(axes, own.get(name, ()), every, marks, regimes)
     return figure
 
 
@@ -245,17 +255,7 @@ def _draw_cells(axes: Axes, cells: Float[np.ndarray, "rows columns"], shared: _M
     axes.pcolormesh(across, up, np.ma.masked_array(cells, missing), **look_of)
     if missing.any():
         grey = np.ma.masked_array(np.zeros_like(cells), ~missing)
-        axes.pcolor(
-            across,
-            up,
-            grey,
-            cmap=ListedColormap([FAINT]),
-            hatch="/////",
-            edgecolor=HATCH,
-            linewidth=0,
-            zorder=1,
-            antialiased=False,
-        )
+        axes.pcolor(across, up, grey, cmap=ListedColormap([FAINT]), zorder=1, antialiased=False, **MISSING)
     axes.set_xlim(across[0], across[-1])
     axes.set_ylim(up[0], up[-1])
     _draw_ticks(axes, "x", shared.columns)
@@ -291,14 +291,28 @@ def _look_of(boundary: Boundary, every: Sequence[Boundary]) -> dict[str, Any]:
     colour = LINES[labels.index(boundary.label) % len(LINES)]
     points = {"linestyle": (0, (3, 1.5)), "marker": "o", "markersize": 3.4, "markerfacecolor": "white"}
     halo = {"path_effects": [withStroke(linewidth=3, foreground="white")]}
-    return {"color": colour, "linewidth": 1.5, "label": boundary.label} | halo | (points if boundary.found else {})
+    line = {"color": colour, "linewidth": 1.5, "label": _wrapped(boundary.label, 2.6)}
+    return line | halo | (points if boundary.found else {})
 
 
 def _handles(boundaries: Sequence[Boundary], missing: bool) -> list[Line2D | Patch]:
     handles: list[Line2D | Patch] = [Line2D([], [], **_look_of(boundary, boundaries)) for boundary in boundaries]
     if missing:
-        handles.append(Patch(facecolor=FAINT, hatch="/////", edgecolor=HATCH, linewidth=0, label="missing or diverged"))
+        handles.append(Patch(facecolor=FAINT, label="missing or diverged", **MISSING))
     return handles
+
+
+def _fitting(handles: Sequence[Line2D | Patch], inches: float) -> int:
+    """How many entries of a legend fit side by side."""
+    longest = max(_extent(str(handle.get_label()), 7)[0] for handle in handles)
+    return max(1, int(inches * 72 / (45 + longest)))
+
+
+def _lay_out(figure: Figure) -> None:
+    """Give the maps the size that they will have, by which texts find their places."""
+    layout = figure.get_layout_engine()
+    if layout is not None:
+        layout.execute(figure)
 
 
 def _draw_on(
@@ -308,14 +322,11 @@ def _draw_on(
     marks: Sequence[Mark],
     regimes: Sequence[Regime],
 ) -> None:
-    """Boundaries, regimes, and marks with their labels where there is most room."""
+    """Boundaries, regimes, and marks with their labels where there is most room; marks of one place have one label."""
     for boundary in boundaries:
         axes.plot(boundary.x, boundary.y, zorder=3, **_look_of(boundary, every))
-    own: dict[str, Any] = {
-        "clip_on": True,
-        "zorder": 5,
-        "path_effects": [withStroke(linewidth=2.2, foreground="white")],
-    }
+    halo = [withStroke(linewidth=2.2, foreground="white")]
+    own: dict[str, Any] = {"clip_on": True, "zorder": 5, "path_effects": halo}
     size = _in_points(axes, axes.get_xlim()[1], axes.get_ylim()[1])
     taken: list[Bbox] = []
     for regime in regimes:
@@ -341,21 +352,18 @@ def _draw_on(
         best = min(range(len(SIDES)), key=lambda k: _cost(boxes[k], size, taken, crossed))
         taken.append(boxes[best])
         right, up = SIDES[best]
-        where: dict[str, Any] = {
-            "ha": ("right", "center", "left")[right + 1],
-            "va": ("top", "center", "bottom")[up + 1],
-        }
-        axes.annotate(text, at, (AWAY * right, AWAY * up), textcoords="offset points", fontsize=7, **where, **own)
+        own |= {"ha": ("right", "center", "left")[right + 1], "va": ("top", "center", "bottom")[up + 1]}
+        axes.annotate(text, at, (AWAY * right, AWAY * up), textcoords="offset points", fontsize=7, **own)
 
 
 def _in_points(axes: Axes, x: float, y: float) -> np.ndarray:
-    """A place in points from the lower left corner of the map, as large as it is before its figure is laid out."""
+    """A place in points from the lower left corner of the map."""
     return (axes.transData.transform((x, y)) - axes.bbox.p0) * 72 / figure_of(axes).dpi
 
 
 def _points_along(axes: Axes, boundary: Boundary) -> np.ndarray:
-    corners = (axes.transData.transform(np.column_stack([boundary.x, boundary.y])) - axes.bbox.p0) * 72
-    corners = corners[np.isfinite(corners).all(axis=1)] / figure_of(axes).dpi
+    corners = np.array([_in_points(axes, x, y) for x, y in zip(boundary.x, boundary.y, strict=True)]).reshape(-1, 2)
+    corners = corners[np.isfinite(corners).all(axis=1)]
     if not len(corners):
         return corners
     along = np.linspace(0, len(corners) - 1, 200)

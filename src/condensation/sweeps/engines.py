@@ -1,20 +1,27 @@
 """Where tasks run: in processes of this machine, on a Dask cluster, on a Ray cluster; always through joblib."""
 
-from collections.abc import Iterable, Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from importlib import import_module
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from joblib import Parallel, delayed, parallel_config
+from joblib.parallel import ParallelBackendBase
 
 from ..device import cores, on_cpu
 from ..errors import InputError, check_whole
-from .task import Outcome
+from .task import Outcome, said
 from .worker import work
 
-WAIT = 30  # seconds for a scheduler that is being started again
+WAIT = 30  # seconds for a scheduler, and for a worker, that is being started again
+AHEAD = 2  # tasks for each core of a cluster: the next one is there when one ends
 
 
+@runtime_checkable
 class Engine(Protocol):
-    """Runs pickled tasks; whatever a lost worker or scheduler raises goes to the driver."""
+    """Runs packed tasks. Raises what a lost scheduler, or a lost worker that takes the others along, raises."""
 
     name: ClassVar[str]
 
@@ -23,7 +30,7 @@ class Engine(Protocol):
         ...
 
     def run(self, payloads: Iterable[bytes]) -> list[Outcome]:
-        """The outcomes of a round."""
+        """The outcomes, in the order of the tasks."""
         ...
 
 
@@ -48,14 +55,12 @@ class Local:
         return self.n_jobs or (cores() if on_cpu() else 1)
 
     def run(self, payloads: Iterable[bytes]) -> list[Outcome]:
-        """The outcomes of a round."""
-        import joblib
-
+        """The outcomes, in the order of the tasks."""
         n_jobs = self.workers()
         if n_jobs == 1:
             return [work(payload, pinned=False) for payload in payloads]
-        with joblib.parallel_config("loky", n_jobs=n_jobs, inner_max_num_threads=1):
-            return _parallel(payloads, n_jobs, pinned=True)
+        with parallel_config("loky", n_jobs=n_jobs, inner_max_num_threads=1):
+            return _parallel(payloads, pinned=True)
 
 
 @dataclass(frozen=True)
@@ -73,20 +78,19 @@ class Dask:
     n_jobs: int = -1
 
     def workers(self) -> int:
-        """Threads of all workers."""
+        """The given number, or the threads of all workers."""
+        if self.n_jobs > 0:
+            return self.n_jobs
         with self._client() as client:
-            try:
-                client.wait_for_workers(1, timeout=WAIT)
-            except TimeoutError as error:
-                raise InputError(f"the Dask scheduler {self.scheduler} has no workers") from error
-            return sum(client.nthreads().values()) if self.n_jobs < 1 else self.n_jobs
+            return sum(client.nthreads().values())
 
     def run(self, payloads: Iterable[bytes]) -> list[Outcome]:
-        """The outcomes of a round; the connection is a new one."""
-        import joblib
+        """The outcomes, in the order of the tasks; the connection is a new one."""
+        with self._client() as client:
+            from distributed import KilledWorker
 
-        with self._client(), joblib.parallel_config("dask", n_jobs=self.n_jobs):
-            return _parallel(payloads, self.n_jobs)
+            ahead = self.n_jobs if self.n_jobs > 0 else AHEAD * sum(client.nthreads().values())
+            return _on_cluster(payloads, ahead, lambda call: client.submit(call, pure=False), (KilledWorker,))
 
     @contextmanager
     def _client(self) -> Iterator[Any]:
@@ -99,6 +103,10 @@ class Dask:
         except (OSError, TimeoutError) as error:
             raise InputError(f"no Dask scheduler answers at {self.scheduler}: {error}") from error
         try:
+            try:
+                client.wait_for_workers(1, timeout=WAIT)
+            except TimeoutError as error:
+                raise InputError(f"the Dask scheduler {self.scheduler} has no workers") from error
             yield client
         finally:
             client.close()
@@ -119,32 +127,31 @@ class Ray:
     n_jobs: int = -1
 
     def workers(self) -> int:
-        """Cores of the cluster."""
+        """The given number, or the cores of the cluster."""
+        if self.n_jobs > 0:
+            return self.n_jobs
+        if self.address == "local":
+            return cores()
         with self._connection() as ray:
-            found = int(ray.cluster_resources().get("CPU", 0))
-        if not found:
-            raise InputError(f"the Ray cluster {self.address} has no cores")
-        return found if self.n_jobs < 1 else self.n_jobs
+            return _cores_of(ray)
 
     def run(self, payloads: Iterable[bytes]) -> list[Outcome]:
-        """The outcomes of a round; the connection is a new one."""
-        import joblib
-
-        with self._connection():
-            from ray.util.joblib import register_ray
-
-            register_ray()
-            with joblib.parallel_config("ray", n_jobs=self.n_jobs):
-                return _parallel(payloads, self.n_jobs)
+        """The outcomes, in the order of the tasks; the connection is a new one."""
+        with self._connection() as ray:
+            ahead = self.n_jobs if self.n_jobs > 0 else AHEAD * _cores_of(ray)
+            task = ray.remote(num_cpus=1, max_retries=0)(_call)
+            lost = (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.NodeDiedError)
+            return _on_cluster(payloads, ahead, lambda call: task.remote(call).future(), lost)
 
     @contextmanager
     def _connection(self) -> Iterator[Any]:
         try:
-            import ray
+            ray: Any = import_module("ray")
         except ImportError as error:
             raise _missing("ray", error) from error
+        own = {"num_cpus": self.workers()} if self.address == "local" else {}
         try:
-            ray.init(address=self.address, logging_level="ERROR", log_to_driver=False)
+            ray.init(address=self.address, logging_level=logging.ERROR, log_to_driver=False, **own)
         except ConnectionError as error:
             raise InputError(f"no Ray cluster answers at {self.address}: {error}") from error
         try:
@@ -153,15 +160,62 @@ class Ray:
             ray.shutdown()
 
 
+def _cores_of(ray: Any) -> int:
+    return max(1, int(ray.cluster_resources().get("CPU", 0)))
+
+
+def _call(call: Callable[[], Any]) -> Any:
+    return call()
+
+
 def _missing(name: str, error: ImportError) -> InputError:
     return InputError(f"{name} is not installed ({error}): pip install 'condensation[cluster]'")
 
 
-def _parallel(payloads: Iterable[bytes], n_jobs: int, pinned: bool = False) -> list[Outcome]:
-    from joblib import Parallel, delayed
+def _parallel(payloads: Iterable[bytes], pinned: bool, **given: Any) -> list[Outcome]:
+    run: Any = Parallel(batch_size=1, **given)  # type: ignore[arg-type]
+    return list(run(delayed(work)(payload, pinned) for payload in payloads))
 
-    tasks = (delayed(work)(payload, pinned) for payload in payloads)
-    return list(Parallel(n_jobs=n_jobs, batch_size=1)(tasks))
+
+def _on_cluster(
+    payloads: Iterable[bytes], ahead: int, submit: Callable[..., Any], lost: tuple[type[Exception], ...]
+) -> list[Outcome]:
+    return _parallel(payloads, pinned=False, n_jobs=ahead, pre_dispatch=ahead, backend=_Cluster(submit, lost))
+
+
+class _Cluster(ParallelBackendBase):
+    """joblib's tasks on a cluster that gives a future for each.
+
+    joblib's own way to Dask waits for ever for a task that kills its workers, Ray's ends all tasks with one worker and
+    puts its processes anywhere; and both run what a cluster of one core is asked for in the driver.
+
+    Args:
+        submit: gives the future of a call.
+        lost: what a future raises whose worker was lost; the other tasks go on.
+    """
+
+    supports_retrieve_callback = True
+
+    def __init__(self, submit: Callable[..., Any], lost: tuple[type[Exception], ...]) -> None:
+        super().__init__(nesting_level=0)
+        self._future, self._lost = submit, lost
+
+    def effective_n_jobs(self, n_jobs: int) -> Any:
+        """At least two: joblib keeps the work of one to itself."""
+        return max(2, n_jobs)
+
+    def submit(self, func: Callable[[], Any], callback: Callable[[Any], Any] | None = None) -> Any:
+        """The future of a task."""
+        future = self._future(func)
+        future.add_done_callback(callback)
+        return future
+
+    def retrieve_result_callback(self, out: Any) -> Any:
+        """What became of it, as a list: joblib's tasks are batches, here of one."""
+        try:
+            return out.result()
+        except self._lost as error:
+            return [Outcome(lost=said(error))]
 
 
 def engine_of(

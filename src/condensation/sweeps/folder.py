@@ -2,8 +2,9 @@
 
     OUT/sweep.json               the sweep as it was asked for last
         driver.json              who runs it; locked while that process lives
-        cells/ROWS-TASK.parquet  what a task found, written under another name and then renamed: whole or not there
-        begun/TASK               tasks on their way, or lost with their worker: these come last the next time
+        cells/PAIRS-TASK.parquet what a task found, renamed to this place when it is whole
+        rounds/ROUND/TASK        tasks on their way, or lost with their worker: these come last the next time. Rows are
+                                 written here first; once the folder is gone, its workers can bring in nothing more
         arrays/DIGEST.safetensors    a user's arrays, if the experiments have them
         runs/                    the trajectories, if they are kept
         table.parquet            all rows of the last sweep that was completed
@@ -13,6 +14,8 @@
 
 import io
 import json
+import secrets
+import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,11 +23,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from safetensors.numpy import save
 
+from ..data import Arrays
 from ..errors import InputError
 from ..experiment import Experiment
 from ..files import make_folder, read_json, write_whole
 from .grid import Sweep
-from .lock import read_driver
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 Key = tuple[str, int, int]
 KEY = ("fingerprint", "seed_data", "seed_start", "measured")
+MARK = "[0-9a-f]*"  # names of tasks; what is being written begins with a dot
 
 
 class SweepFolder:
@@ -41,10 +45,11 @@ class SweepFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.cells = self.path / "cells"
+        self.rounds = self.path / "rounds"
 
     def make(self, sweep: Sweep) -> None:
         """Make the folder if it is not there, and write down what is asked for."""
-        for part in (self.path, self.cells, self.path / "begun"):
+        for part in (self.path, self.cells, self.rounds):
             make_folder(part)
         self.keep_arrays(sweep.experiment)
         plain = sweep.to_plain() | {"experiment": json.loads(self.describe(sweep.experiment))}
@@ -53,13 +58,14 @@ class SweepFolder:
     def keep_arrays(self, experiment: Experiment) -> None:
         """Keep a user's arrays beside the rows that were trained on them."""
         for arrays in experiment.arrays().values():
-            path = self.path / self._array_file(arrays)
+            path = self.path / self.array_file(arrays)
             if not path.exists():
                 make_folder(path.parent)
                 write_whole(path, save({part: np.array(getattr(arrays, part), order="C") for part in ("x", "y")}))
 
     @staticmethod
-    def _array_file(arrays: Any) -> str:
+    def array_file(arrays: Arrays) -> str:
+        """Where a user's arrays are kept, relative to this folder."""
         told = arrays.__plain__()
         return f"arrays/{told['x_sha256'][:12]}-{told['y_sha256'][:12]}.safetensors"
 
@@ -67,29 +73,63 @@ class SweepFolder:
         """An experiment as JSON, with file names relative to this folder: ``Experiment.from_plain`` reads it."""
         plain = experiment.to_plain()
         for name, arrays in experiment.arrays().items():
-            plain[name]["file"] = self._array_file(arrays)
+            plain[name]["file"] = self.array_file(arrays)
         return json.dumps(plain)
 
-    def begin(self, task: str) -> None:
-        """Note that a task is begun."""
-        (self.path / "begun" / task).touch()
+    def open_round(self, name: str) -> set[Key]:
+        """Begin a round: what workers of earlier ones still do comes to nothing. The pairs that were lost in those."""
+        lost = self.close_rounds()
+        make_folder(self.rounds / name)
+        return lost
 
-    def end(self, task: str) -> None:
-        """Note that it came to an end."""
-        (self.path / "begun" / task).unlink(missing_ok=True)
+    def close_rounds(self) -> set[Key]:
+        """End all rounds; the pairs that were begun in them and came to no end."""
+        lost: set[Key] = set()
+        for path in sorted(self.rounds.iterdir()):
+            if not path.name.startswith("."):  # a driver that died here left it so
+                path = path.rename(path.with_name(f".{path.name}"))  # from now on its workers find no folder
+            for mark in path.glob(MARK):
+                lost |= _keys(mark)
+            shutil.rmtree(path, ignore_errors=True)
+        return lost
 
-    def begun(self) -> set[str]:
-        """Tasks that were begun and did not come to an end."""
-        return {path.name for path in (self.path / "begun").iterdir()}
-
-    def commit(self, task: str, rows: Sequence[dict[str, Any]], token: str) -> bool:
-        """Write a task's rows, whole or not at all; False if another driver has taken the folder over."""
-        found = read_driver(self.path)
-        if found and found.get("token") != token:
+    def begin(self, round: str, task: str, keys: Iterable[Key]) -> bool:
+        """Note that a task is begun; False if its round is over."""
+        try:
+            (self.rounds / round / task).write_text(json.dumps(list(keys)), encoding="utf-8")
+        except FileNotFoundError:
             return False
-        pairs = len({tuple(row[name] for name in KEY) for row in rows})
-        write_whole(self.cells / f"{pairs}-{task}.parquet", as_parquet(as_table(rows)))
         return True
+
+    def end(self, round: str, task: str) -> None:
+        """Note that it came to an end."""
+        (self.rounds / round / task).unlink(missing_ok=True)
+
+    def begun(self, round: str) -> set[str]:
+        """Tasks that are on their way or lost in a round, or finished in any."""
+        return {path.name for path in (self.rounds / round).glob(MARK)} | {
+            path.stem.split("-")[1] for path in self.files()
+        }
+
+    def commit(self, round: str, task: str, rows: Sequence[dict[str, Any]]) -> bool:
+        """Bring in a task's rows, whole or not at all; False if its round is over."""
+        part = self.rounds / round / f".{task}.{secrets.token_hex(4)}"
+        try:
+            write_whole(part, as_parquet(as_table(rows)))
+            part.replace(self._file(task, len({tuple(row[name] for name in KEY) for row in rows})))
+        except (OSError, InputError):
+            if part.parent.exists():
+                part.unlink(missing_ok=True)
+                raise
+            return False
+        return True
+
+    def has(self, task: str, pairs: int) -> bool:
+        """Whether a task's rows are here, those of all its pairs."""
+        return self._file(task, pairs).exists()
+
+    def _file(self, task: str, pairs: int) -> Path:
+        return self.cells / f"{pairs}-{task}.parquet"
 
     def files(self) -> list[Path]:
         """The committed files."""
@@ -112,6 +152,14 @@ class SweepFolder:
         if not tables:
             raise InputError(f"the sweep in {self.path} has no finished cell yet")
         return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _keys(mark: Path) -> set[Key]:
+    """The pairs of a task that was begun; none if that was not written whole."""
+    try:
+        return {(fingerprint, data, start) for fingerprint, data, start in json.loads(mark.read_text(encoding="utf-8"))}
+    except (OSError, ValueError):
+        return set()
 
 
 def as_table(rows: Sequence[dict[str, Any]]) -> "pa.Table":

@@ -1,38 +1,43 @@
 """A sweep as a value: the base experiment, its axes, and the cells they span."""
 
 import itertools
+import math
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import InputError, check_whole
+from ..data import Arrays
+from ..errors import InputError, check_whole, unknown_name
 from ..experiment import Experiment
 from ..formula import Formula
 from ..seeds import Seed, as_seeds
-from ..values import FORMAT, check_format, fingerprint, replace_at, value_at
-from .axes import label, read_axis
-from .measures import Measure, check_measures
+from ..values import FORMAT, check_format, conform, fingerprint, replace_at, to_plain, value_at
+from .axes import COLUMNS, SPACINGS, Label, label, read_axis
+from .measures import Measure, check_fit, check_measures
 
 MOMENTS = ("end", "initial", "saved")
+FIELDS = tuple(one.name for one in fields(Experiment))
 
 
 class Cell(NamedTuple):
     """One place of the grid: its coordinates by axis, and the experiment there."""
 
-    coordinates: dict[str, float | int | str | bool]
+    coordinates: dict[str, Label]
     experiment: Experiment
+    fingerprint: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Sweep:
     """Which experiments a map is made of, and what is measured in each.
 
     Args:
         experiment: the base; each cell changes some of its fields.
-        axes: values by name. A dotted path (``start.hidden.std``) is the field itself; any other name is a variable of
-            the formulas in ``fields``.
+        axes: values by name. A field of the experiment, most often by a dotted path (``start.hidden.std``), takes the
+            values itself; any other name is a variable of the formulas in ``fields``.
         fields: formulas of the axes' names for fields, such as ``{"network.widths.1": "m"}``.
         seeds: how many (0, 1, ...), or which.
         measure: names (``lines``, ``change``, ``share``, ``rank``, ``cosine``), or functions of a trajectory and a
@@ -45,54 +50,89 @@ class Sweep:
 
     experiment: Experiment
     axes: Mapping[str, tuple[Any, ...]]
-    fields: Mapping[str, str] = field(default_factory=dict)
-    seeds: tuple[Seed, ...] = (Seed(0, 0),)
-    measure: tuple[Measure, ...] = ("lines", "change")
-    at: str = "end"
-    threshold: float | None = None
-    halvings: int = 0
+    fields: Mapping[str, str]
+    seeds: tuple[Seed, ...]
+    measure: tuple[Measure, ...]
+    at: str
+    threshold: float | None
+    halvings: int
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.experiment, Experiment):
-            raise InputError(f"a sweep needs an experiment to start from, not {self.experiment!r}")
-        if not isinstance(self.axes, Mapping) or not isinstance(self.fields, Mapping):
-            raise InputError("axes and fields are tables of names, not lists")
-        keep: Callable[[str, Any], None] = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
-        keep("axes", {name: read_axis(name, values) for name, values in self.axes.items()})
-        keep("fields", dict(self.fields))
-        keep("seeds", as_seeds(self.seeds))
-        given = (self.measure,) if isinstance(self.measure, str) or callable(self.measure) else tuple(self.measure)
-        keep("measure", check_measures(given))
-        if self.at not in MOMENTS:
-            raise InputError(f"at must be one of {', '.join(MOMENTS)}, not {self.at!r}")
-        check_whole("halvings", self.halvings, least=0)
-        if self.threshold is not None and not 0 < self.threshold < 1:
-            raise InputError(f"the threshold is a cosine between 0 and 1, not {self.threshold!r}")
-        self._check_names()
+    def __init__(
+        self,
+        experiment: Experiment,
+        axes: Mapping[str, Iterable[Any]],
+        fields: Mapping[str, str] | None = None,
+        seeds: int | Iterable[int | Seed] = 1,
+        measure: Measure | Iterable[Measure] = ("lines", "change"),
+        at: str = "end",
+        threshold: float | None = None,
+        halvings: int = 0,
+    ) -> None:
+        if not isinstance(experiment, Experiment):
+            raise InputError(f"a sweep needs an experiment to start from, not {experiment!r}")
+        for name, table in (("axes", axes), ("fields", fields)):
+            if not isinstance(table, Mapping | None):
+                raise InputError(f"{name} must be a table by name, not {table!r}")
+        if at not in MOMENTS:
+            raise unknown_name("moment of measuring", at, MOMENTS)
+        check_whole("halvings", halvings, least=0)
+        threshold = conform(float | None, threshold, "threshold")
+        if threshold is not None and not 0 < threshold < 1:
+            raise InputError(f"the threshold is a cosine between 0 and 1, not {threshold!r}")
+        self._keep(experiment=experiment, fields=dict(fields or {}), at=at, threshold=threshold, halvings=int(halvings))
+        self._keep(seeds=as_seeds(seeds), measure=check_measures(measure))
+        self._check_names(axes)
+        self._keep(axes={name: self._values(name, values) for name, values in axes.items()})
+        first = next(self._each())  # a formula for a field that is not there is refused at once
+        check_fit(self.measure, first.experiment.network)
 
-    def _check_names(self) -> None:
-        """Each axis is a field or a variable; no field is set twice."""
-        formulas = {path: Formula(text) for path, text in self.fields.items()}
-        used = {name for formula in formulas.values() for name in formula.names}
-        for name in used - set(self.axes):
-            raise InputError(
-                f"the formulas use {name}, which is no axis; the axes are {', '.join(self.axes) or 'none'}"
-            )
-        for name, values in self.axes.items():
-            if name in used:
-                bad = [value for value in values if isinstance(value, bool) or not isinstance(value, int | float)]
-                if bad:
-                    raise InputError(f"the axis {name} is used in a formula and so needs numbers, not {bad[0]!r}")
-                continue
-            try:
-                value_at(self.experiment, name, values[0])
-            except InputError as error:
+    def _keep(self, **settled: Any) -> None:
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def _formulas(self) -> dict[str, Formula]:
+        return {path: Formula(text) for path, text in self.fields.items()}
+
+    @cached_property
+    def _variables(self) -> frozenset[str]:
+        """The names that formulas use."""
+        return frozenset().union(*(formula.names for formula in self._formulas.values()))
+
+    def _check_names(self, axes: Iterable[str]) -> None:
+        """Each axis is a field or a variable, and no field is set twice."""
+        for name in sorted(self._variables - {*axes}):
+            raise InputError(f"the formulas use {name}, which is no axis; the axes are {', '.join(axes) or 'none'}")
+        for name in axes:
+            if name in COLUMNS:
                 raise InputError(
-                    f"the axis {name} is neither in a formula nor a field that takes it: {error}"
-                ) from error
-        for path in self.fields:
-            if path in self.axes:
-                raise InputError(f"the field {path} is set by an axis and by a formula")
+                    f"no axis can be called {name}, as tables have a column of that name: a field inside it, or a "
+                    "variable of another name, can be one"
+                )
+            if not is_field(name) and name not in self._variables:
+                raise unknown_name("field or variable of formulas, as an axis:", name, (*FIELDS, *self._variables))
+        paths = sorted([*filter(is_field, axes), *self.fields], key=lambda path: path.split("."))
+        for outer, inner in itertools.pairwise(paths):
+            if inner == outer:
+                raise InputError(f"the field {inner} is set by an axis and by a formula")
+            if inner.startswith(f"{outer}."):
+                raise InputError(
+                    f"the field {inner} is inside {outer}, and both are set: list whole parts for {outer} only"
+                )
+
+    def _values(self, name: str, given: Any) -> tuple[Any, ...]:
+        """The values of an axis, each as its field or as a formula wants it."""
+        values = read_axis(name, given)
+        if is_field(name):
+            values = _fit(self.experiment, name, values)
+        else:
+            values = tuple(conform(float, value, f"a value of the axis {name}") for value in values)
+        seen = set()
+        for one in map(label, values):
+            if one in seen:
+                raise InputError(f"each value of the axis {name} may stand once, but {one!r} stands twice")
+            seen.add(one)
+        return values
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -101,44 +141,54 @@ class Sweep:
 
     def __len__(self) -> int:
         """How many cells there are; each is trained for all seeds."""
-        size = 1
-        for count in self.shape:
-            size *= count
-        return size
+        return math.prod(self.shape)
+
+    @cached_property
+    def labels(self) -> dict[str, tuple[Label, ...]]:
+        """What stands for the values of each axis in the table."""
+        return {name: tuple(map(label, values)) for name, values in self.axes.items()}
 
     def cells(self) -> Iterator[Cell]:
         """All cells, the last axis running fastest; a cell that cannot be is refused with its place."""
-        formulas = {path: Formula(text) for path, text in self.fields.items()}
-        used = {name for formula in formulas.values() for name in formula.names}
-        for values in itertools.product(*self.axes.values()):
-            at = dict(zip(self.axes, values, strict=True))
-            variables = {name: float(at[name]) for name in used}
-            try:
-                changes = {n: value_at(self.experiment, n, value) for n, value in at.items() if n not in used}
-                for path, formula in formulas.items():
-                    own = {name: variables[name] for name in formula.names}
-                    changes[path] = value_at(self.experiment, path, float(formula(**own)))
-                yield Cell({n: label(v) for n, v in at.items()}, replace_at(self.experiment, changes))
-            except InputError as error:
-                place = ", ".join(f"{name} = {label(value)}" for name, value in at.items())
-                raise InputError(f"the cell {place} cannot be: {error}") from error
+        return iter(self._cells)
+
+    @cached_property
+    def _cells(self) -> list[Cell]:
+        return [*self._each()]
+
+    def _each(self) -> Iterator[Cell]:
+        for values, labels in zip(*(itertools.product(*of.values()) for of in (self.axes, self.labels)), strict=True):
+            yield self._cell(dict(zip(self.axes, values, strict=True)), dict(zip(self.axes, labels, strict=True)))
+
+    def _cell(self, at: dict[str, Any], coordinates: dict[str, Label]) -> Cell:
+        try:
+            changes = {name: value for name, value in at.items() if is_field(name)}
+            for path, formula in self._formulas.items():
+                found = formula(**{name: at[name] for name in formula.names})
+                if not math.isfinite(found):
+                    raise InputError(f"the formula {formula.text!r} for {path} gives {found}")
+                changes[path] = value_at(self.experiment, path, found)
+            experiment = replace_at(self.experiment, changes)
+            return Cell(coordinates, experiment, experiment.fingerprint())
+        except InputError as error:
+            place = ", ".join(f"{name} = {one}" for name, one in coordinates.items())
+            raise InputError(f"the cell {place} cannot be: {error}" if place else str(error)) from error
 
     def measured_key(self) -> str:
         """What rows of the same experiment and seed must share to be the same: what is measured, and how."""
-        told = _Measured(tuple(self.measure), self.at, self.threshold, self.halvings)
-        return fingerprint(told)[:16]
+        names = tuple(sorted(map(to_plain, self.measure)))
+        return fingerprint(_Measured(names, self.at, self.threshold, self.halvings))[:16]
 
     def to_plain(self) -> dict[str, Any]:
-        """The sweep as plain data; arrays of the user are named by their digests."""
-        from ..values import to_plain
-
+        """The sweep as plain data; arrays of the user are named by the files that the sweep's folder has of them."""
         return {
             "format": FORMAT,
-            "experiment": self.experiment.to_plain(),
-            "axes": {name: [to_plain(value) for value in values] for name, values in self.axes.items()},
+            "experiment": self.experiment.to_plain()
+            | {name: _plain(arrays) for name, arrays in self.experiment.arrays().items()},
+            "axes": {name: [_plain(value) for value in values] for name, values in self.axes.items()},
             "fields": dict(self.fields),
             "seeds": [[seed.data, seed.start] for seed in self.seeds],
-            "measure": to_plain(list(self.measure)),
+            "measure": [to_plain(one) for one in self.measure],
             "at": self.at,
             "threshold": self.threshold,
             "halvings": self.halvings,
@@ -147,28 +197,26 @@ class Sweep:
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any], folder: str | Path = ".") -> "Sweep":
         """The sweep that plain data stands for; file names in it are relative to ``folder``."""
-        from ..errors import unknown_name
-        from ..values import function_at
-
         check_format("sweep", plain.get("format"))
-        known = ("format", "experiment", "axes", "fields", "seeds", "measure", "at", "threshold", "halvings")
+        known = [one.name for one in fields(cls)]
         for name in plain:
-            if name not in known:
+            if name not in ("format", *known):
                 raise unknown_name("field of a sweep", name, known)
+        given = {name: value for name, value in plain.items() if name != "format" and value is not None}
         for name in ("experiment", "axes"):
-            if name not in plain:
+            if name not in given:
                 raise InputError(f"missing in the sweep: {name}")
-        base = plain["experiment"]
-        experiment = (
-            Experiment.load(Path(folder) / base) if isinstance(base, str) else Experiment.from_plain(base, folder)
-        )
-        given = {name: plain[name] for name in known[2:] if plain.get(name) is not None}
-        if "seeds" in given:
-            given["seeds"] = _seeds(given["seeds"])
-        if "measure" in given:
-            names = [given["measure"]] if isinstance(given["measure"], str) else given["measure"]
-            given["measure"] = tuple(function_at(n) if isinstance(n, str) and ":" in n else n for n in names)
-        return cls(experiment, **given)
+        folder, base = Path(folder), given["experiment"]
+        experiment = Experiment.load(folder / base) if isinstance(base, str) else Experiment.from_plain(base, folder)
+        given["experiment"] = experiment
+        given["axes"] = {
+            name: _fit(experiment, name, read_axis(name, values), folder) if is_field(name) else values
+            for name, values in _dotted(given["axes"])
+        }
+        given["fields"] = dict(_dotted(given.get("fields", {})))
+        if isinstance(given.get("seeds"), list):
+            given["seeds"] = [_seed(seed) for seed in given["seeds"]]
+        return cls(**given)
 
     @classmethod
     def load(cls, path: str | Path) -> "Sweep":
@@ -176,27 +224,64 @@ class Sweep:
         path = Path(path)
         try:
             plain = tomllib.loads(path.read_text(encoding="utf-8"))
-            return cls.from_plain(plain, path.parent)
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"the sweep file {path} cannot be read: {getattr(error, 'strerror', error)}") from error
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{path}: this is not TOML: {error}") from error
+        try:
+            return cls.from_plain(plain, path.parent)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
 
 
 @dataclass(frozen=True)
 class _Measured:
-    measure: tuple[Measure, ...]
+    measure: tuple[str, ...]
     at: str
     threshold: float | None
     halvings: int
 
 
-def _seeds(plain: Any) -> Any:
-    """Seeds as a number, or a list of numbers and of pairs [data, start]."""
-    if not isinstance(plain, list):
-        return as_seeds(plain)
-    if any(isinstance(seed, list) and len(seed) != 2 for seed in plain):
-        raise InputError(f"a seed is a whole number or a pair [data, start], not in {plain!r}")
-    return as_seeds([Seed(*seed) if isinstance(seed, list) else seed for seed in plain])
+def is_field(name: str) -> bool:
+    """Whether an axis is a field of the experiment, and not only a variable of formulas.
+
+    >>> is_field("start.hidden.std"), is_field("gamma")
+    (True, False)
+    """
+    return name.partition(".")[0] in FIELDS
+
+
+def _fit(experiment: Experiment, name: str, values: Iterable[Any], folder: Path = Path()) -> tuple[Any, ...]:
+    """Values of an axis as its field wants them."""
+    try:
+        return tuple(value_at(experiment, name, value, folder) for value in values)
+    except InputError as error:
+        raise InputError(f"the axis {name} cannot be: {error}") from error
+
+
+def array_file(arrays: Arrays) -> str:
+    """Where the folder of a sweep keeps arrays of the user."""
+    told = to_plain(arrays)
+    return f"arrays/{told['x_sha256'][:12]}-{told['y_sha256'][:12]}.safetensors"
+
+
+def _plain(value: Any) -> Any:
+    return to_plain(value) | {"file": array_file(value)} if isinstance(value, Arrays) else to_plain(value)
+
+
+def _dotted(table: Any, outer: str = "") -> Iterator[tuple[str, Any]]:
+    """What a table holds by dotted names, as TOML reads names without quotation marks as tables inside tables."""
+    if not isinstance(table, Mapping):
+        raise InputError(f"axes and fields are tables by name, not {table!r}")
+    for name, value in table.items():
+        if isinstance(value, Mapping) and not SPACINGS.keys() & value.keys():
+            yield from _dotted(value, f"{outer}{name}.")
+        else:
+            yield f"{outer}{name}", value
+
+
+def _seed(plain: Any) -> Any:
+    """A seed from a number, or from a pair [data, start]."""
+    if isinstance(plain, list) and len(plain) != 2:
+        raise InputError(f"a seed is a whole number or a pair [data, start], not {plain!r}")
+    return Seed(*plain) if isinstance(plain, list) else plain

@@ -21,21 +21,22 @@ class Busy(Exception):
     """Another process holds the lock."""
 
 
+class NoLocks(OSError):
+    """The operating system, or the file system, has no locks."""
+
+
 class FileLock:
     """A lock on a file while it is open; whoever dies loses it."""
 
     def __init__(self, path: Path) -> None:
-        self.handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
+        self.handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             if fcntl is None:
-                raise OSError("this operating system has no such locks")
+                raise NoLocks("this operating system has none")
             fcntl.flock(self.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        except OSError as error:
             os.close(self.handle)
-            raise Busy(path) from None
-        except OSError:
-            os.close(self.handle)
-            raise
+            raise Busy(path) if isinstance(error, BlockingIOError) else NoLocks(str(error)) from error
 
     def close(self) -> None:
         """Give it back."""
@@ -46,11 +47,11 @@ class DriverLock:
     """Lets one driver work on a folder: ``driver.json`` there says who, and is locked as long as the driver lives.
 
     Attributes:
-        token: of this driver. A worker of an earlier driver, who finds another token there, leaves its rows out.
+        token: of this driver alone, in the names of its rounds.
     """
 
     def __init__(self, folder: Path, on: str) -> None:
-        self.path, self.token, self.lock = folder / "driver.json", secrets.token_hex(8), None
+        path, self.token, self._lock = folder / "driver.json", secrets.token_hex(8), None
         about = {
             "host": socket.gethostname(),
             "process": os.getpid(),
@@ -59,27 +60,29 @@ class DriverLock:
             "token": self.token,
         }
         try:
-            self.lock = FileLock(self.path)
+            try:
+                self._lock = FileLock(path)
+            except NoLocks as error:
+                warnings.warn(
+                    f"{folder} has no locks ({error}): a second driver there would not be noticed and do the same work",
+                    stacklevel=3,
+                )
+            path.write_text(json.dumps(about), encoding="utf-8")
         except Busy:
             other = read_driver(folder)
             raise InputError(
                 f"the sweep in {folder} is being run by process {other.get('process', '?')} on "
                 f"{other.get('host', '?')} since {other.get('since', '?')}: wait for it, or stop it first"
             ) from None
-        except PermissionError as error:
-            raise InputError(f"{self.path} cannot be written: {error.strerror}") from error
         except OSError as error:
-            warnings.warn(
-                f"{folder} has no locks ({error}): a second driver there would not be noticed, and do the same work",
-                stacklevel=3,
-            )
-        self.path.write_text(json.dumps(about), encoding="utf-8")
+            self.close()
+            raise InputError(f"{path} cannot be written: {error.strerror}") from error
 
     def close(self) -> None:
         """Give the folder back."""
-        if self.lock is not None:
-            self.lock.close()
-            self.lock = None
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
 
 def read_driver(folder: Path) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Run a sweep: rounds of tasks over what is missing, on whatever engine, until every cell has its rows."""
 
 import logging
-import pickle
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any
 from ..device import on_cpu
 from ..errors import InputError, check_whole
 from ..experiment import Experiment
-from ..files import write_whole
+from ..files import make_folder, write_whole
 from ..seeds import Seed
 from ..training.train import ensemble_key
 from .engines import Engine, Local, engine_of
@@ -20,7 +19,8 @@ from .grid import Sweep
 from .lock import DriverLock
 from .measures import Measure
 from .table import SweepTable
-from .task import Pair, Task
+from .task import Pair, Task, said
+from .worker import pack
 
 ROUNDS = 3
 TASKS_A_WORKER = 8  # so that workers end at about the same time, and little is lost with one
@@ -74,7 +74,7 @@ def sweep(
         n_jobs: workers on this machine.
         keep_runs: keep the trajectories, too.
     """
-    asked = Sweep(experiment, grid, fields or {}, seeds, measure, at, threshold, halvings)  # type: ignore[arg-type]
+    asked = Sweep(experiment, grid, fields or {}, seeds, measure, at, threshold, halvings)
     engine = engine_of(on, n_jobs=n_jobs) if isinstance(on, str) else on
     return run_sweep(asked, out, engine, keep_runs=keep_runs)
 
@@ -102,16 +102,21 @@ def run_sweep(
         check_whole("block", block)
     engine, folder = engine or Local(), SweepFolder(out)
     pairs = pairs_of(sweep)
-    folder.make(sweep)
-    for arrays in {id(one): pair.experiment for pair in pairs for one in pair.experiment.arrays().values()}.values():
-        folder.keep_arrays(arrays)
+    make_folder(folder.path)
     lock = DriverLock(folder.path, engine.name)
     try:
+        folder.make(sweep)
+        users = {id(one): pair.experiment for pair in pairs for one in pair.experiment.arrays().values()}
+        for experiment in users.values():
+            folder.keep_arrays(experiment)
         failed = _Driver(sweep, folder, engine, lock.token, keep_runs, block, watcher).run(pairs)
         if not folder.files():
             raise InputError(f"no cell of the sweep could be trained: {next(iter(failed.values()), '')}")
         table = SweepTable.read(sweep, folder, failed)
-        write_whole(folder.path / "table.parquet", as_parquet(table.rows))
+        try:
+            write_whole(folder.path / "table.parquet", as_parquet(table.rows))
+        except InputError as error:  # a full disk; the rows themselves are safe
+            log.warning("%s", error)
     finally:
         lock.close()
     return table
@@ -121,10 +126,9 @@ def pairs_of(sweep: Sweep) -> list[Pair]:
     """All pairs of cell and seed, each experiment once."""
     seen, found = set(), []
     for cell in sweep.cells():
-        key = cell.experiment.fingerprint()
-        if key not in seen:
-            seen.add(key)
-            found += [Pair(cell.coordinates, cell.experiment, key, seed) for seed in sweep.seeds]
+        if cell.fingerprint not in seen:
+            seen.add(cell.fingerprint)
+            found += [Pair(cell.coordinates, cell.experiment, cell.fingerprint, seed) for seed in sweep.seeds]
     return found
 
 
@@ -143,37 +147,41 @@ class _Driver:
         measured = self.sweep.measured_key()
         reasons: dict[str, str] = {}
         for turn in range(ROUNDS):
+            name = f"{self.token}-{turn}"
+            lost = self.folder.open_round(name)
             done = self.folder.done(measured)
             missing = [pair for pair in pairs if pair.key not in done]
             if not missing:
-                return {}
-            tasks = self._tasks(missing, measured, turn)
+                break
+            size = self.block = self.block or _block(len(missing), self.engine)
+            size = 1 if turn == ROUNDS - 1 else max(1, size // 4**turn)
+            fresh = self._tasks(name, measured, size, [pair for pair in missing if pair.key not in lost])
+            again = self._tasks(name, measured, size, [pair for pair in missing if pair.key in lost])
             log.info(
                 "%s%d of %d networks to train, in %d tasks on %s",
                 f"round {turn + 1}: " if turn else "",
                 len(missing),
                 len(pairs),
-                len(tasks),
+                len(fresh) + len(again),
                 self.engine.name,
             )
+            alone = turn == ROUNDS - 1  # so that none is lost with another
             with _Watch(self.folder, len(pairs) - len(missing), len(pairs), self.watcher):
-                reasons = self._round(tasks)
+                for tasks in (fresh, *([task] for task in again)) if alone else (fresh + again,):
+                    reasons |= self._run(name, tasks)
+        self.folder.close_rounds()
         done = self.folder.done(measured)
-        missing = [pair for pair in pairs if pair.key not in done]
-        lost = reasons.pop("", "its worker was lost")
-        return {str(pair): reasons.get(str(pair), lost) for pair in missing}
+        return {str(pair): reasons.get(str(pair), "its worker was lost") for pair in pairs if pair.key not in done}
 
-    def _tasks(self, missing: list[Pair], measured: str, turn: int) -> list[Task]:
-        """Pairs of one ensemble together, long tasks first; later rounds: smaller ones, those lost before at last."""
-        size = self.block = self.block or _block(len(missing), self.engine)
-        size = 1 if turn == ROUNDS - 1 else max(1, size // 4**turn)
+    def _tasks(self, round: str, measured: str, size: int, pairs: list[Pair]) -> list[Task]:
+        """Pairs of one ensemble together, long tasks first."""
         groups: dict[Any, list[Pair]] = {}
-        for pair in missing:
+        for pair in pairs:
             groups.setdefault(ensemble_key(pair.experiment), []).append(pair)
         tasks = [
             Task(
                 self.folder.path.resolve(),
-                self.token,
+                round,
                 tuple(group[k : k + size]),
                 measured,
                 self.sweep.measure,
@@ -185,19 +193,31 @@ class _Driver:
             for group in groups.values()
             for k in range(0, len(group), size)
         ]
-        begun = self.folder.begun()
-        return sorted(tasks, key=lambda task: (task.name in begun, -task.cost))
+        return sorted(tasks, key=lambda task: -task.cost)
 
-    def _round(self, tasks: list[Task]) -> dict[str, str]:
-        """One round; why pairs of it failed, by pair, and under no name why it was broken off."""
-        try:
-            outcomes = self.engine.run(pickle.dumps(task) for task in tasks)
-        except InputError:
-            raise
-        except Exception as error:  # a lost worker, a lost scheduler: each engine has its own way to say so
-            log.warning("a round was broken off: %s: %s", type(error).__name__, str(error).split("\n")[0])
-            return {"": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}
-        return {name: reason for outcome in outcomes for name, reason in outcome.failed}
+    def _run(self, round: str, tasks: list[Task]) -> dict[str, str]:
+        """Have each task begun once, whatever breaks down; why pairs failed or were lost, by pair."""
+        reasons: dict[str, str] = {}
+        while tasks:
+            try:
+                outcomes = self.engine.run(pack(task) for task in tasks)
+            except InputError:
+                raise
+            except Exception as error:  # a lost worker, a lost scheduler: each engine has its own way to say so
+                log.warning("%s broke down: %s", self.engine.name, said(error))
+                begun = self.folder.begun(round)
+                left = [task for task in tasks if task.name not in begun]
+                tasks, lost = ([], tasks) if len(left) == len(tasks) else (left, [t for t in tasks if t.name in begun])
+                reasons |= {str(pair): said(error) for task in lost for pair in task.pairs}
+                continue
+            for task, outcome in zip(tasks, outcomes, strict=True):
+                if outcome.lost:
+                    log.warning("a worker was lost: %s", outcome.lost)
+                if outcome.stale:
+                    raise InputError(f"the sweep in {self.folder.path} was taken over by another driver")
+                reasons |= {str(pair): outcome.lost for pair in task.pairs} if outcome.lost else dict(outcome.failed)
+            tasks = []
+        return reasons
 
 
 def _block(count: int, engine: Engine) -> int:

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Float, Int
 
 from ..errors import InputError, unknown_name
 from ..seeds import Seed
-from .axes import label
+from .axes import COLUMNS, label
 from .folder import SweepFolder
-from .grid import Sweep
+from .grid import Sweep, is_field
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,11 +27,13 @@ class SweepTable:
         rows: a row for each cell and seed (and saved step, where all are measured), as an Arrow table in the order of
             the grid: coordinates, ``seed_data``, ``seed_start``, ``step``, ``loss``, what was measured, and what is
             needed to run it again (``experiment``, ``fingerprint``, versions).
+        places: the cell and the seed of each row, as numbers among those of the sweep.
         failed: why cells are missing, by cell.
     """
 
     sweep: Sweep
     rows: "pa.Table"
+    places: Int[np.ndarray, "rows 2"]
     failed: Mapping[str, str]
 
     @classmethod
@@ -38,26 +41,21 @@ class SweepTable:
         """The rows of a sweep's cells among all that its folder has, each once, with this sweep's coordinates."""
         import pyarrow as pa
 
-        place = {}
-        for number, cell in enumerate(sweep.cells()):
-            place.setdefault(cell.experiment.fingerprint(), []).append((number, cell.coordinates))
-        order = {seed: k for k, seed in enumerate(sweep.seeds)}
-        measured = sweep.measured_key()
         found = folder.rows()
-        keys = [found.column(name).to_pylist() for name in ("fingerprint", "seed_data", "seed_start", "step")]
-        kinds = found.column("measured").to_pylist()
-        chosen: dict[tuple[int, int, int], int] = {}
-        for row, (print_, data, start, step) in enumerate(zip(*keys, strict=True)):
-            seed = Seed(data, start)
-            if kinds[row] == measured and seed in order:
-                for number, _ in place.get(print_, ()):
-                    chosen.setdefault((number, order[seed], step), row)
-        ordered = sorted(chosen)
-        rows = found.take(pa.array([chosen[key] for key in ordered], pa.int64()))
-        coordinates = {number: at for cells in place.values() for number, at in cells}
-        named = {name: pa.array([coordinates[number][name] for number, _, _ in ordered]) for name in sweep.axes}
-        rest = [name for name in rows.column_names if name not in named and rows.column(name).null_count < len(rows)]
-        return cls(sweep, pa.table(named | {name: rows.column(name) for name in rest}), dict(failed or {}))
+        wide = [one.with_type(pa.large_string()) if pa.types.is_string(one.type) else one for one in found.schema]
+        found = found.cast(pa.schema(wide))  # more than two million rows have over 2 GiB of text
+        rows, places = _choose(sweep, found)
+        chosen = found.take(pa.array(rows, pa.int64()))
+        spots = np.unravel_index(places[:, 0], sweep.shape) if sweep.axes else ()
+        columns = {
+            name: pa.array(labels).take(pa.array(spot, pa.int64()))
+            for (name, labels), spot in zip(sweep.labels.items(), spots, strict=True)
+        }
+        for name in chosen.column_names:
+            of_others = is_field(name) or chosen.column(name).null_count == len(rows) > 0
+            if name in COLUMNS or not (name in columns or of_others):
+                columns[name] = chosen.column(name)
+        return cls(sweep, pa.table(columns), places, dict(failed or {}))
 
     def __len__(self) -> int:
         return self.rows.num_rows
@@ -65,14 +63,7 @@ class SweepTable:
     @property
     def complete(self) -> bool:
         """Whether every cell has all its seeds."""
-        pairs = {
-            (f, d, s)
-            for f, d, s in zip(
-                *(self.rows.column(n).to_pylist() for n in ("fingerprint", "seed_data", "seed_start")), strict=True
-            )
-        }
-        cells = {cell.experiment.fingerprint() for cell in self.sweep.cells()}
-        return len(pairs) == len(cells) * len(self.sweep.seeds)
+        return len(np.unique(self.places, axis=0)) == len(self.sweep) * len(self.sweep.seeds)
 
     def column(self, name: str) -> np.ndarray:
         """A column, row after row."""
@@ -81,29 +72,28 @@ class SweepTable:
         return self.rows.column(name).to_numpy(zero_copy_only=False)
 
     @property
-    def steps(self) -> np.ndarray:
+    def steps(self) -> Int[np.ndarray, " steps"]:
         """The steps that were measured."""
         return np.unique(self.column("step"))
 
-    def array(self, quantity: str) -> np.ndarray:
+    def array(self, quantity: str) -> Float[np.ndarray, "..."]:
         """A quantity over the axes and the seeds (last), NaN where a cell is missing.
 
         Where every saved step is measured, the steps are one more dimension behind the seeds.
         """
-        each = self.sweep.at == "saved"
-        steps = self.steps if each else None
-        shape = (*self.sweep.shape, len(self.sweep.seeds), *([len(steps)] if steps is not None else []))
+        column = self.column(quantity)
+        try:
+            values = column.astype(float)
+        except ValueError as error:
+            raise InputError(f"the column {quantity} holds texts, no numbers") from error
+        index, shape = [*self.places.T], [len(self.sweep), len(self.sweep.seeds)]
+        if self.sweep.at == "saved":
+            steps = self.steps
+            index.append(np.searchsorted(steps, self.column("step")))
+            shape.append(len(steps))
         found = np.full(shape, np.nan)
-        places = [{repr(label(value)): k for k, value in enumerate(values)} for values in self.sweep.axes.values()]
-        axes = [self.rows.column(name).to_pylist() for name in self.sweep.axes]
-        index = [[where[repr(value)] for value in column] for where, column in zip(places, axes, strict=True)]
-        order = {seed: k for k, seed in enumerate(self.sweep.seeds)}
-        seeds = zip(self.column("seed_data").tolist(), self.column("seed_start").tolist(), strict=True)
-        index.append([order[Seed(*pair)] for pair in seeds])
-        if steps is not None:
-            index.append(np.searchsorted(steps, self.column("step")).tolist())
-        found[tuple(np.array(part, int) for part in index)] = self.column(quantity).astype(float)
-        return found
+        found[tuple(index)] = values
+        return found.reshape(*self.sweep.shape, *shape[1:])
 
     def map(
         self,
@@ -124,25 +114,24 @@ class SweepTable:
             over: how seeds are reduced.
         """
         values, names = self.array(quantity), [*self.sweep.axes, "seed"]
-        labels = {name: [label(value) for value in axis] for name, axis in self.sweep.axes.items()}
+        labels = dict(self.sweep.labels)
         if self.sweep.at == "saved":
             names.append("step")
-            labels["step"] = self.steps.tolist()
-        for name in (x, y, *(at or {})):
+            labels["step"] = tuple(self.steps.tolist())
+        asked = [x, y, *(at or {})]
+        for name in asked:
             if name not in labels:
                 raise unknown_name("axis", name, labels)
-        if x == y:
-            raise InputError(f"a map needs two axes, not {x} twice")
+            if asked.count(name) > 1:
+                raise InputError(f"a map is over two axes, at values of others: {name} stands twice")
         for name, value in (at or {}).items():
-            if value not in labels[name]:
-                raise unknown_name(f"value of {name}", value, labels[name])
-            values = np.take(values, labels[name].index(value), axis=names.index(name))
+            if label(value) not in labels[name]:
+                raise unknown_name(f"value of {name}", label(value), labels[name])
+            values = values.take(labels[name].index(label(value)), axis=names.index(name))
             names.remove(name)
-        moved = np.moveaxis(values, [names.index(y), names.index(x)], [0, 1]).reshape(
-            values.shape[names.index(y)], values.shape[names.index(x)], -1
-        )
-        with warnings.catch_warnings(action="ignore"):  # a cell without a finite value is NaN
-            reduced = over(moved, axis=-1)
+        values = np.moveaxis(values, [names.index(y), names.index(x)], [0, 1])
+        with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # a cell without any value is NaN
+            reduced = over(values.reshape(*values.shape[:2], -1), axis=-1)
         return reduced, np.array(labels[x]), np.array(labels[y])
 
     @property
@@ -152,14 +141,40 @@ class SweepTable:
 
     def untrained(self) -> "SweepTable":
         """The same table as if nothing had moved: every row of a cell and seed as its first saved step."""
-        names = [*self.sweep.axes, "seed_data", "seed_start"]
-        keys = list(zip(*(self.rows.column(name).to_pylist() for name in names), strict=True))
-        first = [k if k == 0 or keys[k] != keys[k - 1] else -1 for k in range(len(keys))]
-        places = np.maximum.accumulate(np.array(first, int)) if first else np.array([], int)
-        rows = self.rows.take(places)
+        _, first, own = np.unique(self.places, axis=0, return_index=True, return_inverse=True)
+        rows = self.rows.take(first[own])
         kept = rows.set_column(rows.column_names.index("step"), "step", self.rows.column("step"))
         return replace(self, rows=kept)
 
     def to_pandas(self) -> Any:
         """The rows as a pandas data frame, where pandas is installed."""
         return self.rows.to_pandas()
+
+
+def _choose(sweep: Sweep, found: "pa.Table") -> tuple[Int[np.ndarray, " rows"], Int[np.ndarray, "rows 2"]]:
+    """Which rows are of a sweep, in the order of its grid, each once, and the cell and the seed of each.
+
+    Cells of one experiment share their rows, and of rows that say the same (a lost task's, say) the first is taken.
+    """
+    numbers = {key: k for k, key in enumerate(dict.fromkeys(cell.fingerprint for cell in sweep.cells()))}
+    seeds = {tuple(seed): k for k, seed in enumerate(sweep.seeds)}
+    prints, data, starts, steps, measured = (
+        found.column(name).to_pylist() for name in ("fingerprint", "seed_data", "seed_start", "step", "measured")
+    )
+    keys = np.array(
+        [
+            [numbers.get(print_, -1) for print_ in prints],
+            [seeds.get(pair, -1) for pair in zip(data, starts, strict=True)],
+            steps,
+        ],
+        int,
+    )
+    mine = np.flatnonzero((keys[:2] >= 0).all(axis=0) & (np.array(measured, str) == sweep.measured_key()))
+    ordered = mine[np.lexsort(keys[::-1, mine])]
+    fresh = (np.diff(keys[:, ordered], axis=1, prepend=-1) != 0).any(axis=0)
+    ordered = ordered[fresh]
+    bounds = np.searchsorted(keys[0, ordered], np.arange(len(numbers) + 1))
+    own = [numbers[cell.fingerprint] for cell in sweep.cells()]
+    rows = np.concatenate([ordered[bounds[k] : bounds[k + 1]] for k in own])
+    cells = np.repeat(np.arange(len(own)), np.diff(bounds)[own])
+    return rows, np.stack([cells, keys[1, rows]], axis=1)

@@ -2,33 +2,41 @@
 
 import hashlib
 import json
+import os
 import socket
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 
-from ..device import device_name
+from ..device import cores, device_name, on_cpu
 from ..errors import InputError
 from ..experiment import Experiment
 from ..seeds import Seed
 from ..training.train import train_pairs
 from ..training.trajectory import Trajectory
 from ..versions import versions
+from .axes import Label
 from .folder import SweepFolder
 from .measures import Measure, measure_step
+from .worker import measure
 
 INITIAL = 0.7  # of the first loss: the end of the initial stage
+MANY = 512  # pairs that are worth other processes
+Rows = list[dict[str, Any]]
 CURVES = ("loss", "accuracy", "test_loss", "test_accuracy", "time")
 
 
 class Pair(NamedTuple):
     """A cell and a seed: what a row, or a row a saved step, is about."""
 
-    coordinates: dict[str, float | int | str | bool]
+    coordinates: dict[str, Label]
     experiment: Experiment
     fingerprint: str
     seed: Seed
@@ -46,10 +54,16 @@ class Pair(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a task: how many pairs were committed, and why others were not."""
+    """What became of a task that did not simply commit its rows.
 
-    committed: int
+    Attributes:
+        failed: why pairs were not committed, by pair.
+        lost: why its worker did not bring it to an end.
+        stale: whether its round was over before.
+    """
+
     failed: tuple[tuple[str, str], ...] = ()
+    lost: str = ""
     stale: bool = False
 
 
@@ -58,7 +72,7 @@ class Task:
     """Pairs to train together, and how their rows are made."""
 
     folder: Path
-    token: str
+    round: str
     pairs: tuple[Pair, ...]
     measured: str
     measure: tuple[Measure, ...]
@@ -80,13 +94,19 @@ class Task:
 
     def run(self) -> Outcome:
         """Train, measure and commit; whatever fails is told, so that no other task is stopped."""
+        folder = SweepFolder(self.folder)
         try:
-            return self._run(SweepFolder(self.folder))
+            if folder.has(self.name, len(self.pairs)):  # a worker was lost after its work was done
+                return Outcome()
+            if not folder.begin(self.round, self.name, [pair.key for pair in self.pairs]):
+                return Outcome(stale=True)
+            return self._run(folder)
         except Exception as error:
-            return Outcome(0, tuple((str(pair), _said(error)) for pair in self.pairs))
+            return Outcome(tuple((str(pair), said(error)) for pair in self.pairs))
+        finally:
+            folder.end(self.round, self.name)
 
     def _run(self, folder: SweepFolder) -> Outcome:
-        folder.begin(self.name)
         given = [(pair.experiment, pair.seed) for pair in self.pairs]
         runs = self.folder / "runs" if self.keep_runs else None
         if self.halvings:
@@ -96,33 +116,49 @@ class Task:
                 trajectories = train_descending(given, most=self.halvings, out=runs)
         else:
             trajectories = train_pairs(given, out=runs)
-        rows, failed, done = [], [], 0
+        rows, failed = [], []
         about = self._about()
+        for pair, own in zip(self.pairs, self._measured(trajectories), strict=True):
+            if isinstance(own, str):
+                failed.append((str(pair), own))
+            else:
+                rows += [row | about for row in own]
+        stale = bool(rows) and not folder.commit(self.round, self.name, rows)
+        return Outcome(tuple(failed), stale=stale)
+
+    def _measured(self, trajectories: list[Trajectory]) -> "list[Rows | str]":
+        """What each pair gives; a GPU trains far faster than a core measures, so there all cores do."""
+        if on_cpu() or len(self.pairs) < MANY:
+            return self.measured_here(trajectories)
+        cuts = np.linspace(0, len(self.pairs), 4 * cores() + 1).astype(int)
+        parts: Any = Parallel(n_jobs=cores(), backend="loky")(
+            delayed(measure)(replace(self, pairs=self.pairs[a:b]), trajectories[a:b]) for a, b in pairwise(cuts)
+        )
+        return [own for part in parts for own in part]
+
+    def measured_here(self, trajectories: list[Trajectory]) -> "list[Rows | str]":
+        """The rows of each pair, or why there are none."""
+        found: list[Rows | str] = []
         for pair, trajectory in zip(self.pairs, trajectories, strict=True):
             try:
-                own = self._rows(pair, trajectory)
+                found.append(self._rows(pair, trajectory))
             except Exception as error:  # a user's measure fails in any way
-                failed.append((str(pair), _said(error)))
-                continue
-            rows += [row | about for row in own]
-            done += 1
-        if rows and not folder.commit(self.name, rows, self.token):
-            return Outcome(0, stale=True)
-        folder.end(self.name)
-        return Outcome(done, tuple(failed))
+                found.append(said(error))
+        return found
 
     def _about(self) -> dict[str, Any]:
-        told = versions()
+        told = _versions()
         return {
             "measured": self.measured,
             "version": told["condensation"],
             "jax": told.get("jax", ""),
             "device": device_name(),
             "host": socket.gethostname(),
+            "process": os.getpid(),
             "finished": time.strftime("%Y-%m-%dT%H:%M:%S"),
         }
 
-    def _rows(self, pair: Pair, trajectory: Trajectory) -> list[dict[str, Any]]:
+    def _rows(self, pair: Pair, trajectory: Trajectory) -> Rows:
         """The rows of a pair: where it was measured, what was found, and what is needed to run it again."""
         trained = trajectory.experiment
         diverged = next(iter(trajectory.diverged.values()), None)
@@ -146,11 +182,23 @@ class Task:
         rows = []
         for step in self._steps(trajectory):
             alive = diverged is None or step < diverged
-            found = measure_step(trajectory, step, self.measure, self.threshold) if alive else {}
+            found = self._measure(trajectory, step) if alive else self._unmeasured(trajectory)
+            if clash := found.keys() & pair.coordinates.keys():
+                raise InputError(f"a measure gives {clash.pop()}, which is an axis: name it otherwise")
             place = np.searchsorted(trajectory.recorded, step)
             curves = {n: float(trajectory.curves[n][0, place]) for n in CURVES if n in trajectory.curves}
             rows.append(common | {"step": step} | curves | found)
         return rows
+
+    def _measure(self, trajectory: Trajectory, step: int) -> dict[str, float]:
+        return measure_step(trajectory, step, self.measure, self.threshold)
+
+    def _unmeasured(self, trajectory: Trajectory) -> dict[str, float]:
+        """The columns of a seed that diverged, all NaN, so that all files have the same ones."""
+        try:
+            return dict.fromkeys(self._measure(trajectory, 0), np.nan)
+        except Exception:  # a user's measure that cannot be taken at the start: then its columns are not known
+            return {}
 
     def _steps(self, trajectory: Trajectory) -> list[int]:
         """The saved steps that get a row."""
@@ -164,5 +212,10 @@ class Task:
         return [saved[max(int(left[0]) - 1, 0)] if len(left) else saved[-1]]
 
 
-def _said(error: Exception) -> str:
-    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+_versions = cache(versions)  # reading them takes longer than a small task
+
+
+def said(error: Exception) -> str:
+    """An error in one line."""
+    first = str(error).strip().split("\n")[0]
+    return first if isinstance(error, InputError) else f"{type(error).__name__}: {first}"

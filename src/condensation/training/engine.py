@@ -7,9 +7,10 @@ there they agree within its tolerance.)
 
 - On a CPU a dense network's rows are one compiled loop, and each network is its own task, dealt to as many threads as
   there are cores: small networks stay in the cache, and a network's numbers cannot depend on its company.
-- On a GPU all dense networks are one batch.
+- On a GPU dense networks are trained in large batches, one at a time.
 - A convolutional network takes one compiled step after the other from Python, using the whole machine for each: inside
   a compiled loop a CPU's convolutions are several times slower, and samples beyond memory can be evaluated in parts.
+- Several devices share the networks: each takes the next block when it has done one.
 """
 
 import threading
@@ -74,23 +75,21 @@ def run(program: Program, members: Sequence[Member], plan: Plan, *, block: int |
     work = [
         make(program, plan, {k: members[k] for k in group}, [kept.get(k) for k in group], block) for group in blocks
     ]
-    if work:
-        with jax.default_device(places[0]):
-            work[0].compile()
-    compiled = {place: threading.Lock() for place in places}
-    ready, free = {places[0]}, Queue()
+    free: Queue[Any] = Queue()
     for place in places:
         free.put(place)
+    compiling, compiled = {place: threading.Lock() for place in places}, set()
 
     def on_free_device(one: _Work) -> dict[int, Record]:
         place = free.get()
         try:
-            with jax.default_device(place):  # a setting of the thread
-                with compiled[place]:
-                    if place not in ready:
-                        one.compile()
-                        ready.add(place)
-                return one.run()
+            with jax.default_device(place), precision(program.dtype):  # settings of the thread
+                fixed = one.gather_fixed()
+                with compiling[place]:
+                    if place not in compiled and not plan.stop.is_set():
+                        one.compile(fixed)
+                        compiled.add(place)
+                return one.run(fixed)
         except BaseException:
             plan.stop.set()  # the others need not go on
             raise
@@ -111,19 +110,19 @@ def run(program: Program, members: Sequence[Member], plan: Plan, *, block: int |
 
 
 def batch_size(member: Member, share: int) -> int:
-    """Networks in a batch on a GPU that has ``share`` of them to train.
+    """Networks in a batch on a GPU that has ``share`` of them to train; less than that is padded.
 
-    One of two constants, because float32 sums depend on it: a few seeds are not padded to thousands of networks, and
-    where thousands fill at least half of the large batch, fewer and larger calls are faster. So within either a
-    seed's numbers do not depend on its company, and between the two (or with other devices) they differ by rounding.
-    Both are less where that would not fit: counted are samples, parameters with gradient and moments, and for each
-    sample what all units pass on and back.
+    One of two constants, because float32 sums depend on it. With 2^10, ten seeds are not padded to thousands, and a
+    seed's numbers do not depend on its company; thousands that fill at least half of 2^14 take the large batch, and
+    their numbers differ from those of the small one by rounding. Both are halved until they fit into memory, where
+    samples, parameters with gradient and moments, and what each unit passes on and back for each sample are counted.
     """
-    samples = member.x.size + (member.test[0].size if member.test else 0)
-    units = sum(len(value) for value in member.start.values() if value.ndim > 1)
-    size = 8 * (samples + 6 * sum(value.size for value in member.start.values()) + 4 * units * len(member.x))
+    inputs = [member.x, *(member.test or ())[:1]]
+    values = member.start.values()
+    units = sum(len(value) for value in values if value.ndim > 1)
+    counted = sum(x.size + 4 * units * len(x) for x in inputs) + 6 * sum(value.size for value in values)
     most = LARGE_BATCH if 2 * share > LARGE_BATCH else BATCH
-    return int(np.clip(2 ** np.floor(np.log2(BATCH_BYTES / size)), 2, most))
+    return int(np.clip(2 ** np.floor(np.log2(BATCH_BYTES / (8 * counted))), 2, most))
 
 
 @cache
@@ -133,10 +132,10 @@ def _begin(program: Program, batched: bool) -> Callable[..., Any]:
 
 @cache
 def _advance(program: Program, batched: bool, slots: int) -> Callable[..., Any]:
-    """The jitted loop ``advance(count, state, fixed, lengths, places) -> (state, weights, curves)``.
+    """The jitted loop ``advance(count, state, fixed, lengths, lines) -> (state, weights, curves)``.
 
-    Curves have a line for each row. Weights have ``slots`` lines: each row writes its own to its place, and those that
-    are not saved write to one more line, which is thrown away.
+    Curves have a line for each row. Weights have ``slots`` lines: each row writes its weights to the line that is given
+    for it, which for those that are not saved is one more that is thrown away.
     """
     names = program.curve_names()
 
@@ -152,19 +151,19 @@ def _advance(program: Program, batched: bool, slots: int) -> Callable[..., Any]:
 
     rows = jax.vmap(row, in_axes=(0, 0, None, None)) if batched else row
 
-    def advance(count: Array, state: State, fixed: dict[str, Any], lengths: Array, places: Array) -> Any:
+    def advance(count: Array, state: State, fixed: dict[str, Any], lengths: Array, lines: Array) -> Any:
         def go(carry: tuple[State, Any, Array], given: tuple[Array, Array]) -> Any:
             state, weights, count = carry
-            length, place = given
+            length, line = given
             now = program.saved(state)
-            weights = {name: lax.dynamic_update_index_in_dim(weights[name], now[name], place, 0) for name in now}
+            weights = {name: lax.dynamic_update_index_in_dim(weights[name], now[name], line, 0) for name in now}
             after, seen = rows(state, fixed, count, length)
             return (after, weights, count + length), seen
 
         empty = {
             name: jnp.zeros((slots + 1, *value.shape), value.dtype) for name, value in program.saved(state).items()
         }
-        (state, weights, _), curves = lax.scan(go, (state, empty, count), (lengths, places))
+        (state, weights, _), curves = lax.scan(go, (state, empty, count), (lengths, lines))
         return state, {name: value[:slots] for name, value in weights.items()}, curves
 
     return jax.jit(advance)
@@ -182,7 +181,6 @@ class _Work:
         given = list(members.values())
         self.members = [*given, *[given[-1]] * (block - len(given))]  # a batch is padded to its full size
         self.rows, self.slots = self._bounds()
-        self.fixed: Any = None
 
     def _bounds(self) -> tuple[int, int]:
         """How many rows a call may have, and how many of them are saved at most; neither takes too many bytes."""
@@ -198,71 +196,73 @@ class _Work:
 
     def advance(self, call: Call, state: Any, fixed: Any) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
         """The state after some rows; weights at the saved ones; curves at the recorded ones, members first."""
-        lengths, places = np.zeros(self.rows, np.int32), np.full(self.rows, self.slots, np.int32)
+        lengths, lines = np.zeros(self.rows, np.int32), np.full(self.rows, self.slots, np.int32)
         lengths[: len(call.lengths)] = call.lengths
         saved = call.recorded[call.slots >= 0]
-        places[saved] = np.arange(len(saved))
+        lines[saved] = np.arange(len(saved))
         advance = _advance(self.program, self.batched, self.slots)
-        state, weights, curves = advance(np.int32(call.begin), state, fixed, lengths, places)
+        state, weights, curves = advance(np.int32(call.begin), state, fixed, lengths, lines)
         weights, curves = jax.device_get((weights if len(saved) else {}, curves))
         first = lambda value: np.swapaxes(value, 0, 1) if self.batched else value[None]  # noqa: E731
         weights = {name: first(value)[:, : len(saved)] for name, value in weights.items()}
         return state, weights, {name: first(value)[:, call.recorded] for name, value in curves.items()}
 
-    def compile(self) -> None:
-        """Compile before work is timed: a call of rows without steps."""
-        with precision(self.program.dtype):
-            nothing = np.array([], int)
-            jax.block_until_ready(self.advance(Call(0, [], nothing, nothing, nothing), *self.arguments())[0])
+    def gather_fixed(self) -> Any:
+        """What stays fixed during the run, on the device of this thread."""
+        fixed = {name: self._gather(attrgetter(name)) for name in ("x", "y", "test", "numbers")}
+        return jax.device_put(fixed | {"key": self._gather(attrgetter("key"), np.uint32)})
 
-    def arguments(self) -> tuple[Any, Any]:
-        """The first state, and what stays fixed, on the device of this thread."""
-        if self.fixed is None:
-            fixed = {name: self._gather(attrgetter(name)) for name in ("x", "y", "test", "numbers")}
-            self.fixed = jax.device_put(fixed | {"key": self._gather(attrgetter("key"), np.uint32)})
-        return _begin(self.program, self.batched)(self._gather(attrgetter("start")), self.fixed), self.fixed
+    def begin(self, fixed: Any) -> Any:
+        """The first state."""
+        return _begin(self.program, self.batched)(self._gather(attrgetter("start")), fixed)
+
+    def compile(self, fixed: Any) -> None:
+        """Compile before anything is timed: a call of rows without steps."""
+        nothing = np.array([], int)
+        jax.block_until_ready(self.advance(Call(0, [], nothing, nothing, nothing), self.begin(fixed), fixed)[0])
 
     def _gather(self, part: Callable[[Member], Any], dtype: Any = None) -> Any:
         """A part of all members in the program's precision, one above the other if they are a batch."""
         dtype = dtype or self.program.storage
         if not self.batched:
             return jax.tree.map(lambda value: np.asarray(value, dtype), part(self.members[0]))
-        return jax.tree.map(lambda *values: np.stack(values).astype(dtype), *map(part, self.members))
+        leaves = zip(*(jax.tree.leaves(part(member)) for member in self.members), strict=True)
+        return jax.tree.unflatten(
+            jax.tree.structure(part(self.members[0])), [np.array(values, dtype) for values in leaves]
+        )
 
-    def run(self) -> dict[int, Record]:
+    def run(self, fixed: Any) -> dict[int, Record]:
         """The records by the members' numbers, all rows done, or fewer if no network is left with a finite loss."""
-        with precision(self.program.dtype):  # thread-local: each worker enters it
-            state, fixed = self.arguments()
-            state, block, rows = self._resume(state)
-            records = block.records
-            began = kept_at = time.perf_counter()
-            last = int(self.plan.recorded[-1])
-            before = [record.seconds for record in records]
-            writing = 0.0
+        state, block, rows = self._resume(self.begin(fixed))
+        records = block.records
+        began = kept_at = time.perf_counter()
+        last = int(self.plan.recorded[-1])
+        before = [record.seconds for record in records]
+        writing = 0.0
+        if self.plan.stop.is_set():
+            return {}
+        for call in rows:
+            called = time.perf_counter()
+            state, weights, curves = self.advance(call, state, fixed)
+            now = time.perf_counter()
+            rows.took(now - called, sum(call.lengths))
+            for k, record in enumerate(records):
+                record.seconds = before[k] + (now - began) / len(records)
+            block.write(call, weights, curves, self.plan)
+            seen = curves["loss"][: len(records), -1:]
+            median = float(np.median(seen)) if seen.size else float("nan")
+            self.plan.report((min(rows.done(), last) - call.begin) * len(records), median)
+            if not block.going.any():
+                self.plan.report((last - min(rows.done(), last)) * len(records), float("nan"))
+                break
             if self.plan.stop.is_set():
-                return {}
-            for call in rows:
-                called = time.perf_counter()
-                state, weights, curves = self.advance(call, state, fixed)
-                now = time.perf_counter()
-                rows.took(now - called, sum(call.lengths))
-                for k, record in enumerate(records):
-                    record.seconds = before[k] + (now - began) / len(records)
-                block.write(call, weights, curves, self.plan)
-                seen = curves["loss"][: len(records), -1:]
-                median = float(np.median(seen)) if seen.size else float("nan")
-                self.plan.report((min(rows.done(), last) - call.begin) * len(records), median)
-                if not block.going.any():
-                    self.plan.report((last - min(rows.done(), last)) * len(records), float("nan"))
-                    break
-                if self.plan.stop.is_set():
-                    break
-                if self.plan.keeper and now - kept_at > max(KEEP_SECONDS, writing / KEEP_SHARE):
-                    self._keep(records, rows, state, finished=False)
-                    kept_at = time.perf_counter()
-                    writing = kept_at - now
-            if self.plan.keeper:
-                self._keep(records, rows, state, finished=not self.plan.stop.is_set())
+                break
+            if self.plan.keeper and now - kept_at > max(KEEP_SECONDS, writing / KEEP_SHARE):
+                self._keep(records, rows, state, finished=False)
+                kept_at = time.perf_counter()
+                writing = kept_at - now
+        if self.plan.keeper:
+            self._keep(records, rows, state, finished=not self.plan.stop.is_set())
         return dict(zip(self.places, records, strict=True))
 
     def _resume(self, state: Any) -> tuple[Any, Block, Rows]:

@@ -1,7 +1,11 @@
-"""Learning-rate schedules: a factor of the learning rate that depends on the step."""
+"""Learning-rate schedules: a factor of the learning rate that depends on the step.
+
+``stretched`` is the schedule of a training whose steps are ``factor`` times as many and as much shorter, so that it
+has the same factor at the same time.
+"""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -30,6 +34,10 @@ class Constant(_Scheduled):
         """The learning rate itself."""
         return learning_rate
 
+    def stretched(self, factor: int) -> "Constant":
+        """The same."""
+        return self
+
 
 @dataclass(frozen=True)
 class Cosine(_Scheduled):
@@ -55,6 +63,14 @@ class Cosine(_Scheduled):
         share = jnp.minimum(step, self.steps) / self.steps
         return self.final + (1 - self.final) * (1 + jnp.cos(jnp.pi * share)) / 2
 
+    def stretched(self, factor: int) -> "Cosine":
+        """Within as many more steps.
+
+        >>> Cosine(10, 0.1).stretched(2)
+        Cosine(steps=20, final=0.1)
+        """
+        return replace(self, steps=factor * self.steps)
+
 
 @dataclass(frozen=True)
 class Stairs(_Scheduled):
@@ -79,6 +95,14 @@ class Stairs(_Scheduled):
         """
         return self.factor_each ** jnp.sum(step >= jnp.array(self.at))
 
+    def stretched(self, factor: int) -> "Stairs":
+        """With each stair as much later.
+
+        >>> Stairs((10, 20)).stretched(2)
+        Stairs(at=(20, 40), factor_each=0.1)
+        """
+        return replace(self, at=tuple(factor * step for step in self.at))
+
 
 @dataclass(frozen=True)
 class Warmup(_Scheduled):
@@ -99,6 +123,14 @@ class Warmup(_Scheduled):
         [0.25, 1.0, 1.0]
         """
         return jnp.minimum((step + 1) / self.steps, 1)
+
+    def stretched(self, factor: int) -> "Warmup":
+        """Within as many more steps; it begins at the first of them, which is lower.
+
+        >>> Warmup(4).stretched(2)
+        Warmup(steps=8)
+        """
+        return replace(self, steps=factor * self.steps)
 
 
 Rate = Constant | Cosine | Stairs | Warmup

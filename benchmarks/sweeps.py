@@ -1,0 +1,115 @@
+"""What sweeps cost, beside a plain loop of PyTorch: `python benchmarks/sweeps.py` writes SWEEPS.md beside this file.
+
+The GPU's numbers in SWEEPS.md come from `benchmarks/ensemble.py`, run on one.
+"""
+
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from condensation import Adam, Dense, Evenly, Experiment, Normal, Start, sine_sum
+from condensation.sweeps import Local, Sweep, linspace, logspace, run_sweep
+
+STEPS, WIDTH, LOOPS = 2000, 100, 12
+RATES = logspace(1e-4, 1e-2, 15)
+BEGIN, END = "<!-- written by sweeps.py -->", "<!-- end -->"
+
+
+def base(width: int = WIDTH, steps: int = STEPS) -> Experiment:
+    """FC Fig. 3's experiment with a wider network, as the benchmark asks."""
+    return Experiment(
+        Dense((5, width, 1), "tanh"),
+        Start(Normal(0.005)),
+        sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2),
+        Adam(1e-3),
+        steps=steps,
+        save=Evenly(3),
+        record=Evenly(101),
+        dtype="float32",
+    )
+
+
+def grid(rates: int = 15, stds: int = 15, seeds: int = 5) -> Sweep:
+    """Learning rate against start std."""
+    axes = {"optimizer.learning_rate": RATES[:rates], "start.hidden.std": logspace(1e-4, 1e-1, 15)[:stds]}
+    return Sweep(base(), axes, seeds=range(seeds), measure=("lines", "change"))  # type: ignore[arg-type]
+
+
+def timed(sweep: Sweep, jobs: int, block: int | None = None) -> float:
+    """Seconds of a sweep in an empty folder, workers' start included."""
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        table = run_sweep(sweep, folder, Local(jobs), block=block)
+        seconds = time.perf_counter() - began
+        assert table.complete and not table.failed
+    return seconds
+
+
+def in_process(what: str) -> float:
+    """The same in a fresh process: no worker, no compiled program is left from before."""
+    run = subprocess.run([sys.executable, __file__, what], check=True, capture_output=True, text=True)
+    return float(run.stdout.split()[-1])
+
+
+def torch_seconds() -> float:
+    """Seconds of one run in a plain loop, mean over some cells of the grid; each cell costs the same."""
+    from rivals import plain_loop
+
+    return sum(plain_loop(base(), STEPS) for _ in range(LOOPS)) / LOOPS
+
+
+def one(what: str) -> float:
+    """One measurement by name, in this process."""
+    if what == "whole":
+        return timed(grid(), 2)
+    if what == "two workers":
+        return timed(grid(8, 8), 2)
+    if what == "one worker":
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one thread
+        return timed(grid(8, 8), 1)
+    assert what == "overhead"
+    steps = 20
+    tiny = Sweep(base(10, steps), {"start.hidden.std": linspace(0.01, 0.1, 400)}, measure=("change",))
+    timed(Sweep(base(10, steps), {"start.hidden.std": linspace(0.01, 0.1, 8)}, measure=("change",)), 2)  # workers start
+    many, few = timed(tiny, 2, block=1), timed(tiny, 2, block=200)
+    return (many - few) * 2 / 398  # seconds of a worker for each task more
+
+
+def main() -> None:
+    """Measure in turn, and write the page."""
+    if len(sys.argv) > 1:
+        print(one(sys.argv[1]))
+        return
+    networks = 15 * 15 * 5
+    first, whole, second = torch_seconds(), in_process("whole"), torch_seconds()
+    loop = (first + second) / 2
+    single, double = zip(*[(in_process("one worker"), in_process("two workers")) for _ in range(2)], strict=True)
+    overhead = in_process("overhead")
+    lines = [
+        BEGIN,
+        f"Two cores ({platform.processor() or platform.machine()}), float32, 5-{WIDTH}-1, 80 samples, Adam, {STEPS} "
+        "steps, lines counted at the end; start of the workers and compilation included.",
+        "",
+        "| what | measured | asked |",
+        "| --- | --- | --- |",
+        f"| 15 x 15 cells, 5 seeds: {networks} networks | {whole:.1f} s, {networks * STEPS / whole / 1e3:.0f} thousand "
+        "network-steps a second | |",
+        f"| a plain PyTorch loop over them ({2 * LOOPS} of them measured: {loop:.2f} s a network) | "
+        f"{loop * networks:.0f} s: **{loop * networks / whole:.0f} times** | >= 40 times |",
+        f"| 8 x 8 cells, 5 seeds: one worker of one thread, two workers | {min(single):.1f} s, {min(double):.1f} s: "
+        f"**{min(single) / min(double):.2f} times** | >= 1.7 times |",
+        f"| what a task costs beyond its training | **{overhead * 1e3:.0f} ms** | < 50 ms |",
+        END,
+    ]
+    page = Path(__file__).with_name("SWEEPS.md")
+    before = page.read_text() if page.exists() else f"# Sweeps\n\n{BEGIN}\n{END}\n"
+    page.write_text(before[: before.index(BEGIN)] + "\n".join(lines) + before[before.index(END) + len(END) :])
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,275 @@
+r"""The phase diagram of initial condensation in two-layer networks (Chen et al. 2023).
+
+$f = \sum_k a_k \tanh(w_k x)$ with the starts of ``two_layer``: std of a $\beta_1 = m^{-(\gamma + \gamma')/2}$, of w and
+its bias $\beta_2 = m^{-(\gamma - \gamma')/2}$. The map shows the share $|\theta_{w,z}|/|\theta_w|$ of the input
+weights along $z = \frac1n \sum_i y_i x_i$ (the bias's input is 1) when 70% of the loss is left.
+
+While weights are small, $\dot w = a z$ and $\dot a = z \cdot w$: with s = sinh and c = cosh of the time (in units of
+1/|z|), w's part along z becomes $v c + a s$ and a becomes $a c + v s$ from their starts v and a, and the rest of w, of
+D - 1 inputs, stays. The output grows along z by $\sum a v = m (\beta_1^2 + \beta_2^2) s c$ from an antisymmetric start,
+and the stage ends where that is a number F of the data alone. So with $\rho = \beta_1^2/\beta_2^2$
+
+$$ \text{share}^2 = \frac{q}{q + D - 1}, \quad q = c^2 + \rho s^2, \quad s c = \frac{F}{m \beta_2^2 (1 + \rho)}, $$
+
+from 1/D, where nothing has moved, to 1. For large m q goes to 1 below the edge $\gamma = 1 + \max(\gamma', 0)$ and to
+infinity above it: the edge of the condensed regime of relu networks. At finite m the share is half-way at the edge plus
+something in 1/log m: the transition is sharp in the limit, but comes to it slowly.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...data import Synthetic
+from ...drawing.phase_map import Boundary, Regime, draw_phase_map
+from ...drawing.style import PAGE, figure_of, look, new_axes
+from ...experiment import Experiment
+from ...networks import Dense
+from ...seeds import as_seeds
+from ...starts import Start, WidthPower
+from ...sweeps.axes import linspace
+from ...sweeps.grid import Sweep
+from ...sweeps.table import SweepTable
+from ...training.optimizers import GradientFlow
+from ...training.schedule import At
+from ..claims import Claim, Rule, Seeds, Statement
+from ..lab import Lab
+from ..recipe import Findings, Recipe, Table, Tables
+from ..variant import Variant
+from .two_layer import edge, zeros
+
+NAME = "phase-initial"
+WIDTHS = (100, 1000, 10000)
+STOP = 0.7  # of the first loss: the end of the initial stage
+LONG = 1000  # time after which a flow that has not come there is left
+DEEP, OFF = 0.5, 0.2  # distances from the edge: safely inside the condensed regime, safely outside
+
+
+def _statement(key: str, text: str, quantity: str, rule: Rule, ours: bool = False) -> Statement:
+    return Statement(f"{NAME}-{key}", NAME, "Chen et al. 2023", text, quantity, rule, paper="PHASES", ours=ours)
+
+
+STATEMENTS = (
+    _statement(
+        "condensed",
+        "in the condensed regime nearly all of the input weights lie along z when the initial stage ends",
+        f"smallest share at m = {WIDTHS[-1]}, over the cells with γ at least {DEEP:g} above the edge 1 + max(γ', 0)",
+        Rule("at least", 0.95),
+    ),
+    _statement(
+        "linear",
+        "in the linear regime the loss falls before the input weights turn",
+        f"largest change of the share at m = {WIDTHS[-1]} while the loss falls to {STOP:.0%}, over the cells with γ at "
+        f"least {OFF:g} below the edge",
+        Rule("at most", 0.05),
+    ),
+    _statement(
+        "edge",
+        "for wide networks the two meet at γ = 1 + max(γ', 0), as far as linear dynamics tell",
+        "largest distance from there, over γ', of the γ at which the share is half-way to 1, continued to infinite "
+        "width by a straight line in 1/log m",
+        Rule("at most", 0.1),
+        ours=True,
+    ),
+    _statement(
+        "sharpens",
+        "the transition sharpens with the width like 1/log m, to a half from m = 100 to 10000",
+        "distance in γ between the shares that are a quarter and three quarters of the way to 1, mean over γ', at m = "
+        f"{WIDTHS[-1]} relative to m = {WIDTHS[0]}",
+        Rule("at most", 0.67),
+        ours=True,
+    ),
+    _statement(
+        "dynamics",
+        "linear dynamics give the share itself, in all cells",
+        f"largest error of the share at m = {WIDTHS[-1]}",
+        Rule("at most", 0.05),
+        ours=True,
+    ),
+)
+
+
+def needed(x: np.ndarray, y: np.ndarray) -> tuple[float, int]:
+    """F, how much of $\\sum a_k v_k$ leaves 70% of the loss, and the number of inputs with the bias."""
+    inputs = np.c_[x, np.ones(len(x))]
+    z = inputs.T @ y
+    along = inputs @ (z / np.linalg.norm(z))
+    half, square = y @ along / (along @ along), y @ y / (along @ along)
+    return float(half - np.sqrt(half**2 - (1 - STOP) * square)), inputs.shape[1]
+
+
+def predicted(enough: float, inputs: int, gamma: np.ndarray, prime: np.ndarray, m: np.ndarray) -> np.ndarray:
+    """The share at the end of the initial stage, by linear dynamics."""
+    both = 1 + m ** (-2 * prime)  # 1 + rho
+    product = enough * m ** (gamma - prime - 1) / both
+    square = 2 * product**2 / (1 + np.sqrt(1 + 4 * product**2))  # of s, from s c
+    q = 1 + square * both
+    return np.sqrt(q / (q + inputs - 1))
+
+
+def level(inputs: int, part: float = 0.5) -> float:
+    """The share that is a part of the way from that of random weights to 1."""
+    return inputs**-0.5 + part * (1 - inputs**-0.5)
+
+
+def contour(enough: float, inputs: int, prime: np.ndarray, m: float) -> np.ndarray:
+    """The gamma at which the predicted share is half-way."""
+    both, half = 1 + m ** (-2 * prime), level(inputs) ** 2
+    square = ((inputs - 1) * half / (1 - half) - 1) / both
+    return 1 + prime + np.log(np.sqrt(square * (1 + square)) * both / enough) / np.log(m)
+
+
+def sweeps(size: int = 9, seeds: int = 5) -> Mapping[str, Sweep]:
+    """The diagram as a sweep of size x size cells, three widths in each.
+
+    The samples are the corners of a cube, where inputs and bias are uncorrelated: z keeps its direction as the loss
+    falls.
+    """
+    base = Experiment(
+        network=Dense((4, WIDTHS[0], 1), "tanh"),
+        start=Start(WidthPower(0.5), WidthPower(0.5), antisymmetric=True),
+        data=Synthetic(((3.5, 5, 1),), dim=4, n=16, low=-1, high=1, spacing="even"),
+        optimizer=GradientFlow(1.0, stop_ratio=STOP, rtol=1e-4, atol=1e-12),
+        steps=LONG,
+        save=At((0, LONG)),
+        record=At((0, LONG)),
+    )
+    axes = {"gamma": linspace(0.5, 2.5, size), "gamma_prime": linspace(-0.8, 0.8, size), "m": WIDTHS}
+    fields = {
+        "start.hidden.gamma": "(gamma - gamma_prime) / 2",
+        "start.output.gamma": "(gamma + gamma_prime) / 2",
+        "network.widths.1": "m",
+    }
+    return {NAME: Sweep(base, axes, fields, as_seeds(seeds), ("share",), at="saved")}
+
+
+def experiments(scale: str) -> Mapping[str, Sweep]:
+    """9 x 9 cells, at the paper's scale 17 x 17; five seeds."""
+    return sweeps() if scale == "quick" else sweeps(17)
+
+
+def _axes(table: SweepTable) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    gamma, prime, m = (np.array(table.sweep.axes[name], float) for name in ("gamma", "gamma_prime", "m"))
+    return gamma, prime, m
+
+
+def _data(table: SweepTable) -> tuple[float, int]:
+    """F and D of the sweep's samples, which are the same for all seeds."""
+    x, y = table.sweep.experiment.data.draw(table.seeds[0])
+    return needed(x, y[:, 0])
+
+
+def contours(gamma: np.ndarray, share: np.ndarray, inputs: int, part: float = 0.5) -> np.ndarray:
+    """The gamma at which shares (gamma x gamma' x m x ...) are a part of the way to 1."""
+    return zeros(gamma, share - level(inputs, part))
+
+
+def limits(found: np.ndarray, m: np.ndarray) -> np.ndarray:
+    """What contours (gamma' x m x ...) tend to with the width: where a straight line in 1/log m meets zero."""
+    x = 1 / np.log(m)
+    weights = 1 / len(m) - x.mean() * (x - x.mean()) / ((x - x.mean()) ** 2).sum()
+    return np.einsum("m,pm...->p...", weights, found)
+
+
+def measure(tables: Tables, variant: Variant) -> Mapping[str, Seeds]:
+    """The share in both regimes, where it is half-way, and how far it is from theory, for each seed."""
+    table = tables[NAME]
+    gamma, prime, m = _axes(table)
+    enough, inputs = _data(table)
+    share = table.array("dense1.share")  # gamma, gamma', m, seeds, steps
+    first, last = share[..., 0], share[..., -1]
+    beyond = gamma[:, None] - edge(prime)
+    above, below = beyond >= DEEP - 1e-9, beyond <= 1e-9 - OFF
+    blurred = (contours(gamma, last, inputs, 0.75) - contours(gamma, last, inputs, 0.25)).mean(axis=0)  # m, seeds
+    loss = table.array("loss")
+    fell = np.all((loss[..., -1] <= (STOP + 1e-3) * loss[..., 0])[below], axis=(0, 1))
+    theory = predicted(enough, inputs, gamma[:, None], prime, m[-1])
+    ends = limits(contours(gamma, last, inputs), m)
+    return {
+        f"{NAME}-condensed": Seeds(last[above][:, -1].min(axis=0)),
+        f"{NAME}-linear": Seeds(np.abs(last - first)[below][:, -1].max(axis=0), fell),
+        f"{NAME}-edge": Seeds(np.abs(ends - edge(prime)[:, None]).max(axis=0)),
+        f"{NAME}-sharpens": Seeds(blurred[-1] / blurred[0]),
+        f"{NAME}-dynamics": Seeds(np.abs(last[:, :, -1] - theory[..., None]).max(axis=(0, 1))),
+    }
+
+
+def show(lab: Lab, tables: Tables, claims: Mapping[str, Claim]) -> Findings:
+    """The map at the largest width, with theory's edge, and the half-way lines of theory and as found."""
+    table = tables[NAME]
+    gamma, prime, m = _axes(table)
+    enough, inputs = _data(table)
+    every = table.array("dense1.share")[..., -1]
+    share = np.median(every, axis=-1)  # gamma, gamma', m
+    found = contours(gamma, share, inputs)  # gamma', m
+    fine = np.linspace(prime[0], prime[-1], 200)
+    widest = f"m = {WIDTHS[-1]}"
+    with look():
+        axes = draw_phase_map(
+            share[..., -1].T,
+            gamma,
+            prime,
+            new_axes(PAGE * 0.72, 4.2),
+            quantity=f"share of the weights along z, {widest}",
+            labels=("γ", "γ'"),
+            limits=(inputs**-0.5, 1.0),
+            boundaries=(
+                Boundary(edge(fine), fine, "theory: edge, infinite width"),
+                Boundary(contour(enough, inputs, fine, m[-1]), fine, f"theory: half-way, {widest}"),
+                Boundary(found[:, -1], prime, f"found: half-way, {widest}", found=True),
+                Boundary(limits(found, m), prime, "found: half-way, continued to infinite width", found=True),
+            ),
+            regimes=(Regime(0.75, -0.5, "linear"), Regime(1.0, 0.62, "linear"), Regime(2.0, -0.3, "condensed")),
+        )
+    cells = np.meshgrid(gamma, prime, m, range(every.shape[-1]), indexing="ij")
+    return Findings(
+        caption="How much of the input weights of two-layer tanh networks lies along z = (1/n) Σ y x when the initial "
+        f"stage ends: median over the seeds at {widest}. Random weights have {inputs**-0.5:.2f}. The line half-way "
+        "to 1 comes nearer to the edge with the width, but only like 1/log m.",
+        settings={
+            "network, data": "4-m-1, tanh, m = " + ", ".join(map(str, WIDTHS)) + "; Σ 3.5 sin(5 x + 1) at the 16 "
+            "corners of the cube [-1, 1]^4",
+            "start": "std of a: m^-(γ + γ')/2, of w and its bias: m^-(γ - γ')/2, antisymmetric",
+            "optimizer": f"gradient flow until {STOP:.0%} of the loss is left",
+        },
+        pictures={NAME: figure_of(axes)},
+        tables=(_distances(prime, m, found, enough, inputs),),
+        data={
+            "gamma": cells[0].ravel(),
+            "gamma_prime": cells[1].ravel(),
+            "m": cells[2].ravel(),
+            "seed": cells[3].ravel(),
+            "share": every.ravel(),
+        },
+        why={f"{NAME}-edge": "The paper's own text was not at hand: the edge is what linear dynamics give."},
+    )
+
+
+def _distances(prime: np.ndarray, m: np.ndarray, found: np.ndarray, enough: float, inputs: int) -> Table:
+    """How far the half-way lines are from the edge, by width: as found, and by linear dynamics in brackets."""
+    theory = np.stack([contour(enough, inputs, prime, width) for width in m], axis=1)
+    rows = [
+        (
+            f"{prime[p]:g}",
+            *(f"{found[p, k] - edge(prime)[p]:.2f} ({theory[p, k] - edge(prime)[p]:.2f})" for k in range(len(m))),
+        )
+        for p in range(len(prime))
+    ]
+    ends = limits(found, m) - edge(prime)
+    return Table(
+        "γ at which the share is half-way, less that of the edge (in brackets by linear dynamics)",
+        ("γ'", *(f"m = {width:g}" for width in m), "infinite width"),
+        tuple((*row, f"{end:.2f}") for row, end in zip(rows, ends, strict=True)),
+    )
+
+
+RECIPE = Recipe(
+    NAME,
+    "Phase diagram of initial condensation",
+    STATEMENTS,
+    experiments,
+    measure,
+    show,
+    "9 x 9 cells instead of 17 x 17",
+    has_variants=False,
+)

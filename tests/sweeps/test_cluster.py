@@ -1,0 +1,165 @@
+"""Sweeps on a real Dask cluster and a real Ray, whose workers and scheduler are killed in the middle."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from driving import check_raw, driven, environment, finish, same, serial, stop, wait_for_files
+
+from condensation import InputError
+from condensation.sweeps import Dask, open_sweep
+
+pytestmark = pytest.mark.cluster
+ONE_LIFE = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}  # a task that kills two workers is given up
+HERE = Path(__file__).parent
+ROWS, POISONED = 24, "start.hidden.std = 0.0001, optimizer.learning_rate = 0.005, seed 1"
+
+
+class DaskCluster:
+    """A scheduler and workers, each a process without a nanny: one that is killed stays away."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.address, self.folder, self.processes = f"tcp://127.0.0.1:{self.port}", folder, []
+
+    def _start(self, part: str, *given: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", f"distributed.cli.dask_{part}", *given, "--no-dashboard"]
+        with (self.folder / f"{part}.log").open("a") as said:
+            process = subprocess.Popen(command, env=environment() | ONE_LIFE, stderr=said, cwd=self.folder)
+        self.processes.append(process)
+        return process
+
+    def scheduler(self) -> subprocess.Popen[bytes]:
+        return self._start("scheduler", "--host", "127.0.0.1", "--port", str(self.port))
+
+    def worker(self, *given: str) -> subprocess.Popen[bytes]:
+        return self._start("worker", self.address, "--nthreads", "1", *(given or ("--no-nanny",)))
+
+    def close(self) -> None:
+        for process in self.processes:
+            stop(process)
+
+
+@pytest.fixture
+def dask(tmp_path: Path) -> Iterator[DaskCluster]:
+    cluster = DaskCluster(tmp_path)
+    yield cluster
+    cluster.close()
+
+
+def check(out: Path, told: dict) -> None:
+    """The table is that of one process; nothing was trained in the driver."""
+    assert told["failed"] == {}
+    assert told["driver"] not in told["workers"]
+    same(open_sweep(out), serial())
+    check_raw(out, ROWS)
+
+
+def test_a_dask_worker_is_killed(dask, tmp_path):
+    dask.scheduler()
+    first, second = dask.worker(), dask.worker()
+    out = tmp_path / "out"
+    with driven(out, ["dask", dask.address]) as driver:
+        wait_for_files(out, 2, driver)
+        first.kill()
+        told = finish(driver, out)
+    check(out, told)
+    assert second.pid in told["workers"]
+
+
+def test_the_dask_scheduler_is_killed_and_comes_back(dask, tmp_path):
+    scheduler = dask.scheduler()
+    dask.worker(), dask.worker()
+    out = tmp_path / "out"
+    with driven(out, ["dask", dask.address]) as driver:
+        wait_for_files(out, 2, driver)
+        scheduler.kill()
+        time.sleep(1)
+        dask.scheduler()
+        dask.worker(), dask.worker()
+        told = finish(driver, out)
+    check(out, told)
+    assert "dask broke down" in Path(f"{out}.log").read_text()
+
+
+def test_a_dask_cluster_of_one_thread_does_the_work_itself(dask, tmp_path):
+    dask.scheduler()
+    only = dask.worker()
+    out = tmp_path / "out"
+    with driven(out, ["dask", dask.address]) as driver:
+        told = finish(driver, out)
+    check(out, told)
+    assert told["workers"] == [only.pid]
+
+
+def test_a_cell_that_kills_dask_workers_is_named(dask, tmp_path):
+    """Dask's nannies start new workers; the scheduler gives the task up after the second."""
+    dask.scheduler()
+    dask.worker("--nworkers", "2", "--nanny")
+    out = tmp_path / "out"
+    with driven(out, ["dask", dask.address], measure=["change", "poison:kills"], steps=200) as driver:
+        told = finish(driver, out)
+    assert list(told["failed"]) == [POISONED]
+    assert "KilledWorker" in told["failed"][POISONED]
+    assert told["rows"] == ROWS - 1
+    check_raw(out, ROWS - 1)
+
+
+def test_dask_that_does_not_answer_is_named(dask, tmp_path, monkeypatch):
+    monkeypatch.setattr("condensation.sweeps.engines.WAIT", 1)
+    with pytest.raises(InputError, match=f"no Dask scheduler answers at {dask.address}"):
+        Dask(dask.address).workers()
+    dask.scheduler()
+    monkeypatch.setattr("condensation.sweeps.engines.WAIT", 10)
+    with pytest.raises(InputError, match="has no workers"):
+        Dask(dask.address).workers()
+
+
+def alone() -> tuple[str, ...]:
+    """What stands before a command to run it where there is no network but ``lo``."""
+    before = ("unshare", "--net", *(() if os.geteuid() == 0 else ("--map-root-user",)))
+    up = (sys.executable, str(HERE / "loopback.py"))
+    try:
+        tried = subprocess.run([*before, *up, "true"], capture_output=True, text=True, timeout=60)
+    except OSError as error:
+        pytest.skip(f"no network namespace can be made: {error}")
+    if tried.returncode:
+        pytest.skip(f"no network namespace can be made: {tried.stderr.strip()}")
+    return before + up
+
+
+def ray_workers(driver: psutil.Process) -> list[psutil.Process]:
+    """The processes of the driver's own Ray that have a task now."""
+    family = driver.children(recursive=True)
+    return [one for one in family if one.is_running() and "ray::_call" in " ".join(one.cmdline())]
+
+
+def test_a_ray_worker_is_killed(tmp_path):
+    out = tmp_path / "out"
+    with driven(out, ["ray", "local"], before=alone()) as driver:
+        wait_for_files(out, 2, driver)
+        began = time.monotonic()
+        while not (working := ray_workers(psutil.Process(driver.pid))):
+            assert time.monotonic() - began < 20
+        working[0].kill()
+        told = finish(driver, out)
+    check(out, told)
+    assert len(told["workers"]) >= min(2, len(os.sched_getaffinity(0)))
+
+
+def test_a_cell_that_kills_ray_workers_is_named(tmp_path):
+    out = tmp_path / "out"
+    with driven(out, ["ray", "local"], before=alone(), measure=["change", "poison:kills"], steps=200) as driver:
+        told = finish(driver, out)
+    assert list(told["failed"]) == [POISONED]
+    assert "WorkerCrashedError" in told["failed"][POISONED]
+    assert told["rows"] == ROWS - 1
+    check_raw(out, ROWS - 1)

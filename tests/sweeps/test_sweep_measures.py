@@ -1,0 +1,165 @@
+"""What is measured in a cell, against the measures themselves and against loops."""
+
+import numpy as np
+import pytest
+
+from condensation import Adam, Arrays, Conv, Dense, Experiment, InputError, Normal, Seed, Start, sine_sum, train
+from condensation.measure import effective_rank, find_lines, participation_ratio, relative_change
+from condensation.sweeps import Local, Sweep, run_sweep
+from condensation.sweeps.measures import NAMES, check_fit, check_measures, measure_step
+from condensation.training.train import train_pairs
+
+BASE = Experiment(
+    Dense((2, 8, 6, 1)), Start(Normal(0.3)), sine_sum(1, 2, 1, dim=2, n=9, low=-1, high=1), Adam(3e-2), 40
+)
+SEED = Seed(1, 2)
+
+
+def last_loss(trajectory, step):
+    return trajectory.loss[0, -1]
+
+
+def two(trajectory, step):
+    return {"double": 2 * step, "half": np.float32(step / 2)}
+
+
+def double(trajectory, step):
+    return 0
+
+
+def no_number(trajectory, step):
+    return "many"
+
+
+def at_step(trajectory, step):
+    return {"step": step}
+
+
+def time(trajectory, step):
+    return 1.0
+
+
+@pytest.fixture(scope="module")
+def run():
+    return train_pairs([(BASE, SEED)])[0]
+
+
+def test_columns_are_the_measures_of_each_hidden_layer(run):
+    step = int(run.saved[-1])
+    found = measure_step(run, step, NAMES)
+    expected = {}
+    for layer in ("dense1", "dense2"):
+        weights, start = run.weights(layer, step, SEED), run.weights(layer, 0, SEED)
+        lines = find_lines(weights)
+        cosines = [
+            abs(u @ v) / np.linalg.norm(u) / np.linalg.norm(v) for k, u in enumerate(weights) for v in weights[:k]
+        ]
+        expected |= {
+            f"{layer}.lines": lines.count,
+            f"{layer}.orientations": lines.orientations,
+            f"{layer}.cover": lines.cover,
+            f"{layer}.k_eff": lines.k_eff,
+            f"{layer}.condensed": float(lines.condensed),
+            f"{layer}.change": relative_change(weights, start),
+            f"{layer}.effective_rank": effective_rank(weights),
+            f"{layer}.participation": participation_ratio(weights),
+            f"{layer}.cosine": np.median(cosines),
+        }
+    weights = run.weights("dense1", step, SEED)
+    z = np.zeros(3)
+    for x, y in zip(*run.data(SEED), strict=True):
+        z += y[0] * np.array([*x, 1.0]) / 9
+    along = weights @ z / np.linalg.norm(z)
+    expected["dense1.share"] = np.sqrt((along**2).sum() / (weights**2).sum())
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert found[name] == pytest.approx(value, rel=1e-12), name
+    assert all(type(value) is float for value in found.values())
+
+
+def test_the_threshold_decides_which_units_are_of_one_line(run):
+    weights = run.weights("dense1", 40, SEED)
+    for threshold in (0.5, 0.999):
+        found = measure_step(run, 40, ("lines",), threshold)
+        assert found["dense1.k_eff"] == find_lines(weights, threshold=threshold).k_eff
+    assert measure_step(run, 40, ("lines",), 0.5) != measure_step(run, 40, ("lines",), 0.999)
+
+
+def test_the_share_without_a_bias():
+    plain = train(BASE.replace(network=Dense((2, 8, 1), bias=False)), seeds=[SEED])
+    x, y = plain.data(SEED)
+    z, weights = x.T @ y[:, 0], plain.weights("dense1", 40, SEED)
+    along = np.linalg.norm(weights @ z) / np.linalg.norm(z) / np.linalg.norm(weights)
+    assert measure_step(plain, 40, ("share",)) == {"dense1.share": pytest.approx(along, rel=1e-12)}
+
+
+def test_what_cannot_be_measured_has_no_column(run):
+    """Weights that are zero have no lines, but they have changed."""
+    still = {name: np.zeros_like(value) for name, value in run.parameters.items()}
+    kept = {name: np.where(np.arange(value.shape[1]).reshape(1, -1, *[1] * (value.ndim - 2)) == 0, value, still[name])
+            for name, value in run.parameters.items()}  # fmt: skip
+    gone = type(run)(run.source, run.seeds, run.saved, run.recorded, kept, run.curves, run.diverged, run.seconds)
+    assert measure_step(gone, 40, NAMES) == {"dense1.change": 1.0, "dense2.change": 1.0}
+
+
+def test_kernels_are_units():
+    image = Arrays(np.random.default_rng(0).normal(size=(4, 1, 6, 6)), np.eye(2)[[0, 1, 0, 1]])
+    small = BASE.replace(network=Conv((1, 6, 6), (3,), 3, 2, (4,)), data=image, steps=2)
+    (run,) = train_pairs([(small, SEED)])
+    found = measure_step(run, 2, ("change",))
+    assert found == {
+        layer + ".change": relative_change(run.weights(layer, 2, SEED), run.weights(layer, 0, SEED))
+        for layer in ("conv1", "dense1")
+    }
+    with pytest.raises(InputError, match="the share along z is of dense networks with one output"):
+        check_fit(("lines", "share"), small.network)
+    with pytest.raises(InputError, match="the share along z"):
+        Sweep(small, {"steps": [2]}, measure="share")
+    assert measure_step(run, 2, ("share",)) == {}
+
+
+def test_measures_of_the_user(run):
+    assert measure_step(run, 40, (last_loss, two, "change")).keys() == {
+        "last_loss", "double", "half", "dense1.change", "dense2.change"
+    }  # fmt: skip
+    assert measure_step(run, 40, (two,)) == {"double": 80.0, "half": 20.0}
+    assert measure_step(run, 40, (last_loss,)) == {"last_loss": float(run.loss[0, -1])}
+
+
+@pytest.mark.parametrize(
+    ("measures", "said"),
+    [
+        ((no_number,), "the measure no_number must give a number or numbers by name, not 'many'"),
+        ((two, double), "two measures give a column double"),
+        ((at_step,), "no measure can be called step, as tables have a column of that name"),
+    ],
+)
+def test_a_measure_that_gives_something_else_is_refused(run, measures, said):
+    with pytest.raises(InputError, match=said):
+        measure_step(run, 40, measures)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_measures_are_names_or_functions():
+    assert check_measures("lines") == check_measures(["lines", "lines"]) == ("lines",)
+    assert check_measures(two) == (two,)
+    assert check_measures((two, "rank", f"{__name__}:two")) == (two, "rank")
+    nested = lambda trajectory, step: 1.0  # noqa: E731
+    for given, said in [
+        ((), "a sweep measures something"),
+        (("line",), "unknown measure 'line'; did you mean 'lines'"),
+        ((3,), "unknown measure 3"),
+        ((nested,), "define it at the top level of an importable module"),
+        ((time,), "no measure can be called time"),
+        ((f"{__name__}:none",), "cannot be imported: AttributeError"),
+    ]:
+        with pytest.raises(InputError, match=said):
+            check_measures(given)
+
+
+def test_a_measure_of_the_user_is_a_column_of_the_table(tmp_path):
+    sweep = Sweep(BASE, {"optimizer.learning_rate": [0.1, 0.2]}, measure=[two, last_loss], seeds=2)
+    table = run_sweep(sweep, tmp_path, Local(1))
+    assert table.complete
+    np.testing.assert_array_equal(table.array("double"), 80)
+    np.testing.assert_array_equal(table.array("last_loss"), table.array("loss"))
