@@ -11,7 +11,7 @@ import time
 
 import jax
 
-from condensation import Adam, Dense, Evenly, Experiment, Normal, Seed, Start, sine_sum, train
+from condensation import Adam, Dense, Evenly, Experiment, Normal, Start, sine_sum, train
 from condensation.sweeps import Local, Sweep, linspace, run_sweep
 
 STEPS = 10_000
@@ -40,7 +40,7 @@ def measure(networks: int, dtype: str) -> str:
 def sweep(cells: int, seeds: int, steps: int) -> str:
     """Seconds of a whole sweep, its parts apart: cells, training, measuring, files."""
     axes = {"start.hidden.std": linspace(0.001, 0.1, cells)}
-    asked = Sweep(experiment(steps), axes, seeds=[Seed(k, k) for k in range(seeds)], measure=("lines", "change"))  # type: ignore[arg-type]
+    asked = Sweep(experiment(steps), axes, seeds=seeds)
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         table = run_sweep(asked, folder, Local(1))

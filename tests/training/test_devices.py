@@ -55,6 +55,8 @@ import jax, numpy as np
 from condensation import device, train
 from condensation.training import engine, rows
 from training.test_devices import BASE, CONV
+
+pytestmark = pytest.mark.trials
 module = sys.modules[train.__module__]
 run, on_cpu, lock, told = module.run, device.on_cpu, threading.Lock(), {{}}
 

@@ -16,7 +16,7 @@ from .task import Outcome, said
 from .worker import work
 
 WAIT = 30  # seconds for a scheduler, and for a worker, that is being started again
-AHEAD = 2  # tasks for each core of a cluster: the next one is there when one ends
+AHEAD = 256  # tasks that are sent to a cluster at least, so that workers that come later find some
 
 
 @runtime_checkable
@@ -89,7 +89,7 @@ class Dask:
         with self._client() as client:
             from distributed import KilledWorker
 
-            ahead = self.n_jobs if self.n_jobs > 0 else AHEAD * sum(client.nthreads().values())
+            ahead = self.n_jobs if self.n_jobs > 0 else max(AHEAD, 2 * sum(client.nthreads().values()))
             return _on_cluster(payloads, ahead, lambda call: client.submit(call, pure=False), (KilledWorker,))
 
     @contextmanager
@@ -138,7 +138,7 @@ class Ray:
     def run(self, payloads: Iterable[bytes]) -> list[Outcome]:
         """The outcomes, in the order of the tasks; the connection is a new one."""
         with self._connection() as ray:
-            ahead = self.n_jobs if self.n_jobs > 0 else AHEAD * _cores_of(ray)
+            ahead = self.n_jobs if self.n_jobs > 0 else max(AHEAD, 2 * _cores_of(ray))
             task = ray.remote(num_cpus=1, max_retries=0)(_call)
             lost = (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.NodeDiedError)
             return _on_cluster(payloads, ahead, lambda call: task.remote(call).future(), lost)

@@ -47,7 +47,7 @@ def _arrays(file: str) -> "Arrays":
 
 
 def work(payload: bytes, pinned: bool) -> "Outcome":
-    """Run a packed task; ``pinned``: in a process of the driver's own, on a core of its own, that ends with the driver."""
+    """Run a packed task. ``pinned``: in a process of the driver's own, which takes a core and ends with the driver."""
     if pinned:
         _settle()
     return _Unpacker(io.BytesIO(payload)).load().run()  # packed by our own driver

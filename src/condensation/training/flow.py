@@ -29,9 +29,10 @@ def flow_row(
     seen = program.scores(loss, outputs, fixed["y"]) | {"time": memory["time"]} | gradient_sizes(gradient)
     seen |= program.evaluated(state, fixed) if evaluate else {}
     span = length * fixed["numbers"]["time_step"]
-    # a first step that moves the weights by 1%: from one that is far too long relu's cubic growth does not come back
-    size = lambda tree: jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(tree)))  # noqa: E731
-    cautious = jnp.where(jnp.isinf(memory["pace"]), 0.01 * size(parameters) / size(gradient), jnp.inf)
+    # a first step that moves no parameter by more than 1%: from one that is far too long relu does not come back
+    sizes = [(jnp.linalg.norm(parameters[n]), jnp.linalg.norm(gradient[n])) for n in parameters]
+    cautious = jnp.min(jnp.stack([jnp.where((w > 0) & (g > 0), 0.01 * w / g, jnp.inf) for w, g in sizes]))
+    cautious = jnp.where(jnp.isinf(memory["pace"]), cautious, jnp.inf)
 
     def descend(t: Any, y: Any, args: Any) -> Any:
         return jax.tree.map(jnp.negative, measure(y, fixed["x"], fixed["y"])[1])

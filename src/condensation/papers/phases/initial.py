@@ -42,6 +42,7 @@ NAME = "phase-initial"
 WIDTHS = (100, 1000, 10000)
 STOP = 0.7  # of the first loss: the end of the initial stage
 LONG = 1000  # time after which a flow that has not come there is left
+Numbers = np.ndarray | float
 DEEP, OFF = 0.5, 0.2  # distances from the edge: safely inside the condensed regime, safely outside
 
 
@@ -98,7 +99,7 @@ def needed(x: np.ndarray, y: np.ndarray) -> tuple[float, int]:
     return float(half - np.sqrt(half**2 - (1 - STOP) * square)), inputs.shape[1]
 
 
-def predicted(enough: float, inputs: int, gamma: np.ndarray, prime: np.ndarray, m: np.ndarray) -> np.ndarray:
+def predicted(enough: float, inputs: int, gamma: Numbers, prime: Numbers, m: float) -> Numbers:
     """The share at the end of the initial stage, by linear dynamics."""
     both = 1 + m ** (-2 * prime)  # 1 + rho
     product = enough * m ** (gamma - prime - 1) / both
@@ -183,7 +184,7 @@ def measure(tables: Tables, variant: Variant) -> Mapping[str, Seeds]:
     blurred = (contours(gamma, last, inputs, 0.75) - contours(gamma, last, inputs, 0.25)).mean(axis=0)  # m, seeds
     loss = table.array("loss")
     fell = np.all((loss[..., -1] <= (STOP + 1e-3) * loss[..., 0])[below], axis=(0, 1))
-    theory = predicted(enough, inputs, gamma[:, None], prime, m[-1])
+    theory = np.asarray(predicted(enough, inputs, gamma[:, None], prime, m[-1]))
     ends = limits(contours(gamma, last, inputs), m)
     return {
         f"{NAME}-condensed": Seeds(last[above][:, -1].min(axis=0)),
@@ -217,7 +218,7 @@ def show(lab: Lab, tables: Tables, claims: Mapping[str, Claim]) -> Findings:
                 Boundary(edge(fine), fine, "theory: edge, infinite width"),
                 Boundary(contour(enough, inputs, fine, m[-1]), fine, f"theory: half-way, {widest}"),
                 Boundary(found[:, -1], prime, f"found: half-way, {widest}", found=True),
-                Boundary(limits(found, m), prime, "found: half-way, continued to infinite width", found=True),
+                Boundary(limits(found, m), prime, "found: half-way, m → ∞", found=True),
             ),
             regimes=(Regime(0.75, -0.5, "linear"), Regime(1.0, 0.62, "linear"), Regime(2.0, -0.3, "condensed")),
         )

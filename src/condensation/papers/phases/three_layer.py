@@ -88,7 +88,7 @@ STATEMENTS = (
 )
 
 
-def exponents(gamma: np.ndarray, prime: np.ndarray) -> np.ndarray:
+def exponents(gamma: np.ndarray | float, prime: np.ndarray | float) -> np.ndarray:
     """The powers of m that RD of W1 and of W2 go with: 2 x cells."""
     outer = 0.5 - (gamma - 2 * prime) / 3, 0.5 - (gamma + prime) / 3
     sizes = np.stack(np.broadcast_arrays(outer[0], outer[1], outer[1]))  # log e_l / log m
@@ -228,7 +228,7 @@ def show(lab: Lab, tables: Tables, claims: Mapping[str, Claim]) -> Findings:
         },
         why={
             f"{NAME}-exponents": f"The median error is {np.nanmedian(error):.2f}. A slope is of one start a width, and "
-            f"W1's RD at m = {WIDTHS[0]} scatters by {scatter:.0%} between starts; and near γ = 1.5, where one law gives "
+            f"W1's RD at m = {WIDTHS[0]} scatters by {scatter:.0%} between starts; near γ = 1.5, where one law gives "
             "way to another, these widths are too small to tell them apart."
         },
     )

@@ -1,0 +1,120 @@
+"""``condensation sweep`` as a user types it, and the guide's snippets."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+
+from condensation import Experiment, train
+from condensation.sweeps import open_sweep
+
+pytestmark = pytest.mark.trials
+
+ROOT = Path(__file__).parents[2]
+SWEEP = """
+format = 1
+experiment = "tanh.toml"
+seeds = 2
+measure = ["lines", "own:middle"]
+
+[axes]
+"start.hidden.std" = { logspace = [1e-3, 1.0, 3] }
+"optimizer.learning_rate" = [1e-3, 1e-2]
+"""
+
+
+def command(*words, cwd=None):
+    line = [sys.executable, "-m", "condensation", *map(str, words)]
+    return subprocess.run(line, capture_output=True, text=True, cwd=cwd, timeout=200, check=False)
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sweep")
+    text = (ROOT / "examples" / "tanh.toml").read_text().replace("steps = 500", "steps = 200")
+    (folder / "tanh.toml").write_text(text)
+    (folder / "mine.toml").write_text(SWEEP)
+    (folder / "own.py").write_text("def middle(run, step):\n    return run.weights('dense1', step).mean()\n")
+    done = command("sweep", "mine.toml", "--out", "out", "--n-jobs", 2, "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder, json.loads(done.stdout)
+
+
+def test_a_file_gives_table_and_picture(swept, monkeypatch):
+    folder, told = swept
+    monkeypatch.syspath_prepend(folder)  # its measure is a user's
+    found = told["sweeps"]["mine"]
+    assert (found["cells"], found["seeds"], found["rows"], found["failed"]) == (6, 2, 12, {})
+    rows = parquet.read_table(folder / "out" / "table.parquet")
+    assert rows.num_rows == 12
+    assert {"start.hidden.std", "dense1.k_eff", "middle", "experiment"} <= {*rows.column_names}
+    for name in told["pictures"]:
+        assert (folder / name).stat().st_size > 5000
+    table = open_sweep(folder / "out")
+    k_eff = table.array("dense1.k_eff")
+    assert k_eff.shape == (3, 2, 2)
+    assert (k_eff[0, 0] < 5).all()  # a small start condenses
+    assert (k_eff[2, 0] > 30).all()  # an ordinary one does not
+
+
+def test_a_row_can_be_trained_again(swept):
+    folder, _ = swept
+    row = parquet.read_table(folder / "out" / "table.parquet").to_pylist()[5]
+    experiment = Experiment.from_plain(json.loads(row["experiment"]), folder / "out")
+    assert experiment.fingerprint() == row["fingerprint"]
+    again = train(experiment, seeds=[row["seed_data"]])
+    assert again.loss[0, -1] == row["loss"]  # bit for bit, and in another process
+
+
+def test_the_same_again_trains_nothing(swept):
+    folder, told = swept
+    before = {path: path.stat().st_mtime_ns for path in (folder / "out" / "cells").iterdir()}
+    done = command("sweep", "mine.toml", "--out", "out", "--x", "optimizer.learning_rate", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert {path: path.stat().st_mtime_ns for path in (folder / "out" / "cells").iterdir()} == before
+    assert json.loads(done.stdout)["sweeps"] == told["sweeps"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["phase-two-layr"], "did you mean 'phase-two-layer'"),
+        (["mine.toml", "--on", "dask"], "--scheduler"),
+        (["mine.toml", "--scheduler", "tcp://x:1"], "a scheduler is of Dask"),
+        (["mine.toml", "--size", "5"], "names its axes itself"),
+        (["mine.toml", "--n-jobs", "0"], "n_jobs must be a whole number of at least 1"),
+        (["mine.toml", "--out", "out", "--quantity", "dense1.keff"], "did you mean 'dense1.k_eff'"),
+        (["mine.toml", "--out", "out", "--y", "std"], "unknown axis 'std'"),
+        (["missing.toml"], "cannot be read"),
+    ],
+)
+def test_what_cannot_be_used_gives_one_sentence(swept, words, told):
+    done = command("sweep", *words, cwd=swept[0])
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_diverged_cell_is_named(swept):
+    folder, _ = swept
+    text = SWEEP.replace("[1e-3, 1e-2]", "[1e-3, 1e200]").replace("seeds = 2", "seeds = 1")
+    (folder / "wild.toml").write_text(text)
+    done = command("sweep", "wild.toml", "--out", "wild", "--n-jobs", 1, "--json", cwd=folder)
+    assert done.returncode == 3, done.stderr
+    found = json.loads(done.stdout)["sweeps"]["wild"]
+    assert len(found["diverged"]) == 3
+    assert all("1e+200" in cell for cell in found["diverged"])
+
+
+def test_the_guide_runs(tmp_path):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "sweeps.md").read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        line = [sys.executable, "-W", "error", "-c", block]
+        done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout

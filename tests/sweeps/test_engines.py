@@ -1,0 +1,40 @@
+import sys
+
+import pytest
+
+from condensation import InputError
+from condensation.sweeps import Dask, Local, Ray
+from condensation.sweeps.engines import engine_of
+
+
+def test_engines_by_name():
+    assert engine_of("local", n_jobs=3) == Local(3)
+    assert engine_of("local").workers() >= 1
+    assert engine_of("dask", scheduler="tcp://h:8786") == Dask("tcp://h:8786", -1)
+    assert engine_of("ray", address="h:6379", n_jobs=4) == Ray("h:6379", 4)
+    assert engine_of("ray") == Ray("auto", -1)
+    assert Dask("tcp://h:8786", 4).workers() == Ray("h:6379", 4).workers() == 4
+
+
+@pytest.mark.parametrize(
+    ("on", "given", "said"),
+    [
+        ("local", {"scheduler": "tcp://h:8786"}, "a scheduler is of Dask"),
+        ("local", {"n_jobs": 0}, "n_jobs must be a whole number of at least 1, not 0"),
+        ("dask", {}, "Dask needs the address of its scheduler"),
+        ("ray", {"scheduler": "tcp://h:8786"}, "Ray has an address, no scheduler"),
+        ("spark", {}, "a sweep runs on local, dask or ray, not on 'spark'"),
+    ],
+)
+def test_what_is_no_engine_is_refused(on, given, said):
+    with pytest.raises(InputError, match=said):
+        engine_of(on, **given)
+
+
+@pytest.mark.parametrize(("engine", "module"), [(Dask("tcp://h:8786"), "distributed"), (Ray("auto"), "ray")])
+def test_a_library_that_is_missing_is_named(engine, module, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InputError, match=r"is not installed .*: pip install 'condensation\[cluster\]'"):
+        engine.workers()
+    with pytest.raises(InputError, match="is not installed"):
+        engine.run([])
