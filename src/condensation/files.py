@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import secrets
 import zipfile
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -210,7 +211,7 @@ def make_folder(path: Path) -> None:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")  # pods may share process numbers
     try:
         with beside.open("wb") as file:
             file.write(content)

@@ -16,6 +16,7 @@ from condensation.papers.variant import Variant
 from condensation.sweeps import Local, run_sweep
 from condensation.sweeps.table import SweepTable
 
+pytestmark = pytest.mark.trials
 PRIME = np.linspace(-0.8, 0.8, 9)
 
 

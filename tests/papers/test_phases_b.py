@@ -21,6 +21,7 @@ from condensation.theory import stationary_directions
 from condensation.theory.leading import coefficient
 from condensation.training.optimizers import Adam
 
+pytestmark = pytest.mark.trials
 RATE = 1e-3
 DATA = fig3("tanh").data
 

@@ -117,6 +117,30 @@ def wait_for_files(out: Path, count: int, driver: subprocess.Popen[str]) -> None
     assert len(SweepFolder(out).files()) < TASKS - 1
 
 
+def stamps(out: Path) -> dict[str, int]:
+    """When each file of the data set was written."""
+    return {path.name: path.stat().st_mtime_ns for path in SweepFolder(out).files()}
+
+
+def begun(out: Path, earlier: set[str]) -> bool:
+    """Whether a task is on its way in a round that was not there before."""
+    return any(path.parent.name.lstrip(".") not in earlier for path in out.glob("rounds/*/[0-9a-f]*"))
+
+
+def suspend_at_work(workers: list[psutil.Process], out: Path) -> None:
+    """Stop processes at a moment at which a task of theirs is on its way."""
+    began = time.monotonic()
+    while time.monotonic() - began < PATIENCE:
+        for worker in workers:
+            worker.suspend()
+        if begun(out, set()):
+            return
+        for worker in workers:
+            worker.resume()
+        time.sleep(0.01)
+    raise AssertionError("no task was on its way")
+
+
 def main(out: str, asked: str) -> None:
     """Run the sweep and print how it ended."""
     logging.basicConfig(level=logging.INFO)

@@ -1,6 +1,7 @@
 """Sweeps on a real Dask cluster and a real Ray, whose workers and scheduler are killed in the middle."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -10,10 +11,23 @@ from pathlib import Path
 
 import psutil
 import pytest
-from driving import PATIENCE, check_raw, driven, environment, finish, same, serial, stop, wait_for_files
+from driving import (
+    PATIENCE,
+    check_raw,
+    driven,
+    environment,
+    finish,
+    same,
+    serial,
+    small,
+    stamps,
+    stop,
+    suspend_at_work,
+    wait_for_files,
+)  # fmt: skip
 
 from condensation import InputError
-from condensation.sweeps import Dask, open_sweep
+from condensation.sweeps import Dask, Local, open_sweep, run_sweep
 
 pytestmark = pytest.mark.cluster
 ONE_LIFE = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}  # a task that kills two workers is given up
@@ -88,6 +102,23 @@ def test_the_dask_scheduler_is_killed_and_comes_back(dask, tmp_path):
         told = finish(driver, out)
     check(out, told)
     assert "dask broke down" in Path(f"{out}.log").read_text()
+
+
+def test_a_dask_worker_that_outlives_its_driver_brings_in_nothing(dask, tmp_path):
+    """It is stopped while the next driver takes over and finishes; then it goes on with the task it had begun."""
+    dask.scheduler()
+    worker, out = dask.worker(), tmp_path / "out"
+    with driven(out, ["dask", dask.address]) as driver:
+        wait_for_files(out, 2, driver)
+        suspend_at_work([psutil.Process(worker.pid)], out)
+        driver.kill()
+    same(run_sweep(small(), out, Local(1)), serial())
+    before = stamps(out)
+    worker.send_signal(signal.SIGCONT)
+    time.sleep(3)  # a task takes some tenths of a second
+    assert worker.poll() is None
+    assert stamps(out) == before
+    check_raw(out, ROWS)
 
 
 def test_a_dask_cluster_of_one_thread_does_the_work_itself(dask, tmp_path):

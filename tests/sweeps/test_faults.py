@@ -12,7 +12,20 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from driving import TASKS, check_raw, driven, finish, same, serial, small, wait_for_files
+from driving import (
+    PATIENCE,
+    TASKS,
+    begun,
+    check_raw,
+    driven,
+    finish,
+    same,
+    serial,
+    small,
+    stamps,
+    suspend_at_work,
+    wait_for_files,
+)  # fmt: skip
 
 from condensation import Arrays, Experiment, InputError, Seed
 from condensation.sweeps import Local, open_sweep, run_sweep
@@ -24,11 +37,6 @@ from condensation.sweeps.worker import pack, work
 
 ROWS, POISONED = 24, "start.hidden.std = 0.0001, optimizer.learning_rate = 0.005, seed 1"
 QUICK = {"steps": 100, "measure": ("change",)}
-
-
-def stamps(out: Path) -> dict[str, int]:
-    """When each file of the data set was written."""
-    return {path.name: path.stat().st_mtime_ns for path in SweepFolder(out).files()}
 
 
 def workers_of(driver: subprocess.Popen) -> list[psutil.Process]:
@@ -60,7 +68,9 @@ def test_the_driver_is_killed_ten_times(tmp_path):
         files = len(SweepFolder(out).files()) + moments.randint(0, 4)
         with driven(out, ["local", 2]) as driver:
             if len(found) < 10:
+                began = time.monotonic()
                 while driver.poll() is None and not (begun(out, earlier) and len(SweepFolder(out).files()) >= files):
+                    assert time.monotonic() - began < PATIENCE
                     time.sleep(0.01)
                 try:
                     driver.wait(moments.uniform(0, 0.5))
@@ -78,14 +88,9 @@ def test_the_driver_is_killed_ten_times(tmp_path):
     assert len(set(found)) > 3, found
 
 
-def begun(out: Path, earlier: set[str]) -> bool:
-    """Whether a task is on its way in a round that was not there before."""
-    return any(path.parent.name.lstrip(".") not in earlier for path in out.glob("rounds/*/[0-9a-f]*"))
-
-
 @pytest.mark.kill
 def test_workers_of_a_dead_driver_bring_in_nothing(tmp_path):
-    """They are stopped while the next driver takes over and finishes; then they go on with what they had begun."""
+    """They are stopped while the next driver takes over and finishes; when they go on, they end."""
     out = tmp_path / "out"
     with driven(out, ["local", 2]) as first:
         wait_for_files(out, 2, first)
@@ -105,18 +110,6 @@ def test_workers_of_a_dead_driver_bring_in_nothing(tmp_path):
     assert stamps(out) == before
     same(open_sweep(out), serial())
     check_raw(out, ROWS)
-
-
-def suspend_at_work(workers: list[psutil.Process], out: Path) -> None:
-    """Stop processes at a moment at which a task of theirs is on its way."""
-    while True:
-        for worker in workers:
-            worker.suspend()
-        if begun(out, set()):
-            return
-        for worker in workers:
-            worker.resume()
-        time.sleep(0.01)
 
 
 @pytest.mark.kill

@@ -36,6 +36,7 @@ from condensation.training.train import _member, _program_of
 
 train_module = sys.modules[train.__module__]
 
+pytestmark = pytest.mark.trials
 DATA = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
 BASE = Experiment(Dense((5, 50, 1)), Start(Normal(0.005)), DATA, Adam(1e-3), 600, save=Every(200))
 MEMBER = _member(BASE, Seed(0, 0))
@@ -55,8 +56,6 @@ import jax, numpy as np
 from condensation import device, train
 from condensation.training import engine, rows
 from training.test_devices import BASE, CONV
-
-pytestmark = pytest.mark.trials
 module = sys.modules[train.__module__]
 run, on_cpu, lock, told = module.run, device.on_cpu, threading.Lock(), {{}}
 
