@@ -99,7 +99,7 @@ def main() -> None:
         f"| 15 x 15 cells, 5 seeds: {networks} networks | {whole:.1f} s, {networks * STEPS / whole / 1e3:.0f} thousand "
         "network-steps a second | |",
         f"| a plain PyTorch loop over them ({2 * LOOPS} of them measured: {loop:.2f} s a network) | "
-        f"{loop * networks:.0f} s: **{loop * networks / whole:.0f} times** | >= 40 times |",
+        f"{loop * networks:.0f} s: **{loop * networks / whole:.1f} times** | >= 40 times |",
         f"| the same with one worker of one thread, which is the driver itself | {sum(single) / 2:.1f} s: two workers "
         f"are **{sum(single) / sum(double):.2f} times** as fast | >= 1.7 times |",
         f"| what a task costs beyond its training | **{overhead * 1e3:.0f} ms** | < 50 ms |",
