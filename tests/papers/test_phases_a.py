@@ -238,7 +238,7 @@ class TestThreeLayerOnTables:
 
     def test_slopes_are_the_powers(self):
         table = self.table(size=3)
-        gamma, prime = three_layer._axes(table)
+        gamma, prime, _ = three_layer.axes_of(table)
         found = three_layer.slopes(table)[..., 0]
         assert found == pytest.approx(three_layer.exponents(gamma[:, None], prime))
         assert three_layer.slopes(self.table(size=3, lost=((2.6, 140),)))[..., 0] == pytest.approx(found)
@@ -263,7 +263,7 @@ class TestThreeLayerOnTables:
 
 def test_a_small_map_of_initial_condensation(tmp_path):
     table = run_sweep(with_widths(initial, (1000,)), tmp_path, Local(1))
-    gamma, prime, _ = initial._axes(table)
+    gamma, prime, _ = initial.axes_of(table)
     found = table.array("dense1.share")[:, :, 0, 0, -1]
     beyond = gamma[:, None] - edge(prime)
     assert (found[beyond >= 0.5] > 0.9).all()
@@ -277,7 +277,7 @@ def test_a_small_map_of_initial_condensation(tmp_path):
 def test_a_small_map_of_three_layers(tmp_path):
     """At one width there is no slope; RD's powers of it are what theory says up to a factor of three."""
     table = run_sweep(with_widths(three_layer, (100,)), tmp_path, Local(1))
-    gamma, prime = three_layer._axes(table)
+    gamma, prime, _ = three_layer.axes_of(table)
     left = (table.array("loss") / table.array("loss_first"))[:, :, 0, 0, -1]
     ended = np.isfinite(left)  # a loose flow's stop is not always found
     assert ended.sum() >= 8

@@ -31,6 +31,7 @@ from condensation import Arrays, Experiment, InputError, Seed
 from condensation.sweeps import Local, open_sweep, run_sweep
 from condensation.sweeps import folder as folder_module
 from condensation.sweeps.folder import SweepFolder
+from condensation.sweeps.grid import array_file
 from condensation.sweeps.run import pairs_of
 from condensation.sweeps.task import Outcome, Task
 from condensation.sweeps.worker import pack, work
@@ -301,7 +302,7 @@ def test_arrays_of_a_user_stay_in_the_folder(tmp_path):
     assert work(payload, pinned=False) == Outcome()
     found = folder.rows([folder.cells / f"1-{task.name}.parquet"]).to_pylist()[0]
     assert found["dense1.change"] == expected.column("dense1.change")[0]
-    assert json.loads(found["experiment"])["data"]["file"] == folder.array_file(pair.experiment.data)
+    assert json.loads(found["experiment"])["data"]["file"] == array_file(pair.experiment.data)
     again = Experiment.from_plain(json.loads(found["experiment"]), tmp_path)
     assert again.fingerprint() == found["fingerprint"]
 

@@ -103,8 +103,8 @@ class Job:
 class Maps:
     """A sweep on standard error while it runs: a bar, and the map of its first two axes as it fills."""
 
-    def __init__(self, name: str, sweep: Any, folder: Path) -> None:
-        self.name, self.sweep, self.folder = name, sweep, folder
+    def __init__(self, name: str, sweep: Any) -> None:
+        self.name, self.sweep = name, sweep
         self.console = Console(stderr=True)
         self.axes = [axis for axis, values in sweep.axes.items() if len(values) > 1][:2]
         self.quantity = ""
@@ -151,9 +151,8 @@ class Maps:
         import numpy as np
 
         from ..drawing.terminal_map import map_text
-        from ..sweeps.axes import label
 
-        across, up = ([label(value) for value in self.sweep.axes[axis]] for axis in self.axes)
+        across, up = (self.sweep.labels[axis] for axis in self.axes)
         values = np.array([[_middle(self.found.get((x, y), [])) for x in across] for y in up])
         return map_text(values, across, up, quantity=self.quantity, labels=(self.axes[0], self.axes[1]))
 

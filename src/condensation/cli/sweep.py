@@ -70,7 +70,8 @@ def sweep(
     tables = {}
     for name, one in asked.items():
         own = folder / name if len(asked) > 1 else folder
-        with Maps(name, one, own) as watcher:
+        one.cells()  # what cannot be is said before anything is drawn
+        with Maps(name, one) as watcher:
             tables[name] = run_sweep(one, own, engine, keep_runs=keep_runs, block=block, watcher=watcher)
     pictures = _draw(tables, ready.get(target), folder, x, y, quantity)
     told = {name: _told(table) for name, table in tables.items()}

@@ -5,21 +5,18 @@ import pyarrow as pa
 from matplotlib.figure import Figure
 
 from ..errors import InputError, unknown_name
-from ..sweeps.axes import label
+from ..sweeps.axes import COLUMNS
 from ..sweeps.table import SweepTable
+from ..sweeps.task import CURVES
 from .phase_map import draw_phase_maps
-
-FIXED = ("seed_data", "seed_start", "step", "diverged", "seconds", "loss_first", "learning_rate", "halvings", "rising")
 
 
 def quantities(table: SweepTable) -> list[str]:
     """The columns that were measured, what was asked for first."""
-    numeric = [
-        name
-        for name in table.rows.column_names
-        if pa.types.is_floating(table.rows.schema.field(name).type) and name not in (*table.sweep.axes, *FIXED)
-    ]
-    return sorted(numeric, key=lambda name: name in ("loss", "time", "accuracy", "test_loss", "test_accuracy"))
+    others = ({*COLUMNS} | {*table.sweep.axes}) - {*CURVES}
+    schema = table.rows.schema
+    numeric = [name for name in schema.names if pa.types.is_floating(schema.field(name).type) and name not in others]
+    return sorted(numeric, key=lambda name: name in CURVES)
 
 
 def draw_sweep(
@@ -48,7 +45,7 @@ def draw_sweep(
     quantity = quantity or known[0]
     third = next((name for name in axes if name not in (x, y, "step")), None)
     panels = {}
-    for value in [label(one) for one in table.sweep.axes[third]] if third else [None]:
+    for value in table.sweep.labels[third] if third else [None]:
         at = {} if third is None else {third: value}
         panels["" if third is None else f"{third} = {value}"] = table.map(quantity, x, y, at=at)
     if len(panels) > 12:

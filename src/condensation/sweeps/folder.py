@@ -23,11 +23,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from safetensors.numpy import save
 
-from ..data import Arrays
 from ..errors import InputError
 from ..experiment import Experiment
 from ..files import make_folder, read_json, write_whole
-from .grid import Sweep
+from .grid import Sweep, array_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,28 +51,21 @@ class SweepFolder:
         for part in (self.path, self.cells, self.rounds):
             make_folder(part)
         self.keep_arrays(sweep.experiment)
-        plain = sweep.to_plain() | {"experiment": json.loads(self.describe(sweep.experiment))}
-        write_whole(self.path / "sweep.json", json.dumps(plain, indent=1).encode())
+        write_whole(self.path / "sweep.json", json.dumps(sweep.to_plain(), indent=1).encode())
 
     def keep_arrays(self, experiment: Experiment) -> None:
         """Keep a user's arrays beside the rows that were trained on them."""
         for arrays in experiment.arrays().values():
-            path = self.path / self.array_file(arrays)
+            path = self.path / array_file(arrays)
             if not path.exists():
                 make_folder(path.parent)
                 write_whole(path, save({part: np.array(getattr(arrays, part), order="C") for part in ("x", "y")}))
-
-    @staticmethod
-    def array_file(arrays: Arrays) -> str:
-        """Where a user's arrays are kept, relative to this folder."""
-        told = arrays.__plain__()
-        return f"arrays/{told['x_sha256'][:12]}-{told['y_sha256'][:12]}.safetensors"
 
     def describe(self, experiment: Experiment) -> str:
         """An experiment as JSON, with file names relative to this folder: ``Experiment.from_plain`` reads it."""
         plain = experiment.to_plain()
         for name, arrays in experiment.arrays().items():
-            plain[name]["file"] = self.array_file(arrays)
+            plain[name]["file"] = array_file(arrays)
         return json.dumps(plain)
 
     def open_round(self, name: str) -> set[Key]:

@@ -20,10 +20,10 @@ Measure = str | Callable[[Trajectory, int], Any]
 def _lines(weights: np.ndarray, start: np.ndarray, threshold: float | None) -> Columns:
     found = find_lines(weights, threshold=threshold)
     return {
+        "k_eff": found.k_eff,  # what is drawn where nothing else is asked for
         "lines": float(found.count),
         "orientations": float(found.orientations),
         "cover": found.cover,
-        "k_eff": found.k_eff,
         "condensed": float(found.condensed),
     }
 

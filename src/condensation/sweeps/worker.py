@@ -23,11 +23,11 @@ _HELD: list[FileLock] = []  # the core of this process
 def pack(task: "Task") -> bytes:
     """A task on its way to a worker; a user's arrays stay behind, in the sweep's folder."""
     from ..data import Arrays
-    from .folder import SweepFolder
+    from .grid import array_file
 
     class Packer(pickle.Pickler):
         def persistent_id(self, obj: Any) -> str | None:
-            return str(task.folder / SweepFolder.array_file(obj)) if isinstance(obj, Arrays) else None
+            return str(task.folder / array_file(obj)) if isinstance(obj, Arrays) else None
 
     packed = io.BytesIO()
     Packer(packed, pickle.HIGHEST_PROTOCOL).dump(task)

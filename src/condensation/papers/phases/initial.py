@@ -36,7 +36,7 @@ from ..claims import Claim, Rule, Seeds, Statement
 from ..lab import Lab
 from ..recipe import Findings, Recipe, Table, Tables
 from ..variant import Variant
-from .two_layer import edge, zeros
+from .two_layer import FIELDS, axes_of, edge, zeros
 
 NAME = "phase-initial"
 WIDTHS = (100, 1000, 10000)
@@ -136,22 +136,12 @@ def sweeps(size: int = 9, seeds: int = 5) -> Mapping[str, Sweep]:
         record=At((0, LONG)),
     )
     axes = {"gamma": linspace(0.5, 2.5, size), "gamma_prime": linspace(-0.8, 0.8, size), "m": WIDTHS}
-    fields = {
-        "start.hidden.gamma": "(gamma - gamma_prime) / 2",
-        "start.output.gamma": "(gamma + gamma_prime) / 2",
-        "network.widths.1": "m",
-    }
-    return {NAME: Sweep(base, axes, fields, as_seeds(seeds), ("share",), at="saved")}
+    return {NAME: Sweep(base, axes, FIELDS, as_seeds(seeds), ("share",), at="saved")}
 
 
 def experiments(scale: str) -> Mapping[str, Sweep]:
     """9 x 9 cells, at the paper's scale 17 x 17; five seeds."""
     return sweeps() if scale == "quick" else sweeps(17)
-
-
-def _axes(table: SweepTable) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    gamma, prime, m = (np.array(table.sweep.axes[name], float) for name in ("gamma", "gamma_prime", "m"))
-    return gamma, prime, m
 
 
 def _data(table: SweepTable) -> tuple[float, int]:
@@ -175,7 +165,7 @@ def limits(found: np.ndarray, m: np.ndarray) -> np.ndarray:
 def measure(tables: Tables, variant: Variant) -> Mapping[str, Seeds]:
     """The share in both regimes, where it is half-way, and how far it is from theory, for each seed."""
     table = tables[NAME]
-    gamma, prime, m = _axes(table)
+    gamma, prime, m = axes_of(table)
     enough, inputs = _data(table)
     share = table.array("dense1.share")  # gamma, gamma', m, seeds, steps
     first, last = share[..., 0], share[..., -1]
@@ -198,7 +188,7 @@ def measure(tables: Tables, variant: Variant) -> Mapping[str, Seeds]:
 def show(lab: Lab, tables: Tables, claims: Mapping[str, Claim]) -> Findings:
     """The map at the largest width, with theory's edge, and the half-way lines of theory and as found."""
     table = tables[NAME]
-    gamma, prime, m = _axes(table)
+    gamma, prime, m = axes_of(table)
     enough, inputs = _data(table)
     every = table.array("dense1.share")[..., -1]
     share = np.median(every, axis=-1)  # gamma, gamma', m

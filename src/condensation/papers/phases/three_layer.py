@@ -36,7 +36,7 @@ from ..claims import Claim, Rule, Seeds, Statement
 from ..lab import Lab
 from ..recipe import Findings, Recipe, Tables
 from ..variant import Variant
-from .two_layer import zeros
+from .two_layer import axes_of, zeros
 
 NAME = "phase-three-layer"
 WIDTHS = (50, 140, 400)
@@ -154,14 +154,10 @@ def slopes(table: SweepTable) -> np.ndarray:
     return np.where(there.sum(axis=-2) >= 2, slope, np.nan)
 
 
-def _axes(table: SweepTable) -> tuple[np.ndarray, np.ndarray]:
-    return np.array(table.sweep.axes["gamma"], float), np.array(table.sweep.axes["gamma_prime"], float)
-
-
 def measure(tables: Tables, variant: Variant) -> Mapping[str, Seeds]:
     """Where slopes change their signs, the signs in each regime, and their sizes, for each seed."""
     table = tables[NAME]
-    gamma, prime = _axes(table)
+    gamma, prime, _ = axes_of(table)
     slope = slopes(table)  # 2, gamma, gamma', seeds
     off = np.abs(np.stack([zeros(gamma, one) for one in slope]) - edges(prime)[..., None])  # 2, gamma', seeds
     beyond = gamma[:, None] - edges(prime)[:, None]
@@ -181,7 +177,7 @@ def measure(tables: Tables, variant: Variant) -> Mapping[str, Seeds]:
 def show(lab: Lab, tables: Tables, claims: Mapping[str, Claim]) -> Findings:
     """A map a layer, with theory's edge and the one that was found."""
     table = tables[NAME]
-    gamma, prime = _axes(table)
+    gamma, prime, _ = axes_of(table)
     every = slopes(table)
     slope = np.median(every, axis=-1)
     fine = np.linspace(prime[0], prime[-1], 200)

@@ -34,6 +34,11 @@ NAME = "phase-two-layer"
 WIDTHS = (100, 300, 1000, 3000)
 STOP = 0.05  # of the first loss: the end of training
 LONG = 100_000  # time after which a flow that has not come there is left
+FIELDS = {
+    "start.hidden.gamma": "(gamma - gamma_prime) / 2",
+    "start.output.gamma": "(gamma + gamma_prime) / 2",
+    "network.widths.1": "m",
+}
 NAMED = (Mark(0.5, 0.0, "NTK"), Mark(0.5, 0.5, "LeCun, He"), Mark(1.0, 0.0, "mean-field, Xavier"))
 
 
@@ -96,12 +101,7 @@ def sweeps(size: int = 9, seeds: int = 3) -> Mapping[str, Sweep]:
         record=At((0, LONG)),
     )
     axes = {"gamma": linspace(0.4, 2.0, size), "gamma_prime": linspace(-0.8, 0.8, size), "m": WIDTHS}
-    fields = {
-        "start.hidden.gamma": "(gamma - gamma_prime) / 2",
-        "start.output.gamma": "(gamma + gamma_prime) / 2",
-        "network.widths.1": "m",
-    }
-    return {NAME: Sweep(base, axes, fields, as_seeds(seeds), ("change",), at="saved")}
+    return {NAME: Sweep(base, axes, FIELDS, as_seeds(seeds), ("change",), at="saved")}
 
 
 def experiments(scale: str) -> Mapping[str, Sweep]:
@@ -130,14 +130,16 @@ def zeros(gamma: np.ndarray, slope: np.ndarray) -> np.ndarray:
     return found
 
 
-def _axes(table: SweepTable) -> tuple[np.ndarray, np.ndarray]:
-    return np.array(table.sweep.axes["gamma"], float), np.array(table.sweep.axes["gamma_prime"], float)
+def axes_of(table: SweepTable) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The values of gamma, gamma' and m."""
+    gamma, prime, m = (np.array(table.sweep.axes[name], float) for name in ("gamma", "gamma_prime", "m"))
+    return gamma, prime, m
 
 
 def measure(tables: Tables, variant: Variant) -> Mapping[str, Seeds]:
     """Where the slope changes sign, its sign in each regime, and its size in the condensed one, for each seed."""
     table = tables[NAME]
-    gamma, prime = _axes(table)
+    gamma, prime, _ = axes_of(table)
     slope = slopes(table)
     off = np.abs(zeros(gamma, slope) - edge(prime)[:, None])  # gamma' x seeds
     beyond = gamma[:, None] - edge(prime)
@@ -156,7 +158,7 @@ def measure(tables: Tables, variant: Variant) -> Mapping[str, Seeds]:
 def show(lab: Lab, tables: Tables, claims: Mapping[str, Claim]) -> Findings:
     """The map, with theory's edge and the one that was found."""
     table = tables[NAME]
-    gamma, prime = _axes(table)
+    gamma, prime, _ = axes_of(table)
     slope = np.median(slopes(table), axis=-1)
     with look():
         fine = np.linspace(prime[0], prime[-1], 200)
