@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 TEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: help reproduce test test-cluster test-download test-kill test-pytorch test-trials bench lint format types clean
+.PHONY: help reproduce test test-browser test-cluster test-download test-kill test-pytorch test-trials bench soak lint format types clean
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
@@ -22,6 +22,9 @@ reproduce: .venv/.core   ## the papers' figures and a report in out/
 test: .venv/.dev         ## the tests (under five minutes)
 	$(TEST)
 
+test-browser: .venv/.dev ## the tests of the playground in a real Chromium (Debian: chromium, chromium-driver)
+	$(TEST) -m browser -n 0
+
 test-cluster: .venv/.dev ## the tests with a real Dask scheduler and a real Ray, one after the other
 	$(TEST) -m cluster -n 0
 
@@ -39,6 +42,9 @@ test-trials: .venv/.dev  ## the long tests: predictions and claims held against 
 
 bench: .venv/.dev        ## speed and memory beside PyTorch, table in benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/run.py
+
+soak: .venv/.dev         ## thirty minutes of the playground, whose memory must not grow
+	$(BIN)/python benchmarks/soak.py
 
 lint: .venv/.dev         ## ruff
 	$(BIN)/ruff check .

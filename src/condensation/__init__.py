@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from .activations import derivatives_at_zero as derivatives_at_zero
     from .activations import multiplicity as multiplicity
     from .data import Arrays as Arrays
+    from .data import Expression as Expression
     from .data import Images as Images
+    from .data import Points as Points
     from .data import Synthetic as Synthetic
     from .data import hinges as hinges
     from .data import images_or_digits as images_or_digits
@@ -61,7 +63,17 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "activations": ("derivatives_at_zero", "multiplicity"),
-    "data": ("Arrays", "Images", "Synthetic", "hinges", "images_or_digits", "sine_sum", "two_waves"),
+    "data": (
+        "Arrays",
+        "Expression",
+        "Images",
+        "Points",
+        "Synthetic",
+        "hinges",
+        "images_or_digits",
+        "sine_sum",
+        "two_waves",
+    ),
     "errors": ("InputError",),
     "experiment": ("Experiment",),
     "measure": ("Lines", "find_lines"),

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from condensation.measure import count_lines
+from condensation.measure import count_lines, fit_polynomial
 from condensation.papers import RECIPES, Variant
 from condensation.papers.counts import count, median_seed
 from condensation.papers.fc import fig3, fig6
 from condensation.papers.fc.experiments import one_input, resnet, resnet_start, six_layers
-from condensation.papers.fc.fig5 import POINTS, polynomial
+from condensation.papers.fc.fig5 import POINTS
 from condensation.training.optimizers import GD, Adam
 from condensation.training.train import Diverged, train
 
@@ -53,7 +53,7 @@ def test_the_distance_from_a_polynomial_against_least_squares():
     design = np.vander(POINTS, 4)
     residual = outputs - design @ np.linalg.lstsq(design, outputs, rcond=None)[0]
     expected = np.linalg.norm(residual) / np.linalg.norm(outputs - outputs.mean())
-    assert polynomial(outputs, 3)[1] == pytest.approx(expected, rel=1e-9)
+    assert fit_polynomial(POINTS, outputs, 3)[1] == pytest.approx(expected, rel=1e-9)
 
 
 def test_proposition_1_and_what_is_beyond_it(runs_of):

@@ -32,14 +32,14 @@ from condensation import (
 )  # fmt: skip
 from condensation.training import engine
 from condensation.training.rows import Plan
-from condensation.training.train import _member, _program_of
+from condensation.training.train import _program_of, member_of
 
 train_module = sys.modules[train.__module__]
 
 pytestmark = pytest.mark.trials
 DATA = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
 BASE = Experiment(Dense((5, 50, 1)), Start(Normal(0.005)), DATA, Adam(1e-3), 600, save=Every(200))
-MEMBER = _member(BASE, Seed(0, 0))
+MEMBER = member_of(BASE, Seed(0, 0))
 PROGRAM = _program_of([BASE], [MEMBER])
 stream = np.random.default_rng(0)
 IMAGES = Arrays(stream.normal(size=(16, 1, 8, 8)), np.eye(3)[stream.integers(3, size=16)])
@@ -184,7 +184,7 @@ def test_a_batch_has_one_of_two_sizes_and_fits_into_memory():
     assert [engine.batch_size(MEMBER, share) for share in (1, 10, 1024, 8192)] == [1024] * 4
     assert [engine.batch_size(MEMBER, share) for share in (8193, 16384, 10**6)] == [16384] * 3
     for width, few in ((1000, 1024), (10_000, 128), (100_000, 8)):
-        wide = _member(BASE.replace(network=Dense((5, width, 1))), Seed(0, 0))
+        wide = member_of(BASE.replace(network=Dense((5, width, 1))), Seed(0, 0))
         assert engine.batch_size(wide, 1) == engine.batch_size(wide, 10**6) == few
         assert few * 80 * width * 8 <= 2**30  # of what the units pass on
 

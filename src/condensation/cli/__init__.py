@@ -15,6 +15,7 @@ from ..errors import InputError
 from .data import data
 from .info import info
 from .measure import measure
+from .play import play
 from .predict import predict
 from .reduce import reduce
 from .reproduce import reproduce
@@ -24,6 +25,7 @@ from .train import train
 from .watch import watch
 
 COMMANDS = {
+    "play": play,
     "train": train,
     "sweep": sweep,
     "watch": watch,

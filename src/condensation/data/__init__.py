@@ -7,5 +7,7 @@ from .synthetic import Synthetic as Synthetic
 from .synthetic import hinges as hinges
 from .synthetic import sine_sum as sine_sum
 from .synthetic import two_waves as two_waves
+from .written import Expression as Expression
+from .written import Points as Points
 
-Data = Synthetic | Arrays | Images
+Data = Synthetic | Arrays | Images | Expression | Points

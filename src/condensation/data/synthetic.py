@@ -9,13 +9,13 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from ..errors import InputError, check_whole, unknown_name
+from ..errors import InputError, unknown_name
 from ..rotation import rotation
 from ..seeds import Seed
 from ..values import settle
+from .spread import check_spread, spread
 
 FUNCTIONS = {"sin": np.sin, "relu": lambda z: np.maximum(z, 0.0)}
-SPACINGS = ("random", "even")
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,7 @@ class Synthetic:
             raise InputError(f"terms must be finite triples (A, k, b) of A g(k x + b), not {self.terms}")
         if self.function not in FUNCTIONS:
             raise unknown_name("target function", self.function, FUNCTIONS)
-        if self.spacing not in SPACINGS:
-            raise unknown_name("spacing", self.spacing, SPACINGS)
-        check_whole("dim", self.dim)
-        check_whole("n", self.n)
-        if not -np.inf < self.low < self.high < np.inf:
-            raise InputError(f"the range must go from low to a higher high, not {self.low} to {self.high}")
-        if self.spacing == "even" and round(self.n ** (1 / self.dim)) ** self.dim != self.n:
-            raise InputError(f"an even grid in {self.dim} dimensions needs n = k^{self.dim}, not n = {self.n}")
+        check_spread(self.dim, self.n, self.low, self.high, self.spacing)
 
     def target(self, x: Float[np.ndarray, "samples dim"]) -> Float[np.ndarray, "samples 1"]:
         """The target function.
@@ -70,10 +63,7 @@ class Synthetic:
 
     def points(self, seed: Seed) -> Float[np.ndarray, "samples dim"]:
         """The sampled points."""
-        if self.spacing == "random":
-            return seed.data_stream().uniform(self.low, self.high, size=(self.n, self.dim))
-        side = np.linspace(self.low, self.high, round(self.n ** (1 / self.dim)))
-        return np.stack(np.meshgrid(*[side] * self.dim, indexing="ij"), axis=-1).reshape(-1, self.dim)
+        return spread(self.dim, self.n, self.low, self.high, self.spacing, seed)
 
     def draw(self, seed: Seed) -> tuple[Float[np.ndarray, "samples dim"], Float[np.ndarray, "samples 1"]]:
         """Samples and their targets."""

@@ -1,22 +1,11 @@
 """The map of a sweep: a quantity over two of its axes, a panel for each value of a third."""
 
 import numpy as np
-import pyarrow as pa
 from matplotlib.figure import Figure
 
 from ..errors import InputError, unknown_name
-from ..sweeps.axes import COLUMNS
 from ..sweeps.table import SweepTable
-from ..sweeps.task import CURVES
 from .phase_map import draw_phase_maps
-
-
-def quantities(table: SweepTable) -> list[str]:
-    """The columns that were measured, what was asked for first."""
-    others = ({*COLUMNS} | {*table.sweep.axes}) - {*CURVES}
-    schema = table.rows.schema
-    numeric = [name for name in schema.names if pa.types.is_floating(schema.field(name).type) and name not in others]
-    return sorted(numeric, key=lambda name: name in CURVES)
 
 
 def draw_sweep(
@@ -32,7 +21,7 @@ def draw_sweep(
     """
     axes = [name for name, values in table.sweep.axes.items() if len(values) > 1]
     axes += ["step"] * (table.sweep.at == "saved")
-    known = quantities(table)
+    known = table.quantities
     if quantity is not None and quantity not in known:
         raise unknown_name("quantity", quantity, known)
     for name in (x, y):

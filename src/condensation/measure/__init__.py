@@ -13,6 +13,7 @@ from .lines import Lines as Lines
 from .lines import find_lines as find_lines
 from .null import null_count as null_count
 from .null import permuted as permuted
+from .polynomial import fit_polynomial as fit_polynomial
 from .similarity import block_order as block_order
 from .similarity import cosine_similarity as cosine_similarity
 from .similarity import directions as directions

@@ -17,6 +17,7 @@ COLUMNS = (  # that tables have of themselves: no axis and no measure can be cal
     *("time", "loss", "loss_first", "accuracy", "test_loss", "test_accuracy", "measured", "fingerprint", "experiment"),
     *("version", "jax", "device", "host", "process", "finished", "seconds"),
 )
+CURVES = ("loss", "accuracy", "test_loss", "test_accuracy", "time")  # those of them that can be drawn
 DIGITS = 12  # of values between the ends of an axis: 0.3 and not 0.30000000000000004, so that grids share cells
 
 

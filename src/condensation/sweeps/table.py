@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 
 from ..errors import InputError, unknown_name
 from ..seeds import Seed
-from .axes import COLUMNS, label
+from .axes import COLUMNS, CURVES, label
 from .folder import SweepFolder
 from .grid import Sweep, is_field
 
@@ -70,6 +70,15 @@ class SweepTable:
         if name not in self.rows.column_names:
             raise unknown_name("column", name, self.rows.column_names)
         return self.rows.column(name).to_numpy(zero_copy_only=False)
+
+    @property
+    def quantities(self) -> list[str]:
+        """The columns that were measured, what was asked for first."""
+        from pyarrow.types import is_floating
+
+        others, schema = ({*COLUMNS} | {*self.sweep.axes}) - {*CURVES}, self.rows.schema
+        numeric = [name for name in schema.names if is_floating(schema.field(name).type) and name not in others]
+        return sorted(numeric, key=lambda name: name in CURVES)
 
     @property
     def steps(self) -> Int[np.ndarray, " steps"]:

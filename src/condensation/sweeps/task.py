@@ -22,7 +22,7 @@ from ..seeds import Seed
 from ..training.train import train_pairs
 from ..training.trajectory import Trajectory
 from ..versions import versions
-from .axes import Label
+from .axes import CURVES, Label
 from .folder import SweepFolder
 from .measures import Measure, measure_step
 from .worker import measure
@@ -30,7 +30,6 @@ from .worker import measure
 INITIAL = 0.7  # of the first loss: the end of the initial stage
 MANY = 512  # pairs that are worth other processes
 Rows = list[dict[str, Any]]
-CURVES = ("loss", "accuracy", "test_loss", "test_accuracy", "time")
 
 
 class Pair(NamedTuple):

@@ -5,6 +5,8 @@ from .basins import basins as basins
 from .constant import EffectiveResidual as EffectiveResidual
 from .constant import effective_residual as effective_residual
 from .constant import held_weights as held_weights
+from .cube_fate import CubeFates as CubeFates
+from .cube_fate import cube_fates as cube_fates
 from .deep import LayerField as LayerField
 from .deep import layer_fields as layer_fields
 from .directions import Directions as Directions

@@ -10,6 +10,8 @@ place of the output weights.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -108,8 +110,35 @@ def layer_fields(model: Model, x: ArrayLike, y: ArrayLike, loss: Loss | None = N
         passed, read = jax.grad(measured, has_aux=True)(nothing)
     fields = {}
     for layer, activation, seen, back in zip(network.layers, network.activations, read, passed, strict=False):
-        inputs = np.asarray(seen).T
-        if layer.has_bias:
-            inputs = np.concatenate([inputs, np.ones((len(inputs), 1))], axis=1)
+        inputs = _with_bias(np.asarray(seen).T, layer.has_bias)
         fields[layer.name] = LayerField(layer.name, activation, inputs, -np.asarray(back).T)
     return fields
+
+
+def layer_inputs(model: Model, x: ArrayLike) -> dict[str, Float[np.ndarray, "samples inputs"]]:
+    """What each hidden layer of a dense network reads, the bias's 1 last where the layer has one.
+
+    >>> ones = {"dense1.weight": np.ones((2, 1)), "dense1.bias": np.ones(2), "output.weight": np.ones((1, 2))}
+    >>> model = Model(Dense((1, 2, 1)), ones)
+    >>> layer_inputs(model, [[3.0]])["dense1"]
+    array([[3., 1.]])
+    """
+    network, points = model.network, np.asarray(x, float)
+    if not isinstance(network, Dense):
+        raise InputError(f"layers' inputs are for dense networks, not for {type(network).__name__}")
+    *hidden, _ = network.layers
+    if len(hidden) == 1:
+        return {hidden[0].name: _with_bias(points, hidden[0].has_bias)}
+    with precision("float64"):
+        read = _trace(network)({name: np.asarray(value, float) for name, value in model.parameters.items()}, points)
+    pairs = zip(hidden, read, strict=False)
+    return {layer.name: _with_bias(np.asarray(seen).T, layer.has_bias) for layer, seen in pairs}
+
+
+@lru_cache(maxsize=64)
+def _trace(network: Dense) -> Any:
+    return jax.jit(lambda parameters, x: network.assemble(parameters).trace(x)[1])
+
+
+def _with_bias(inputs: np.ndarray, has_bias: bool) -> np.ndarray:
+    return np.concatenate([inputs, np.ones((len(inputs), 1))], axis=1) if has_bias else inputs

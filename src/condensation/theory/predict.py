@@ -4,6 +4,7 @@ At a later plateau the same is asked of the network as it is there: its residual
 (saddle to saddle), and its small neurons go there.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +35,8 @@ class Prediction:
     Attributes:
         layer: its name.
         field: what its neurons see; ``field.share`` says how far that is one field for all of them.
-        residual: the residual that the lines are computed from, a constant that is learned first taken away.
+        residual: the residual that the flow's lines are computed from, a constant that is learned first taken away.
+        whole_residual: the residual with that constant.
         directions: the stationary lines of gradient flow, and which of them attract.
         fates: where each neuron goes, for a network with one hidden layer and one output; else None.
         note: a sentence where something is to be said of the residual, else empty.
@@ -43,18 +45,24 @@ class Prediction:
     layer: str
     field: LayerField
     residual: Float[np.ndarray, " samples"]
+    whole_residual: Float[np.ndarray, " samples"]
     directions: Directions
     fates: Fates | None
     note: str = ""
 
     def on_the_cube(self) -> CubeDirections:
-        """The lines of Adam and sign descent, whose ball is the cube; for activations with a multiplicity."""
+        """The lines of Adam and sign descent, whose ball is the cube; for activations with a multiplicity.
+
+        There no constant is learned first, as all weights move at one speed: it is the whole residual that counts.
+        """
         if self.directions.oriented:
             raise InputError(f"{label(self.field.activation)} has no multiplicity, and no lines on the cube are known")
-        return cube_directions(self.field.inputs, self.residual, self.directions.p)
+        return cube_directions(self.field.inputs, self.whole_residual, self.directions.p)
 
 
-def predict_model(model: Model, x: ArrayLike, y: ArrayLike, loss: Loss | None = None) -> dict[str, Prediction]:
+def predict_model(
+    model: Model, x: ArrayLike, y: ArrayLike, loss: Loss | None = None, *, layers: Sequence[str] | None = None
+) -> dict[str, Prediction]:
     """The lines of each hidden layer of a dense network as it is, from its data.
 
     Args:
@@ -62,27 +70,31 @@ def predict_model(model: Model, x: ArrayLike, y: ArrayLike, loss: Loss | None = 
         x: samples x inputs.
         y: targets, samples x outputs.
         loss: half the mean squared error if not given.
+        layers: the hidden layers that are asked for; all of them if not given.
     """
     if not np.any(np.asarray(y)):
         raise InputError("the targets are all zero: there is nothing to learn, and no direction to go to")
     network, found = model.network, {}
     for name, field in layer_fields(model, x, y, loss).items():
+        if layers is not None and name not in layers:
+            continue
         if isinstance(network, Dense) and len(network.hidden) == network.outputs == 1:
             found[name] = _with_fates(model, name, field)
         else:
-            found[name] = Prediction(name, field, field.residual, field.directions(), None)
+            found[name] = Prediction(name, field, field.residual, field.residual, field.directions(), None)
     return found
 
 
 def _with_fates(model: Model, name: str, field: LayerField) -> Prediction:
     """One hidden layer and one output: the residual is the data's own, and each neuron's fate is known."""
     a = model.parameters["output.weight"][0].astype(float)
-    residual, note = field.factors @ a / max(a @ a, 1e-300), ""
+    whole = field.factors @ a / max(a @ a, 1e-300)
+    residual, note = whole, ""
     if derivatives_at_zero(field.activation, 0)[0] and multiplicity(field.activation) is not None:
         effective = effective_residual(field.inputs, residual, field.activation, len(a))
         residual, a, note = effective.residual, effective.outputs(a), effective.note
     ends = fates(model.weights(name), a, field.inputs, residual, field.activation)
-    return Prediction(name, field, residual, ends.directions, ends, note)
+    return Prediction(name, field, residual, whole, ends.directions, ends, note)
 
 
 def predict(experiment: Experiment, seed: int | Seed = 0) -> dict[str, Prediction]:

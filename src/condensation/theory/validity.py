@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from ..activations import derivatives_at_zero
+from ..activations import Activation, derivatives_at_zero
 from ..errors import InputError
 from ..measure.similarity import norms
 from ..seeds import Seed, as_seed
@@ -95,7 +95,14 @@ def validity(
         field, weights = fields[name], model.weights(name)
         lines = _attracting(field)
         first = lines if first is None else first
-        rows.append((*_leading(field, weights), _turned(first, lines), field.share, *_rates(field, weights)))
+        rows.append(
+            (
+                *leading_size(field.inputs, weights, field.activation),
+                turned(first, lines),
+                field.share,
+                *_rates(field, weights),
+            )
+        )
     size, error, drift, share, turning, growing = np.array(rows).T
     at = np.searchsorted(trajectory.recorded, chosen)
     loss = trajectory.loss[trajectory.seeds.index(as_seed(seed))]
@@ -107,16 +114,23 @@ def _attracting(field: LayerField) -> np.ndarray:
     return found.directions[found.attracts]
 
 
-def _leading(field: LayerField, weights: np.ndarray) -> tuple[float, float]:
-    """Largest |z| = |w.x|, and the relative error of the leading order."""
-    p, c = coefficient(field.activation)
-    z = weights @ field.inputs.T
+def leading_size(
+    inputs: Float[np.ndarray, "samples inputs"], weights: Float[np.ndarray, "units inputs"], activation: Activation
+) -> tuple[float, float]:
+    """Largest |z| = |w.x| of a layer, and the relative error of the leading order.
+
+    >>> size, error = leading_size(np.ones((1, 1)), np.array([[0.1]]), "tanh")
+    >>> size, round(error, 5)  # z^3/3 beside z
+    (0.1, 0.00332)
+    """
+    p, c = coefficient(activation)
+    z = weights @ inputs.T
     moving = c / p * whole_power(z, p)
-    difference = evaluate(field.activation, z) - derivatives_at_zero(field.activation, 0)[0] - moving
+    difference = evaluate(activation, z) - derivatives_at_zero(activation, 0)[0] - moving
     return float(np.abs(z).max()), float(np.linalg.norm(difference) / max(np.linalg.norm(moving), 1e-300))
 
 
-def _turned(first: np.ndarray, now: np.ndarray) -> float:
+def turned(first: Float[np.ndarray, "lines inputs"], now: Float[np.ndarray, "others inputs"]) -> float:
     """The largest angle from one of the first lines to the nearest line now; a right angle if there is none."""
     if not len(first):
         return 0.0

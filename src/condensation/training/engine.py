@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from operator import attrgetter
 from queue import Queue
 from typing import Any
@@ -42,6 +42,7 @@ BYTES_PER_CALL = 64 * 2**20
 BATCH, LARGE_BATCH = 2**10, 2**14  # networks on a GPU
 BATCH_BYTES = 2**32
 KEEP_SECONDS = 2.0  # what is kept for resuming is written at most this often
+COMPILED = 128  # programs that are kept compiled
 EVALUATED = 1000  # images that are evaluated at once
 KEEP_SHARE = 0.04  # and so rarely that writing takes at most this share of the time
 
@@ -109,6 +110,13 @@ def run(program: Program, members: Sequence[Member], plan: Plan, *, block: int |
     return [records[k] for k in range(len(members))]
 
 
+def alone(program: Program, member: Member) -> "_Work":
+    """One network that is trained call by call, each of at most two rows."""
+    rows = np.arange(2)
+    stepwise = any(layer.is_convolution for layer in program.network.layers)
+    return (_Stepwise if stepwise else _Single)(program, Plan(rows, rows), {0: member}, [None], 1)
+
+
 def batch_size(member: Member, share: int) -> int:
     """Networks in a batch on a GPU that has ``share`` of them to train; less than that is padded.
 
@@ -125,12 +133,12 @@ def batch_size(member: Member, share: int) -> int:
     return int(np.clip(2 ** np.floor(np.log2(BATCH_BYTES / (8 * counted))), 2, most))
 
 
-@cache
+@lru_cache(maxsize=COMPILED)
 def _begin(program: Program, batched: bool) -> Callable[..., Any]:
     return jax.jit(jax.vmap(program.begin) if batched else program.begin)
 
 
-@cache
+@lru_cache(maxsize=COMPILED)
 def _advance(program: Program, batched: bool, slots: int) -> Callable[..., Any]:
     """The jitted loop ``advance(count, state, fixed, lengths, lines) -> (state, weights, curves)``.
 
@@ -346,7 +354,7 @@ class _Stepwise(_Work):
         return found
 
 
-@cache
+@lru_cache(maxsize=COMPILED)
 def _compile_step(program: Program, on_gpu: bool) -> Callable[..., Any]:
     """One compiled step ``(count, state, fixed, record) -> (state, curves)``, all but the evaluations.
 
@@ -373,6 +381,6 @@ def _compile_step(program: Program, on_gpu: bool) -> Callable[..., Any]:
     return step_apart
 
 
-@cache
+@lru_cache(maxsize=COMPILED)
 def _compile_evaluate(program: Program) -> Callable[..., Any]:
     return jax.jit(program.evaluate, compiler_options=convolution_options())

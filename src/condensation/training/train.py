@@ -72,7 +72,7 @@ def train(
     experiments = list(experiment) if several else [experiment]
     runs = as_seeds(seeds)
     pairs = [(one, seed) for one in experiments for seed in runs]
-    records = _run(pairs, [_member(one, seed) for one, seed in pairs], out, progress)
+    records = _run(pairs, [member_of(one, seed) for one, seed in pairs], out, progress)
     groups = [records[k : k + len(runs)] for k in range(0, len(records), len(runs))]
     found = [collect(one, runs, group) for one, group in zip(experiments, groups, strict=True)]
     for trajectory in found:
@@ -84,7 +84,7 @@ def train_pairs(
     pairs: Sequence[tuple[Experiment, Seed]], *, out: str | Path | None = None, progress: bool | Reporter = False
 ) -> list[Trajectory]:
     """Train any pairs of experiment and seed, in as few ensembles as can be; a trajectory of one seed for each."""
-    members = [_member(one, seed) for one, seed in pairs]
+    members = [member_of(one, seed) for one, seed in pairs]
     groups: dict[Any, list[int]] = {}
     for k, ((one, _), member) in enumerate(zip(pairs, members, strict=True)):
         groups.setdefault((ensemble_key(one), _shapes(member), _are_classes(member.y)), []).append(k)
@@ -109,7 +109,7 @@ def _run(
 ) -> list[Record]:
     """What each pair leaves, trained as one ensemble."""
     experiments = list({id(one): one for one, _ in pairs}.values())
-    program = _program_of(experiments, members)
+    program = program_of(experiments, members)
     first = experiments[0]
     recorded, saved = np.array(first.recorded_steps()), np.array(first.saved_steps())
     numbers = sum(member.start[name].size for member in members for name in program.kept)
@@ -129,7 +129,7 @@ def _run(
     return records
 
 
-def _program_of(experiments: list[Experiment], members: list[Member]) -> Program:
+def program_of(experiments: list[Experiment], members: list[Member]) -> Program:
     """The program that all experiments share; refused where they need different ones."""
     if not experiments:
         raise InputError("at least one experiment is needed, not an empty list")
@@ -175,7 +175,8 @@ def _are_classes(y: np.ndarray) -> bool:
     return y.shape[1] > 1 and bool(((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all())
 
 
-def _member(experiment: Experiment, seed: Seed) -> Member:
+def member_of(experiment: Experiment, seed: Seed) -> Member:
+    """One network of an experiment, its data and its start drawn."""
     x, y = _samples(experiment, experiment.data, seed)
     test = None if experiment.test is None else _samples(experiment, experiment.test, seed.held_out())
     start = experiment.start.draw(experiment.network, seed.start_stream())

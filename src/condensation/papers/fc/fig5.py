@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 import numpy as np
-from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from ...activations import label
 from ...drawing.style import COLOURS, PAGE, look
 from ...experiment import Experiment
+from ...measure import fit_polynomial
 from ...training.trajectory import Trajectory
 from ..claims import Claim, Seeds
 from ..counts import STAGE, relative_loss, stack_columns
@@ -28,17 +28,6 @@ def experiments(scale: str) -> Mapping[str, Experiment]:
     return {name: one_input(name) for name in FIG5_ACTIVATIONS}
 
 
-def polynomial(outputs: Float[np.ndarray, " points"], order: int) -> tuple[Float[np.ndarray, " points"], float]:
-    """The best polynomial of an order through an output, and its distance relative to the output's own variation.
-
-    >>> round(polynomial(POINTS**2, 2)[1], 12), round(polynomial(POINTS**2, 1)[1], 2)
-    (0.0, 0.79)
-    """
-    fit = np.polynomial.Polynomial.fit(POINTS, outputs, order)(POINTS)
-    size = np.linalg.norm(outputs - outputs.mean())
-    return fit, float(np.linalg.norm(outputs - fit) / size) if size > 0 else float("nan")
-
-
 def _begun(run: Trajectory) -> np.ndarray:
     """For each seed the first saved step at which 1% of the loss is gone, or -1."""
     below = relative_loss(run) <= BEGUN
@@ -55,7 +44,10 @@ def _distances(run: Trajectory, steps: np.ndarray, order: int) -> list[float]:
     found = []
     for seed, step in zip(run.seeds, steps.tolist(), strict=True):
         there = step >= 0 and run.diverged.get(seed, step + 1) > step
-        found.append(polynomial(run.output(POINTS[:, None], step, seed)[:, 0], order)[1] if there else float("nan"))
+        if there:
+            found.append(fit_polynomial(POINTS, run.output(POINTS[:, None], step, seed)[:, 0], order)[1])
+        else:
+            found.append(float("nan"))
     return found
 
 
@@ -87,7 +79,7 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
                 if step < 0:
                     continue
                 outputs = run.output(POINTS[:, None], step, seed)[:, 0]
-                fit, distance = polynomial(outputs, LINES[name])
+                fit, distance = fit_polynomial(POINTS, outputs, LINES[name])
                 axes = rows[row, column]
                 if row:
                     axes.scatter(x[:, 0], y[:, 0], s=6, color=COLOURS[2], linewidth=0, label="data")

@@ -1,0 +1,51 @@
+"""Where targets are sampled: points in a cube, random or on an even grid, and their turns in the plane."""
+
+import numpy as np
+from jaxtyping import Float
+
+from ..errors import InputError, check_whole, unknown_name
+from ..seeds import Seed
+
+SPACINGS = ("random", "even")
+
+
+def check_spread(dim: int, n: int, low: float, high: float, spacing: str) -> None:
+    """Refuse what no points can be drawn by."""
+    if spacing not in SPACINGS:
+        raise unknown_name("spacing", spacing, SPACINGS)
+    check_whole("dim", dim)
+    check_whole("n", n)
+    if not -np.inf < low < high < np.inf:
+        raise InputError(f"the range must go from low to a higher high, not {low} to {high}")
+    if high - low == np.inf:
+        raise InputError(f"the range from {low} to {high} is wider than numbers go: at most 1.7e308 will do")
+    if spacing == "even" and round(n ** (1 / dim)) ** dim != n:
+        raise InputError(f"an even grid in {dim} dimensions needs n = k^{dim}, not n = {n}")
+
+
+def spread(dim: int, n: int, low: float, high: float, spacing: str, seed: Seed) -> Float[np.ndarray, "samples dim"]:
+    """n points with coordinates from low to high: uniform by the data seed, or an even grid for every seed."""
+    if spacing == "random":
+        return seed.data_stream().uniform(low, high, size=(n, dim))
+    side = np.linspace(low, high, round(n ** (1 / dim)))
+    return np.stack(np.meshgrid(*[side] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
+
+
+def check_turn(turned: float, dim: int) -> None:
+    """Refuse an angle that is not finite, and a turn of points that are not in a plane."""
+    if not np.isfinite(turned):
+        raise InputError(f"points are turned by a finite number of degrees, not by {turned!r}")
+    if turned and dim != 2:
+        raise InputError(f"points are turned in a plane: turned = {turned:g} needs 2 coordinates, not {dim}")
+
+
+def turn(x: Float[np.ndarray, "samples dim"], degrees: float) -> Float[np.ndarray, "samples dim"]:
+    """Points of a plane, turned counterclockwise about the origin; by 0 degrees they stay what they are, bit for bit.
+
+    >>> turn(np.array([[2.0, 0.0]]), 90).round(12)
+    array([[0., 2.]])
+    """
+    if not degrees:
+        return x
+    cos, sin = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+    return x @ np.array([[cos, sin], [-sin, cos]])

@@ -1,0 +1,1 @@
+"""The playground: condensation as it happens, in a browser (``condensation play``)."""

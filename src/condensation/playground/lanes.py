@@ -1,0 +1,48 @@
+"""Two lanes of threads that all sessions share: frames in the quick one, what takes long in the other.
+
+A session has at most one frame under way, and frames take their turn in the order in which they are asked for; each may
+train for its share of a fixed time. So a page that asks for much, or compiles again and again, takes its share and no
+more, and no page waits behind another's compilation.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from ..device import cores
+
+TRAINING = 0.02  # seconds of training in a frame, where no other page asks
+LEAST = 0.002
+T = TypeVar("T")
+
+
+class Lanes:
+    """The threads of a server."""
+
+    def __init__(self) -> None:
+        self.threads = max(cores(), 2)
+        self.quick = ThreadPoolExecutor(self.threads, thread_name_prefix="frames")
+        self.slow = ThreadPoolExecutor(1, thread_name_prefix="slow")
+        self.waiting = 0  # frames under way
+
+    def seconds(self) -> float:
+        """How long a frame may train now."""
+        return max(LEAST, TRAINING * self.threads / max(self.waiting, self.threads))
+
+    async def quickly(self, work: Callable[..., T], *given: Any) -> T:
+        """Do a piece of work in the quick lane."""
+        self.waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self.quick, work, *given)
+        finally:
+            self.waiting -= 1
+
+    async def slowly(self, work: Callable[..., T], *given: Any) -> T:
+        """Do a piece of work in the slow lane."""
+        return await asyncio.get_running_loop().run_in_executor(self.slow, work, *given)
+
+    def close(self) -> None:
+        """Let no more work in."""
+        self.quick.shutdown(wait=False, cancel_futures=True)
+        self.slow.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,316 @@
+/** The page: everything is made here and wired together. */
+
+import * as address from "./address.js";
+import { Cards } from "./cards.js";
+import { Controls, fold } from "./controls.js";
+import { find, write } from "./dom.js";
+import { copy, menu, savePicture, saveText } from "./export.js";
+import { Header } from "./header.js";
+import { help, listen } from "./keys.js";
+import { Link } from "./link.js";
+import { busy, hush, say } from "./notices.js";
+import { Player } from "./player.js";
+import { Session } from "./session.js";
+import { shelf, SweepMap } from "./sweepmap.js";
+import { themes } from "./theme.js";
+import { tip } from "./tip.js";
+import { Tour } from "./tour.js";
+import { VIEWS } from "./views/index.js";
+
+const SPEED = 10;
+
+/** What the views draw (play's scene), the words, and what the page keeps in the address. */
+const state = {
+  hello: null, opened: null, layer: null, frame: null, curve: null, hover: null, pinned: null, theme: "light", options: {},
+  words: null, source: null, layerName: null, own: address.read().own,
+};
+let controls = null;
+let tour = null;
+let isReady;
+const ready = new Promise((done) => (isReady = done));
+
+let following = true; // the address is read, not written, until what it says is open
+const keep = address.keeper(() => {
+  if (following) return location.hash;
+  const { own, words, source } = state;
+  const shown = source?.do ?? "open";
+  const chosen = shown === "open" ? words : { seed: source.seed || 0 };
+  return address.format(chosen, shown === "open" ? state.hello.defaults : { seed: 0 }, {
+    step: (player.wish ?? state.frame?.step) || null,
+    speed: player.speed === SPEED ? null : player.speed,
+    scene: tour?.scene?.name,
+    theme: own.theme && state.theme,
+    layer: own.layer,
+    view: own.view,
+    run: shown === "run" ? source.name : null,
+    sweep: map.name,
+    cell: shown === "cell" ? source.cell : null,
+  });
+});
+
+const player = new Player({
+  ask: (message) => link.request({ ...message, reduce: state.words.reduce }),
+  take: (frame) => session.take(frame),
+  draw: (frame) => {
+    if (frame.key !== state.opened.key) return; // of what was open before
+    state.frame = frame;
+    playground.frames++;
+    header.read(state);
+    header.show(state);
+    cards.paint(state);
+    say("frame", frame.message ?? "", "info");
+    keep();
+    isReady();
+  },
+  changed: () => {
+    header.show(state);
+    keep();
+  },
+  fail: (sentence) => say("request", sentence),
+});
+const header = new Header(player, keep);
+
+const cards = new Cards(find("cards"), VIEWS, find("speaker"), {
+  hover: (hover, lines, at) => {
+    tip(lines, at);
+    const next = hover ?? state.pinned;
+    if (same(next, state.hover)) return;
+    state.hover = next;
+    cards.repaint();
+  },
+  click: (hit) => {
+    if (hit.step !== undefined) player.seek(hit.step);
+    else if (hit.unit !== undefined) state.pinned = same(state.pinned, hit) ? null : { unit: hit.unit };
+  },
+  save: (card, kind) => attempt(() => savePicture([card], state, kind, card.view.name)),
+});
+
+const map = new SweepMap(find("map"), {
+  request: (message) => link.request(message),
+  open: (name, cell) => session.enter({ do: "cell", name, cell, seed: 0 }, { play: true }),
+  tip,
+  fail: (sentence) => say("request", sentence),
+  state: () => state,
+  closed: () => {
+    document.body.classList.remove("mapped");
+    if (state.source?.do === "cell") leave();
+    keep();
+  },
+});
+
+const theme = themes(
+  () => state.own.theme,
+  (name) => {
+    state.theme = name;
+    controls?.paint(name);
+    cards.repaint();
+    map.paint();
+    keep();
+  },
+);
+
+const url = new URL("live", location.href);
+url.protocol = url.protocol.replace("http", "ws");
+url.hash = "";
+const link = new Link(url.href, {
+  hello: (hello) => {
+    hush("link");
+    const first = !state.hello;
+    state.hello = hello;
+    if (first) begin(hello);
+    else if (state.source) session.again();
+  },
+  lost: () => {
+    player.hold();
+    say("link", "The connection to the playground was lost; reconnecting \u2026", "info");
+  },
+  refused: (sentence) => say("link", sentence),
+  slow: busy,
+});
+
+const session = new Session(state, link, player, {
+  opened: (opened) => {
+    hush("request", "link-words", "frame");
+    document.title = `${opened.title} \u2013 condensation playground`;
+    write(find("about"), [opened.title, ...(opened.notes ?? [])].join(". ").replace(/\.\. /g, ". "));
+    controls.opened(opened, state.source);
+    header.clear();
+    tour.mark(opened.words);
+    map.paint();
+  },
+  layer: (layer) => {
+    controls.layer(state.layerName, session.views(state.layerName), state.own.view, layer?.count ?? null);
+    say("layer", "");
+    if (!state.frame) return; // the picture of before stays until the first frame comes
+    header.read(state);
+    cards.repaint();
+  },
+  fail: (sentence, word) => {
+    if (!word || !controls.fault(word, sentence)) say("request", sentence);
+  },
+});
+
+/** The same unit or step, or nothing both times. */
+const same = (a, b) => a?.unit === b?.unit && a?.step === b?.step && a?.other === b?.other && (a === null) === (b === null);
+
+/** Does something for the user; what goes wrong is said. */
+async function attempt(act) {
+  try {
+    await act();
+  } catch (error) {
+    say("request", error.message);
+  }
+}
+
+/** Back from a saved run or a cell to a training by the settings. */
+function leave() {
+  session.enter({ do: "open", words: state.words }, { play: false });
+}
+
+/** Makes what needs the server's first message, then opens what the address says. */
+function begin(hello) {
+  controls = new Controls(find("panel"), hello, {
+    open: (words, word) => session.enter({ do: "open", words }, { word }),
+    reduce: (value) => {
+      state.words = { ...state.words, reduce: value };
+      player.settle();
+      keep();
+    },
+    layer: (name, view) => {
+      Object.assign(state.own, { layer: name, view: session.views(name).length ? view : undefined });
+      session.look(name, view);
+      keep();
+    },
+    seed: again,
+    leave,
+  });
+  const own = shelf(hello.shelf ?? [], (one) => (one.kind === "run" ? session.enter({ do: "run", name: one.name }, { play: false }) : mapOf(one.name)));
+  if (own) find("panel").append(own);
+  tour = new Tour(find("tour-card"), hello, {
+    show: (words, speed, how) => {
+      if (speed) player.setSpeed(speed);
+      session.enter({ do: "open", words }, { step: 0, ...how });
+    },
+    watch: (name) => cards.watch(name),
+    changed: keep,
+  });
+  find("tour").hidden = !hello.scenes.length;
+  theme.apply();
+  follow();
+}
+
+async function mapOf(name) {
+  if (!(await map.show(name))) return;
+  document.body.classList.add("mapped");
+  keep();
+}
+
+/** Opens what the address says; a broken link is told of, and the page goes on with the defaults. */
+async function follow() {
+  following = true;
+  try {
+    await goto(address.read());
+  } finally {
+    following = false;
+    keep();
+  }
+}
+
+async function goto({ words, own }) {
+  const { defaults } = state.hello;
+  state.own = own;
+  state.words = { ...defaults };
+  player.setSpeed(Number(own.speed) || SPEED);
+  const scene = own.scene ? tour.find(own.scene) : null;
+  if (scene && !own.speed && scene.speed) player.setSpeed(scene.speed);
+  if (scene) tour.enter(scene);
+  else if (tour.scene) tour.close();
+  theme.apply();
+  const step = Number(own.step) || 0;
+  if (own.sweep) await mapOf(own.sweep);
+  let message = { do: "open", words: { ...(scene ? tour.words(scene) : defaults), ...words } };
+  const seed = Number(words.seed) || 0;
+  if (own.run) message = { do: "run", name: own.run, seed };
+  else if (own.sweep && own.cell) message = { do: "cell", name: own.sweep, cell: Number(own.cell), seed };
+  if (await session.enter(message, { step, play: Boolean(scene) && !step })) return;
+  const sentence = document.querySelector("[data-notice=request] span")?.textContent ?? "It could not be read.";
+  if (await session.enter({ do: "open", words: { ...defaults } }, { play: false })) say("link-words", `The link could not be followed: ${sentence}`);
+}
+
+addEventListener("hashchange", () => state.hello && follow());
+find("skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  find("main").focus();
+});
+find("fold").addEventListener("click", () => fold());
+find("dice").addEventListener("click", () => reseed());
+find("tour").addEventListener("click", () => tour?.toggle());
+find("theme").addEventListener("click", () => theme.toggle());
+find("help").addEventListener("click", help);
+find("share").addEventListener("click", () =>
+  attempt(async () => {
+    await new Promise((done) => setTimeout(done, 550)); // the address is kept twice a second
+    const done = await copy(location.href);
+    say("share", done ? "The link to exactly this is copied." : `The link: ${location.href}`, "info");
+    setTimeout(() => done && hush("share"), 4000);
+  }),
+);
+menu((kind) => attempt(() => (kind === "png" || kind === "svg" ? savePicture(cards.visible(), state, kind, cards.large ?? "") : saveText((message) => link.request(message), state, kind))));
+
+/** Another start; of a saved run or a cell, its next seed. */
+function reseed() {
+  const { opened, source } = state;
+  if (opened?.words) controls.roll();
+  else if (source?.do === "run") again((opened.seed + 1) % opened.seeds.length);
+  else if (source?.do === "cell") again(((source.seed ?? 0) + 1) % map.seeds);
+}
+
+/** What is shown, from another seed. */
+function again(seed) {
+  session.enter({ ...state.source, seed }, { step: state.opened.live ? 0 : (state.frame?.step ?? 0) });
+}
+
+/** Back to the moment before that is known. */
+function back() {
+  const now = state.frame?.step ?? 0;
+  const saved = state.opened?.steps?.filter((step) => step < now).at(-1);
+  player.seek(saved ?? state.curve.before(now));
+}
+
+listen(
+  {
+    toggle: () => player.toggle(),
+    step: () => player.step(),
+    back,
+    rewind: () => player.rewind(),
+    latest: () => player.latest(),
+    seed: reseed,
+    fold: () => fold(),
+    tour: () => tour?.toggle(),
+    close: () => {
+      if (cards.large) cards.enlarge(null);
+      else if (state.pinned) {
+        state.pinned = state.hover = null;
+        cards.repaint();
+      } else if (tour?.scene) tour.close();
+    },
+  },
+  (speed) => {
+    player.setSpeed(speed);
+    keep();
+  },
+);
+
+const playground = {
+  state,
+  ready,
+  frames: 0,
+  player,
+  request: (message) => link.request(message),
+  step: () => player.step(),
+  play: () => player.play(),
+  pause: () => player.pause(),
+  seek: (step) => player.seek(step),
+  open: (words, how) => session.enter({ do: "open", words: { ...state.words, ...words } }, how),
+};
+window.playground = playground;

@@ -1,0 +1,104 @@
+/** What is open: a training, a saved run or a cell of a sweep; which layer of it is looked at; its frames. */
+
+import { Curve } from "./curve.js";
+import { Refused } from "./link.js";
+
+const TOGETHER = 300; // ms for which the first picture waits for the prediction, so that it has its colours at once
+
+export class Session {
+  #link;
+  #player;
+  #ears;
+  #turn = 0;
+  #layerTurn = 0;
+  #entering = Promise.resolve();
+
+  /**
+   * @param {object} state what the views draw, and the words and the page's own settings beside it
+   * @param {import("./link.js").Link} link
+   * @param {import("./player.js").Player} player
+   * @param {{opened: (opened: object) => void, layer: (layer: object|null) => void, fail: (sentence: string, word: string|null) => void}} ears
+   */
+  constructor(state, link, player, ears) {
+    this.#link = link;
+    this.#player = player;
+    this.#ears = ears;
+    this.state = state;
+    state.curve = new Curve();
+  }
+
+  /**
+   * Opens what a message asks for (do: open, run or cell). The latest wins; what cannot be opened leaves all as it was.
+   * @param {object} message
+   * @param {{step?: number, play?: boolean, word?: string|null}} [how]
+   * @returns {Promise<boolean>} whether it is open now
+   */
+  async enter(message, how = {}) {
+    const turn = ++this.#turn;
+    await this.#entering;
+    if (turn !== this.#turn) return false;
+    this.#player.hold();
+    const asked = this.#link.request(message);
+    this.#entering = asked.catch(() => {});
+    try {
+      await this.#show(await asked, message, how);
+      return true;
+    } catch (error) {
+      this.#player.release();
+      if (error instanceof Refused && turn === this.#turn) this.#ears.fail(error.message, how.word ?? null);
+      else if (!(error instanceof Refused) && this.#link.open) throw error;
+      return false;
+    }
+  }
+
+  async #show(opened, message, how) {
+    const { state } = this;
+    Object.assign(state, { opened, source: message, layer: null, frame: null, hover: null, pinned: null });
+    if (opened.words) state.words = opened.words;
+    state.curve.clear();
+    state.curve.add(opened.arrays.curve);
+    this.#ears.opened(opened);
+    const names = opened.layers.map((layer) => layer.name);
+    const name = names.includes(state.own.layer) ? state.own.layer : names[0];
+    const looked = this.look(name, state.own.view ?? null);
+    await Promise.race([looked, new Promise((done) => setTimeout(done, TOGETHER))]);
+    if (state.opened === opened) this.#player.begin(opened, how.step ?? 0, how.play ?? this.#player.going);
+  }
+
+  /** How the units of a layer can be cut out: as kernels or filters, where it is a convolution. */
+  views(name) {
+    return this.state.opened.layers.find((layer) => layer.name === name)?.views ?? [];
+  }
+
+  /** Looks at a layer: the prediction for it comes when it is ready, frames show it from then on. */
+  async look(name, view) {
+    const turn = ++this.#layerTurn;
+    const { key } = this.state.opened;
+    this.state.layer = null;
+    this.state.layerName = name;
+    this.#ears.layer(null);
+    try {
+      const layer = await this.#link.request({ do: "layer", layer: name, view: this.views(name).includes(view) ? view : null });
+      if (turn !== this.#layerTurn || key !== this.state.opened.key) return;
+      this.state.layer = { ...layer, kind: layer.forecast };
+      this.state.curve.replace(layer.arrays.curve);
+      this.#ears.layer(layer);
+      this.#player.settle();
+    } catch (error) {
+      if (error instanceof Refused && turn === this.#layerTurn) this.#ears.fail(error.message, null);
+      else if (this.#link.open) throw error;
+    }
+  }
+
+  /** Takes a frame in: its new rows of the curve. A frame of what was open before is told by its key. */
+  take(frame) {
+    if (frame.key === this.state.opened.key) this.state.curve.add(frame.arrays.curve);
+  }
+
+  /** After the connection came back: the same once more, at the same step. */
+  again() {
+    const { source, frame } = this.state;
+    this.#entering = Promise.resolve();
+    return this.enter(source, { step: this.#player.wish ?? frame?.step ?? 0 });
+  }
+}

@@ -1,0 +1,105 @@
+"""A training that goes as far as it is asked to, moment by moment: what a page shows while it goes on.
+
+The numbers are those of ``train`` at the same steps, bit for bit on a CPU (gradient flow: within its tolerance, as its
+integrator starts anew at each moment).
+"""
+
+import time
+from dataclasses import dataclass, field
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..device import device
+from ..experiment import Experiment
+from ..networks import Model
+from ..precision import precision
+from ..seeds import Seed, as_seed
+from .engine import alone
+from .optimizers import GradientFlow
+from .rows import Call
+from .train import member_of, program_of
+
+TASTED = 20  # steps of the first call, whose time is not known yet
+NOT_BELOW = 1e-9  # seconds
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """A network at one step: its parameters, and the curves' values there (``loss``, ``accuracy``, ``time``)."""
+
+    step: int
+    parameters: dict[str, np.ndarray]
+    curves: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def loss(self) -> float:
+        """The loss."""
+        return self.curves["loss"]
+
+    @property
+    def finite(self) -> bool:
+        """Whether loss and parameters are numbers."""
+        return bool(np.isfinite(self.loss)) and all(bool(np.isfinite(p).all()) for p in self.parameters.values())
+
+
+class Live:
+    """One network on its way.
+
+    >>> from condensation import GD, Dense, Normal, Start, two_waves
+    >>> live = Live(Experiment(Dense((1, 4, 1)), Start(Normal(0.1)), two_waves(), GD(0.1), steps=9))
+    >>> live.advance(5).step, live.advance(2).step
+    (5, 7)
+    """
+
+    def __init__(self, experiment: Experiment, seed: int | Seed = 0) -> None:
+        self.experiment, self.seed = experiment, as_seed(seed)
+        member = member_of(experiment, self.seed)
+        self.x, self.y, self.start = member.x, member.y, member.start
+        self.program = program_of([experiment], [member])
+        self.step = 0  # of the last moment
+        self._work = alone(self.program, member)
+        # a step's values are seen when it is taken, so that the state is one step beyond the moment that is shown
+        self._ahead = 0 if isinstance(experiment.optimizer, GradientFlow) else 1
+        self._count = 0  # steps that the state has taken
+        self._fixed = self._state = None
+        self._most = TASTED
+
+    def first(self) -> Moment:
+        """The moment before training; nothing of the training is compiled for it."""
+        outputs = Model(self.experiment.network, self.start)(self.x)
+        with precision("float64"):
+            loss = float(self.experiment.loss(jnp.asarray(outputs), jnp.asarray(self.y)))
+        curves = {"loss": loss} | ({"time": 0.0} if self._ahead == 0 else {})
+        if self.program.classes:
+            curves["accuracy"] = float((outputs.argmax(axis=1) == self.y.argmax(axis=1)).mean())
+        return Moment(0, self.start, curves)
+
+    def prepare(self) -> None:
+        """Compile; without it the first ``advance`` does."""
+        if self._state is None:
+            with jax.default_device(device()), precision(self.program.dtype):
+                self._fixed = self._work.gather_fixed()
+                self._work.compile(self._fixed)
+                self._state = self._work.begin(self._fixed)
+
+    def advance(self, steps: int, seconds: float = np.inf) -> Moment:
+        """The moment so many steps later, or before that, where they would take longer than ``seconds``."""
+        self.prepare()
+        goal = self.step + max(1, steps if seconds == np.inf else min(steps, self._most))
+        taken = goal - self._count
+        lengths = [taken, self._ahead] if taken else [self._ahead]
+        last = np.array([len(lengths) - 1])
+        call = Call(self._count, lengths, last, np.zeros(1, int), np.zeros(1, int))
+        began = time.perf_counter()
+        with jax.default_device(device()), precision(self.program.dtype):
+            self._state, weights, curves = self._work.advance(call, self._state, self._fixed)
+        took = max(time.perf_counter() - began, NOT_BELOW)
+        self._most = max(1, int(min(4 * self._most, seconds / took * sum(lengths)))) if seconds < np.inf else self._most
+        self.step, self._count = goal, goal + self._ahead
+        return Moment(
+            goal,
+            {name: value[0, 0] for name, value in weights.items()},
+            {name: float(curve[0, 0]) for name, curve in curves.items()},
+        )

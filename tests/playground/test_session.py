@@ -1,0 +1,235 @@
+"""A session's answers against the library's own numbers."""
+
+import io
+from contextlib import redirect_stdout
+
+import numpy as np
+import pytest
+
+from condensation import Experiment, InputError, Seed, find_lines, reduce, sweep, train
+from condensation.measure import cosine_similarity
+from condensation.measure.similarity import norms
+from condensation.networks import Model
+from condensation.playground.session import Session
+from condensation.playground.settings import Settings
+from condensation.playground.shelf import Shelf
+from condensation.theory.predict import predict
+
+NOTHING_LONG = 10.0
+
+
+def opened(**words):
+    session = Session()
+    header, arrays = session.open(words)
+    return session, header, arrays
+
+
+def frame(session, **request):
+    header, arrays = session.frame(request, NOTHING_LONG)
+    return header, arrays
+
+
+def reach(session, step, **request):
+    """The frame at a step, asked for until training is there."""
+    while (found := frame(session, at=step, **request))[0]["step"] < step:
+        pass
+    return found
+
+
+@pytest.fixture(scope="module")
+def pair():
+    settings = Settings(width=30, seed=4)
+    experiment = settings.experiment(steps=60).replace(**{"save.count": 7})
+    return settings, train(experiment, seeds=[4])
+
+
+def test_a_frame_is_what_train_and_the_measures_give(pair):
+    settings, trajectory = pair
+    session, header, arrays = opened(**settings.words())
+    assert header["fingerprint"] == settings.experiment().fingerprint()
+    np.testing.assert_allclose(arrays["x"], trajectory.data(4)[0], rtol=1e-6)
+    for step in (0, 10, 60):
+        seen, drawn = reach(session, step, settled=True)
+        weights, model = trajectory.weights(1, step, 4), trajectory.model(step, 4)
+        np.testing.assert_allclose(drawn["w"], weights, rtol=1e-6)
+        np.testing.assert_allclose(drawn["a"], model.parameters["output.weight"][0], rtol=1e-6)
+        np.testing.assert_allclose(drawn["amplitude"], norms(weights), rtol=1e-6)
+        lines = find_lines(weights)
+        assert (seen["lines"]["count"], seen["lines"]["condensed"]) == (lines.count, lines.condensed)
+        assert seen["lines"]["k_eff"] == pytest.approx(lines.k_eff)
+        np.testing.assert_array_equal(drawn["label"], lines.labels)
+        np.testing.assert_allclose(drawn["cos"] / 127, cosine_similarity(weights), atol=0.5 / 127 + 1e-9)
+        loss = trajectory.loss[0, list(trajectory.recorded).index(step)]
+        assert seen["loss"] == pytest.approx(loss, rel=1e-12)
+        assert seen["ratio"] == pytest.approx(loss / trajectory.loss[0, 0])
+
+
+def test_lines_and_fates_are_those_predicted(pair):
+    settings, trajectory = pair
+    session, _, _ = opened(**settings.words())
+    header, arrays = session.choose_layer("dense1")
+    known = predict(trajectory.experiment, 4)["dense1"]
+    assert header["count"] == known.directions.attracts.sum() == 2
+    np.testing.assert_allclose(arrays["lines"], known.directions.directions, atol=1e-6)
+    np.testing.assert_array_equal(arrays["fate"], known.fates.lines)
+    np.testing.assert_array_equal(arrays["fate_sign"], known.fates.signs)
+    session.prepare()
+    seen, _ = reach(session, 400, settled=True)
+    assert seen["agree"] > 0.95
+    assert seen["reduced"]["after"] == 2
+    assert seen["reduced"]["error"] < 0.05
+
+
+def test_the_reduced_network_is_the_librarys(pair):
+    settings, _ = pair
+    session, _, opening = opened(**settings.words())
+    seen, arrays = frame(session, steps=0, settled=True, reduce=3)
+    experiment, seed = settings.experiment(), Seed(4, 4)
+    model = Model(experiment.network, experiment.start.draw(experiment.network, seed.start_stream()))
+    small = reduce(model, experiment.data.draw(seed)[0], units=3)
+    assert (seen["reduced"]["after"], seen["reduced"]["error"]) == (3, pytest.approx(small.error))
+    grid = np.asarray(opening["grid"], float)[:, None]
+    np.testing.assert_allclose(arrays["reduced"], small.model(grid)[:, 0], rtol=1e-3, atol=1e-9)
+
+
+def test_rewinding_keeps_the_start_and_playing_again_the_way():
+    session, _, _ = opened(width="20")
+    first = frame(session, steps=0)[1]["w"]
+    forth = [frame(session, steps=7)[1]["w"] for _ in range(5)]
+    header, back = frame(session, at=0)
+    assert (header["step"], header["end"]) == (0, 35)
+    np.testing.assert_array_equal(back["w"], first)
+    for before in forth:
+        np.testing.assert_array_equal(frame(session, steps=7)[1]["w"], before)
+    assert frame(session, steps=7)[0]["step"] == 42
+
+
+def test_curves_come_once_each():
+    session, _, arrays = opened(width="20")
+    steps = arrays["curve"][:, 0].tolist()
+    for request in ({"steps": 5}, {"steps": 5}, {"at": 0}, {"steps": 5}, {"steps": 20}, {"at": 40}):
+        steps += frame(session, **request)[1]["curve"][:, 0].tolist()
+    assert steps == [0, 5, 10, 40]  # what was seen before is gone through again, and not told again
+    _, layer = session.choose_layer("dense1")
+    np.testing.assert_array_equal(layer["curve"][:, 0], steps)
+
+
+def test_divergence_is_told_and_the_session_lives():
+    session, _, _ = opened(optimizer="gd", rate="100", std_w="1", std_a="1", width="50", formula="100*x", layers="relu")
+    for _ in range(100):
+        header, arrays = frame(session, steps=50)
+        if header["diverged"] is not None:
+            break
+    assert "diverged" in header["message"]
+    assert np.isfinite(arrays["w"]).all()
+    assert session.open({"width": "5"})[0]["kind"] == "opened"
+    assert frame(session, steps=3)[0]["message"] == ""
+
+
+@pytest.mark.parametrize(
+    "request_", [{"steps": -1}, {"steps": 10**9}, {"steps": "3"}, {"at": -5}, {"at": 1.5}, {"at": "x"}, {"reduce": "z"}]
+)
+def test_bad_requests_are_refused(request_):
+    session, _, _ = opened(width="5")
+    with pytest.raises(InputError):
+        session.frame(request_, NOTHING_LONG)
+    assert frame(session, steps=1)[0]["step"] == 1
+
+
+def test_nothing_is_shown_before_something_is_opened():
+    with pytest.raises(InputError, match="nothing is opened"):
+        Session().frame({"steps": 1}, 1.0)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "normalised_gd"])
+def test_what_is_exported_trains_to_the_same_weights(optimizer):
+    session, _, _ = opened(width="12", layers="tanh,relu", optimizer=optimizer, seed="7")
+    shown = reach(session, 25)[1]
+    header, _ = session.export()
+    experiment = Experiment.from_toml(header["toml"])
+    weights = train(experiment, seeds=[7]).weights("dense1", 25, 7)
+    np.testing.assert_allclose(shown["w"], weights, rtol=1e-6)
+    names: dict = {}
+    with redirect_stdout(io.StringIO()) as printed:
+        exec(header["python"], names)
+    np.testing.assert_array_equal(names["trajectory"].weights("dense1", 25)[0], weights)
+    assert names["experiment"] == experiment
+    assert "k_eff" in printed.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("words", "layer", "view", "kind"),
+    [
+        ({"layers": "tanh", "optimizer": "adam"}, "dense1", None, "cube"),
+        ({"layers": "sigmoid", "optimizer": "adam"}, "dense1", None, "cube"),
+        ({"layers": "softplus", "optimizer": "flow"}, "dense1", None, "sphere"),
+        ({"layers": "relu", "optimizer": "flow"}, "dense1", None, "orientations"),
+        ({"layers": "relu", "optimizer": "adam"}, "dense1", None, None),
+        ({"layers": "tanh,x_tanh,tanh", "residual": "1"}, "dense2", None, "sphere"),
+        ({"inputs": "2", "formula": "x1*x2", "n": "50", "spacing": "random"}, "dense1", None, "sphere"),
+        ({"data": "digits", "n": "40", "layers": "tanh"}, "conv1", "filter", "kernels"),
+        ({"data": "digits", "n": "40", "layers": "tanh"}, "conv1", "kernel", "kernels"),
+        ({"data": "digits", "n": "40", "layers": "relu"}, "conv1", None, None),
+    ],
+)
+def test_every_kind_of_layer_is_shown(words, layer, view, kind):
+    session, _, _ = opened(width="10", **words)
+    told, arrays = session.choose_layer(layer, view)
+    assert told["forecast"] == kind
+    assert bool(told["why"]) == (kind is None)
+    np.testing.assert_allclose(arrays["basis"] @ arrays["basis"].T, np.eye(2), atol=1e-6)
+    seen, drawn = frame(session, steps=3, settled=True)
+    assert seen["step"] == 3
+    assert drawn["xy"].shape == (told["units"], 2)
+    assert sorted(drawn["order"].tolist()) == list(range(told["units"]))
+    with pytest.raises(InputError, match="unknown layer"):
+        session.choose_layer("nowhere")
+
+
+def test_a_saved_run_is_scrubbed(tmp_path):
+    experiment = Settings(width=8).experiment(steps=20).replace(**{"save.count": 5})
+    trajectory = train(experiment, seeds=2, out=tmp_path / "runs")
+    session = Session(Shelf([tmp_path / "runs"]))
+    (name,) = [entry["name"] for entry in session.shelf.listed()]
+    header, arrays = session.open_run(name, 1)
+    assert (header["live"], header["last"], header["steps"]) == (False, 20, [0, 5, 10, 15, 20])
+    assert arrays["curve"][:, 0].tolist() == [0, 5, 10, 15, 20]
+    for request, step in (({"at": 11}, 10), ({"steps": 5}, 15), ({"steps": 1}, 20), ({"steps": 1}, 20)):
+        seen, drawn = frame(session, **request)
+        assert seen["step"] == step
+        np.testing.assert_allclose(drawn["w"], trajectory.weights(1, step, 1), rtol=1e-6)
+    assert seen["ended"]
+    assert session.choose_layer("dense1")[0]["count"] == 2
+    with pytest.raises(InputError, match="seeds 0 to 1"):
+        session.open_run(name, 2)
+    with pytest.raises(InputError, match="unknown run"):
+        session.open_run("../../etc")
+
+
+def test_a_sweep_is_a_map_whose_cells_can_be_opened(tmp_path):
+    experiment = Settings(width=8).experiment(steps=10)
+    axes = {"start.hidden.std": [1e-3, 1e-2, 1e-1], "optimizer.learning_rate": [1e-3, 2e-3]}
+    table = sweep(experiment, axes, "lines", seeds=2, out=tmp_path / "swept")
+    session = Session(Shelf([tmp_path / "swept"]))
+    header, arrays = session.map("swept")
+    assert (header["x"], header["y"], header["x_log"]) == (*axes, True)
+    known, xs, ys = table.map(header["quantity"], *axes)
+    np.testing.assert_allclose(arrays["values"], known, rtol=1e-6)
+    assert (header["xs"], header["ys"]) == (xs.tolist(), ys.tolist())
+    _, other = session.map("swept", "dense1.k_eff", x="optimizer.learning_rate", y="start.hidden.std")
+    np.testing.assert_array_equal(other["cells"], arrays["cells"].T)
+    cell = int(arrays["cells"][1, 2])  # second rate, third std
+    opening, _ = session.open_cell("swept", cell, 1)
+    assert opening["live"]
+    assert opening["fingerprint"] == list(table.sweep.cells())[cell].fingerprint
+    weights = train(list(table.sweep.cells())[cell].experiment, seeds=[1]).weights(1, 10, 1)
+    np.testing.assert_allclose(frame(session, at=10)[1]["w"], weights, rtol=1e-6)
+    with pytest.raises(InputError, match="cells 0 to 5"):
+        session.open_cell("swept", 6)
+    with pytest.raises(InputError, match="unknown quantity"):
+        session.map("swept", "nothing")
+
+
+def test_a_folder_without_runs_is_refused(tmp_path):
+    with pytest.raises(InputError, match="neither a run nor a sweep"):
+        Shelf([tmp_path])
