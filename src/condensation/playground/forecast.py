@@ -20,6 +20,7 @@ from ..training.optimizers import Adam, SignGD
 
 ARROWS = 19  # on each side of the field
 NEAR = 0.95  # cosine from which a unit is on a line
+MOST_LINES, PLANES = 8, 2000  # that are told apart in a picture, and planes that are tried
 SMALL = 1e-3  # at which the field of an activation without a leading order is drawn
 
 
@@ -146,13 +147,22 @@ def _on_the_cube(model: Model, prediction: Prediction) -> Forecast:
         method=found.method,
         certified=found.certified,
         share=prediction.field.share,
-        note=found.note,
+        note=found.note or _constant(prediction, len(weights)),
     )
     if prediction.fates is not None:
         a, seen = model.parameters["output.weight"][0].astype(float), prediction.field
         ends = cube_fates(weights, a, seen.inputs, prediction.whole_residual, seen.activation, directions=found)
         made = replace(made, fate=ends.lines, sign=ends.signs, confidence=ends.decided.astype(float))
     return replace(made, arrows=_arrows(prediction, made.basis, by_signs=True))
+
+
+def _constant(prediction: Prediction, units: int) -> str:
+    """What is to be said of an activation that is not zero at 0."""
+    at_zero = derivatives_at_zero(prediction.field.activation, 0)[0]
+    if not at_zero or prediction.fates is None:
+        return ""
+    size = abs(prediction.whole_residual.mean()) / (units * abs(at_zero))
+    return f"the line holds until the constant is learned, at output weights of about {size:.1g}, and turns then"
 
 
 def _of_kernels(experiment: Experiment, model: Model, x: Any, y: Any, layer: str, view: str | None) -> Forecast:
@@ -186,7 +196,7 @@ def _of_kernels(experiment: Experiment, model: Model, x: Any, y: Any, layer: str
         orientations=2 * len(lines),
         method="eigendecomposition",
         certified=True,
-        note=f"the leading singular vector of Z; its gap to the next is {dynamics.gap:.0%}",
+        note=f"the line is the leading singular vector of Z, whose gap to the next is {dynamics.gap:.0%}",
     )
 
 
@@ -197,18 +207,35 @@ def _distinct(found: Any) -> int:
 
 
 def plane(lines: Float[np.ndarray, "lines inputs"], weights: Float[np.ndarray, "units inputs"]) -> np.ndarray:
-    """Two orthonormal vectors: the axes themselves in two dimensions, else the first lines, then the units' spread."""
+    """Two orthonormal vectors that span the picture: the axes themselves where units have two inputs.
+
+    Else, of many planes, the one in which the first lines are farthest from lying on each other, the first of them to
+    the right; one line alone is shown with the direction in which the units spread most beside it.
+    """
     inputs = weights.shape[1]
     if inputs == 2:
         return np.eye(2)
     spread = np.linalg.svd(weights / max(np.abs(weights).max(), 1e-300), full_matrices=False)[2]
+    given = _independent([*lines[:MOST_LINES], *spread, *np.eye(inputs)], max(2, min(len(lines), MOST_LINES)))
+    if len(lines) < 3:
+        return given[:2]
+    stream = np.random.default_rng(0)
+    drawn = np.linalg.qr(stream.standard_normal((PLANES, len(given), 2)))[0]
+    flat = np.einsum("ld,pdk->plk", lines[:MOST_LINES] @ given.T, drawn)
+    areas = np.abs(flat[:, :, None, 0] * flat[:, None, :, 1] - flat[:, :, None, 1] * flat[:, None, :, 0])
+    areas[:, np.eye(areas.shape[1], dtype=bool)] = np.inf
+    best = areas.min(axis=(1, 2)).argmax()
+    (x, y), basis = flat[best, 0] / np.linalg.norm(flat[best, 0]), drawn[best].T @ given
+    return np.array([[x, y], [-y, x]]) @ basis
+
+
+def _independent(vectors: list[np.ndarray], count: int) -> np.ndarray:
+    """The first ``count`` of some vectors that are not nearly in the span of those before, made orthonormal."""
     chosen: list[np.ndarray] = []
-    for vector in [*lines[:8], *spread, *np.eye(inputs)]:
-        rest = vector - sum(((vector @ one) * one for one in chosen), np.zeros(inputs))
-        if np.linalg.norm(rest) > 0.3 * np.linalg.norm(vector):
+    for vector in vectors:
+        rest = vector - sum(((vector @ one) * one for one in chosen), np.zeros(len(vector)))
+        if len(chosen) < min(count, len(vector)) and np.linalg.norm(rest) > 0.3 * np.linalg.norm(vector):
             chosen.append(rest / np.linalg.norm(rest))
-        if len(chosen) == 2:
-            break
     return np.array(chosen)
 
 

@@ -102,8 +102,10 @@ class Session:
             "fingerprint": None if experiment is None else experiment.fingerprint(),
         }
         arrays = {"curve": np.array(rows, float)}
+        if data is not None:
+            arrays["y"] = data[1].astype(np.float32)
         if data is not None and data[0].ndim == 2:
-            arrays |= {"x": data[0].astype(np.float32), "y": data[1].astype(np.float32)}
+            arrays["x"] = data[0].astype(np.float32)
         if grid is not None:
             arrays["grid"] = grid.astype(np.float32)
         return header, arrays
@@ -163,7 +165,7 @@ class Session:
             "note": found.note,
             "why": found.why,
             "colouring": "fate" if len(found.fate) else "nearest",
-            "plane": {"exact": weights.shape[1] == 2, "labels": _axes(run, str(name), weights.shape[1])},
+            "plane": {"exact": weights.shape[1] == 2, "labels": _axes(run, str(name), found)},
             "image": image,
         }
         fated = len(found.fate) > 0
@@ -294,10 +296,10 @@ def _spread(moments: list[Any]) -> list[Any]:
     return [moments[k] for k in chosen]
 
 
-def _axes(run: Run, layer: str, inputs: int) -> list[str]:
+def _axes(run: Run, layer: str, found: Forecast) -> list[str]:
     """What the two axes of the plane are."""
-    if inputs != 2:
-        return ["along the first predicted line", "across it"]
+    if found.basis.shape[1] != 2:
+        return ["along the first predicted line", "across it"] if found.count else ["widest spread", "second widest"]
     network = None if run.experiment is None else run.experiment.network
     has_bias = network is not None and find_layer(network, layer).has_bias
     return ["weight w", "bias b"] if has_bias else ["weight w₁", "weight w₂"]

@@ -40,6 +40,7 @@ LIMITS: dict[str, tuple[float, float]] = {  # least and most of each number
 MOST_LAYERS, MOST_POINTS, POINT_RANGE = 5, 400, 2.0
 DEEP_WIDTH, MOST_CHANNELS, KERNEL = 128, 64, 3
 CLASSES = 10
+FLOW_RTOL, FLOW_ATOL = 1e-5, 1e-6  # at the kinks of relu a flow of 1e-8 stands nearly still; the second times the start
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ class Settings:
 
     def _optimizer(self) -> Optimizer:
         if self.optimizer == "flow":
-            return GradientFlow(self.rate)
+            return GradientFlow(self.rate, rtol=FLOW_RTOL, atol=FLOW_ATOL * min(self.std_w, self.std_a))
         if self.optimizer == "adam":
             return Adam(self.rate, eps=self.eps)
         return {"gd": GD, "normalised_gd": NormalisedGD, "sign_gd": SignGD}[self.optimizer](self.rate)

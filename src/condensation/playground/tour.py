@@ -45,7 +45,6 @@ _PLANE = Settings(
     n=100,
     low=-1.0,
     high=1.0,
-    spacing="random",
     bias=False,
     layers=("tanh",),
     std_w=5e-4,

@@ -5,6 +5,7 @@ import { mount } from "./figure.js";
 
 /** Views whose points are moments rather than neurons: arrow keys there belong to the player. */
 const MOMENTS = new Set(["loss", "lines"]);
+const BROKEN = "This picture could not be drawn; the console tells why.";
 
 /**
  * @typedef {Object} Acts
@@ -173,7 +174,7 @@ export class Cards {
   #sentences() {
     for (const { view, element, sentence, canvas } of this.cards) {
       if (element.hidden) continue;
-      const text = this.#broken.has(view.name) ? "This picture could not be drawn; the console tells why." : (this.#guard(view, () => view.sentence(this.#state)) ?? "");
+      const text = this.#broken.has(view.name) ? BROKEN : (this.#guard(view, () => view.sentence(this.#state)) ?? "");
       write(sentence, text);
       mark(canvas, "aria-label", `${view.title}. ${text}`);
     }

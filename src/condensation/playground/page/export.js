@@ -54,7 +54,8 @@ function chosen({ opened, hello }) {
 
 /** Where the cards stand on a sheet: as they do on the page. */
 function plan(cards) {
-  const rects = cards.map(({ element, canvas }) => ({ outer: element.getBoundingClientRect(), inner: canvas.getBoundingClientRect() }));
+  const place = (element) => element.getBoundingClientRect();
+  const rects = cards.map(({ element, canvas }) => ({ outer: place(element), inner: place(canvas) }));
   const left = Math.min(...rects.map(({ outer }) => outer.left));
   const top = Math.min(...rects.map(({ outer }) => outer.top));
   const at = (rect) => ({ x: rect.left - left, y: rect.top - top, w: rect.width, h: rect.height });
@@ -129,8 +130,7 @@ export async function savePicture(cards, state, kind, part = "") {
 /** Saves the experiment as text. */
 export async function saveText(request, state, kind) {
   const answer = await request({ do: "export" });
-  const [text, ending, type] = kind === "toml" ? [answer.toml, "toml", "application/toml"] : [answer.python, "py", "text/x-python"];
-  download(new Blob([text], { type }), named(state, ending));
+  download(new Blob([answer[kind]], { type: "text/plain" }), named(state, { toml: "toml", python: "py" }[kind]));
 }
 
 /** Copies a text; where the page may not use the clipboard (no https), through a field that is selected. */

@@ -88,7 +88,8 @@ export function option([value, text]) {
 /** A number that is typed. `whole` numbers have arrows beside them. */
 export function number(word, label, limits, whole, change, hint = "") {
   const [least, most] = limits ?? [null, null];
-  const input = make("input", whole ? { type: "number", min: least, max: most, step: 1 } : { type: "text", inputmode: "decimal" });
+  const kind = whole ? { type: "number", min: least, max: most, step: 1 } : { type: "text", inputmode: "decimal" };
+  const input = make("input", kind);
   input.autocomplete = "off";
   typed(input, () => change(word, input.value.trim()));
   return field(word, label, input, [], (value) => put(input, value), hint);
@@ -166,6 +167,12 @@ export function line(word, label, change, hint = "") {
   }, hint);
   made.element.classList.add("wide");
   return made;
+}
+
+/** Two fields beside each other under one label. */
+export function pair(label, first, second) {
+  const inputs = make("div", { class: "inputs" }, first, second);
+  return make("div", { class: "pair", role: "group", "aria-label": label }, make("span", { class: "label" }, label), inputs);
 }
 
 /** A titled group of fields. */

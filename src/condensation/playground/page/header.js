@@ -36,9 +36,6 @@ export class Header {
       this.#cells[name] = { title, value, row: make("div", {}, title, value) };
     }
     find("readout").replaceChildren(...Object.values(this.#cells).map((cell) => cell.row));
-    find("play").addEventListener("click", () => player.toggle());
-    find("step").addEventListener("click", () => player.step());
-    find("rewind").addEventListener("click", () => player.rewind());
     const speed = find("speed");
     speed.addEventListener("input", () => {
       player.setSpeed(FASTEST ** (Number(speed.value) / 100));

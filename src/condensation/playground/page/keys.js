@@ -16,7 +16,10 @@ const LIST = [
   ["?", "these keys"],
   ["Esc", "close what is open"],
 ];
-const ABOUT = "Neurons of a layer turn to a few common directions when training starts from small weights. Change something at the left, press play, and watch. Click a neuron to follow it; click a moment in the loss to go there. In a picture, arrow keys go from neuron to neuron.";
+const ABOUT =
+  "Neurons of a layer turn to a few common directions when training starts from small weights. Change something at the " +
+  "left, press play, and watch. Click a neuron to follow it; click a moment in the loss to go there. In a picture, arrow " +
+  "keys go from neuron to neuron.";
 
 /** The dialog with the keys. */
 export function help() {

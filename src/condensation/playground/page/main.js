@@ -1,14 +1,14 @@
 /** The page: everything is made here and wired together. */
 
 import * as address from "./address.js";
+import { wire } from "./buttons.js";
 import { Cards } from "./cards.js";
-import { Controls, fold } from "./controls.js";
+import { Controls } from "./controls.js";
 import { find, write } from "./dom.js";
-import { copy, menu, savePicture, saveText } from "./export.js";
+import { savePicture } from "./export.js";
 import { Header } from "./header.js";
-import { help, listen } from "./keys.js";
 import { Link } from "./link.js";
-import { busy, hush, say } from "./notices.js";
+import { busy, hush, said, say } from "./notices.js";
 import { Player } from "./player.js";
 import { Session } from "./session.js";
 import { shelf, SweepMap } from "./sweepmap.js";
@@ -21,8 +21,8 @@ const SPEED = 10;
 
 /** What the views draw (play's scene), the words, and what the page keeps in the address. */
 const state = {
-  hello: null, opened: null, layer: null, frame: null, curve: null, hover: null, pinned: null, theme: "light", options: {},
-  words: null, source: null, layerName: null, own: address.read().own,
+  hello: null, opened: null, layer: null, frame: null, curve: null, hover: null, theme: "light", options: {},
+  words: null, source: null, layerName: null, pinned: null, own: address.read().own,
 };
 let controls = null;
 let tour = null;
@@ -89,7 +89,7 @@ const map = new SweepMap(find("map"), {
   request: (message) => link.request(message),
   open: (name, cell) => session.enter({ do: "cell", name, cell, seed: 0 }, { play: true }),
   tip,
-  fail: (sentence) => say("request", sentence),
+  fail: (sentence) => say("map", sentence),
   state: () => state,
   closed: () => {
     document.body.classList.remove("mapped");
@@ -151,7 +151,7 @@ const session = new Session(state, link, player, {
 });
 
 /** The same unit or step, or nothing both times. */
-const same = (a, b) => a?.unit === b?.unit && a?.step === b?.step && a?.other === b?.other && (a === null) === (b === null);
+const same = (a, b) => ["unit", "other", "step"].every((name) => a?.[name] === b?.[name]);
 
 /** Does something for the user; what goes wrong is said. */
 async function attempt(act) {
@@ -160,6 +160,11 @@ async function attempt(act) {
   } catch (error) {
     say("request", error.message);
   }
+}
+
+/** What is shown, from another seed: of a saved run or a cell, by its place. */
+function again(seed) {
+  session.enter({ ...state.source, seed }, { step: state.opened.live ? 0 : (state.frame?.step ?? 0) });
 }
 
 /** Back from a saved run or a cell to a training by the settings. */
@@ -184,7 +189,10 @@ function begin(hello) {
     seed: again,
     leave,
   });
-  const own = shelf(hello.shelf ?? [], (one) => (one.kind === "run" ? session.enter({ do: "run", name: one.name }, { play: false }) : mapOf(one.name)));
+  const own = shelf(hello.shelf, ({ kind, name }) => {
+    if (kind === "run") session.enter({ do: "run", name }, { play: false });
+    else mapOf(name);
+  });
   if (own) find("panel").append(own);
   tour = new Tour(find("tour-card"), hello, {
     show: (words, speed, how) => {
@@ -201,6 +209,7 @@ function begin(hello) {
 
 async function mapOf(name) {
   if (!(await map.show(name))) return;
+  hush("map");
   document.body.classList.add("mapped");
   keep();
 }
@@ -224,7 +233,8 @@ async function goto({ words, own }) {
   const scene = own.scene ? tour.find(own.scene) : null;
   if (scene && !own.speed && scene.speed) player.setSpeed(scene.speed);
   if (scene) tour.enter(scene);
-  else if (tour.scene) tour.close();
+  else tour.close();
+  if (own.scene && !scene) say("scene", `The tour has no scene ${own.scene}.`, "info");
   theme.apply();
   const step = Number(own.step) || 0;
   if (own.sweep) await mapOf(own.sweep);
@@ -233,73 +243,14 @@ async function goto({ words, own }) {
   if (own.run) message = { do: "run", name: own.run, seed };
   else if (own.sweep && own.cell) message = { do: "cell", name: own.sweep, cell: Number(own.cell), seed };
   if (await session.enter(message, { step, play: Boolean(scene) && !step })) return;
-  const sentence = document.querySelector("[data-notice=request] span")?.textContent ?? "It could not be read.";
-  if (await session.enter({ do: "open", words: { ...defaults } }, { play: false })) say("link-words", `The link could not be followed: ${sentence}`);
+  const sentence = said("request");
+  if (await session.enter({ do: "open", words: { ...defaults } }, { play: false })) {
+    say("link-words", `The link could not be followed: ${sentence}`);
+  }
 }
 
 addEventListener("hashchange", () => state.hello && follow());
-find("skip").addEventListener("click", (event) => {
-  event.preventDefault();
-  find("main").focus();
-});
-find("fold").addEventListener("click", () => fold());
-find("dice").addEventListener("click", () => reseed());
-find("tour").addEventListener("click", () => tour?.toggle());
-find("theme").addEventListener("click", () => theme.toggle());
-find("help").addEventListener("click", help);
-find("share").addEventListener("click", () =>
-  attempt(async () => {
-    await new Promise((done) => setTimeout(done, 550)); // the address is kept twice a second
-    const done = await copy(location.href);
-    say("share", done ? "The link to exactly this is copied." : `The link: ${location.href}`, "info");
-    setTimeout(() => done && hush("share"), 4000);
-  }),
-);
-menu((kind) => attempt(() => (kind === "png" || kind === "svg" ? savePicture(cards.visible(), state, kind, cards.large ?? "") : saveText((message) => link.request(message), state, kind))));
-
-/** Another start; of a saved run or a cell, its next seed. */
-function reseed() {
-  const { opened, source } = state;
-  if (opened?.words) controls.roll();
-  else if (source?.do === "run") again((opened.seed + 1) % opened.seeds.length);
-  else if (source?.do === "cell") again(((source.seed ?? 0) + 1) % map.seeds);
-}
-
-/** What is shown, from another seed. */
-function again(seed) {
-  session.enter({ ...state.source, seed }, { step: state.opened.live ? 0 : (state.frame?.step ?? 0) });
-}
-
-/** Back to the moment before that is known. */
-function back() {
-  const now = state.frame?.step ?? 0;
-  const saved = state.opened?.steps?.filter((step) => step < now).at(-1);
-  player.seek(saved ?? state.curve.before(now));
-}
-
-listen(
-  {
-    toggle: () => player.toggle(),
-    step: () => player.step(),
-    back,
-    rewind: () => player.rewind(),
-    latest: () => player.latest(),
-    seed: reseed,
-    fold: () => fold(),
-    tour: () => tour?.toggle(),
-    close: () => {
-      if (cards.large) cards.enlarge(null);
-      else if (state.pinned) {
-        state.pinned = state.hover = null;
-        cards.repaint();
-      } else if (tour?.scene) tour.close();
-    },
-  },
-  (speed) => {
-    player.setSpeed(speed);
-    keep();
-  },
-);
+wire({ state, player, session, cards, map, theme, link, attempt, keep, again, controls: () => controls, tour: () => tour });
 
 const playground = {
   state,

@@ -19,26 +19,38 @@ export function say(key, sentence, tone = "error") {
   }
   if (old?.sentence === sentence) return;
   old?.element.remove();
+  const close = { type: "button", class: "quiet icon small", "aria-label": "Close this notice", onclick: () => say(key, "") };
   const element = make(
     "div",
     { class: `notice ${tone}`, "data-notice": key },
     make("span", {}, sentence),
-    make("button", { type: "button", class: "quiet icon small", "aria-label": "Close this notice", onclick: () => say(key, "") }, "\u00d7"),
+    make("button", close, "\u00d7"),
   );
   notices.set(key, { element, sentence });
   find("notices").append(element);
 }
+
+/** What is said under a key now, or "". */
+export const said = (key) => notices.get(key)?.sentence ?? "";
 
 /** Takes back the notices with these keys. */
 export function hush(...keys) {
   for (const key of keys) say(key, "");
 }
 
-const WORK = { open: "preparing \u2026", run: "reading \u2026", cell: "preparing \u2026", layer: "predicting \u2026", frame: "training \u2026", sweep: "reading \u2026", export: "writing \u2026" };
+const WORK = {
+  open: "preparing \u2026",
+  cell: "preparing \u2026",
+  layer: "predicting \u2026",
+  frame: "preparing the training \u2026",
+  run: "reading \u2026",
+  sweep: "reading \u2026",
+  export: "writing \u2026",
+};
 
 /** The quiet mark for an answer that takes long. */
 export function busy(kind) {
   const element = find("busy");
   element.hidden = kind === null;
-  element.textContent = kind === null ? "" : (WORK[kind] ?? "preparing \u2026");
+  element.textContent = kind === null ? "" : WORK[kind];
 }

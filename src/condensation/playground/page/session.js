@@ -17,7 +17,7 @@ export class Session {
    * @param {object} state what the views draw, and the words and the page's own settings beside it
    * @param {import("./link.js").Link} link
    * @param {import("./player.js").Player} player
-   * @param {{opened: (opened: object) => void, layer: (layer: object|null) => void, fail: (sentence: string, word: string|null) => void}} ears
+   * @param {object} ears `opened(opened)`, `layer(layer)` (null: being predicted), `fail(sentence, word)`
    */
   constructor(state, link, player, ears) {
     this.#link = link;

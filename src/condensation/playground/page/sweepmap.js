@@ -8,10 +8,10 @@ import { map } from "./views/map.js";
 /** The group "Your runs and sweeps" in the settings; null where there are none. */
 export function shelf(list, open) {
   if (!list.length) return null;
-  const kinds = { run: "run", sweep: "sweep" };
-  const rows = list.map((one) =>
-    make("li", {}, make("button", { type: "button", class: "shelf", "data-shelf": one.name, onclick: () => open(one) }, make("span", { class: "kind" }, kinds[one.kind]), one.title)),
-  );
+  const rows = list.map((one) => {
+    const about = { type: "button", class: "shelf", "data-shelf": one.name, onclick: () => open(one) };
+    return make("li", {}, make("button", about, make("span", { class: "kind" }, one.kind), one.title));
+  });
   return group("Your runs and sweeps", make("ul", { class: "shelf" }, ...rows));
 }
 
@@ -64,7 +64,9 @@ export class SweepMap {
     fill(this.#selects.y, axes, y);
     this.#selects.y.parentElement.hidden = axes.length < 2;
     this.seeds = seeds;
-    this.#sentence.textContent = `Median over ${seeds > 1 ? `${seeds} seeds and the other axes` : "the other axes"}. Choose a cell to train its network while you watch.`;
+    const over = [seeds > 1 ? `${seeds} seeds` : "", axes.length > 2 ? "the other axes" : ""].filter(Boolean).join(" and ");
+    const told = over ? `Medians over ${over}. ` : "";
+    this.#sentence.textContent = `${told}Choose a cell to train its network while you watch.`;
     this.paint();
     return true;
   }
@@ -88,14 +90,19 @@ export class SweepMap {
   }
 
   #build() {
-    const again = () => this.show(this.name, { quantity: this.#selects.quantity.value, x: this.#selects.x.value, y: this.#selects.y.value });
+    const again = () => {
+      const { quantity, x, y } = this.#selects;
+      this.show(this.name, { quantity: quantity.value, x: x.value, ...(y.value && { y: y.value }) });
+    };
     const select = (name, label) => {
       this.#selects[name] = make("select", { onchange: again, "data-map": name });
       return make("label", { class: "inline" }, label, " ", this.#selects[name]);
     };
-    this.#canvas = make("canvas", { tabindex: 0, role: "img", "aria-label": "Map of the sweep: arrow keys choose a cell, Enter opens it" });
+    const label = "Map of the sweep: arrow keys choose a cell, Enter opens it";
+    this.#canvas = make("canvas", { tabindex: 0, role: "img", "aria-label": label });
     this.#sentence = make("p", { class: "sentence" });
-    const close = make("button", { type: "button", class: "quiet icon small", "aria-label": "Close the map", onclick: () => this.close() }, "\u00d7");
+    const about = { type: "button", class: "quiet icon small", "aria-label": "Close the map", onclick: () => this.close() };
+    const close = make("button", about, "\u00d7");
     this.#root.replaceChildren(
       make(
         "section",
@@ -136,7 +143,8 @@ export class SweepMap {
       const row = Math.min(rows - 1, Math.max(0, (this.hover?.row ?? 0) + way[0]));
       const column = Math.min(columns - 1, Math.max(0, (this.hover?.column ?? -1) + way[1]));
       const rect = this.#canvas.getBoundingClientRect();
-      this.#over({ row, column, cell: this.#map.arrays.cells[row * columns + column] }, { clientX: rect.left + 20, clientY: rect.top + 20 });
+      const cell = this.#map.arrays.cells[row * columns + column];
+      this.#over({ row, column, cell }, { clientX: rect.left + 20, clientY: rect.top + 20 });
     } else return;
     event.preventDefault();
     event.stopPropagation();

@@ -59,9 +59,9 @@ export class Tour {
   }
 
   close() {
+    if (!this.scene) return;
     this.scene = null;
     this.#root.hidden = true;
-    document.body.classList.remove("touring");
     this.#acts.watch(null);
     this.#acts.changed();
   }
@@ -79,25 +79,36 @@ export class Tour {
   #draw() {
     const { scene } = this;
     const at = this.#scenes.indexOf(scene);
-    const move = (by) => this.#scenes[at + by] && this.go(this.#scenes[at + by]);
+    const last = at + 1 === this.#scenes.length;
+    const button = (text, act, attributes = {}) => make("button", { type: "button", onclick: act, ...attributes }, text);
     const dots = this.#scenes.map((one, k) =>
-      make("button", { type: "button", class: "dot", "aria-label": `Scene ${k + 1}: ${one.title}`, title: one.title, "aria-current": k === at ? "step" : null, onclick: () => this.go(one) }, String(k + 1)),
+      button(String(k + 1), () => this.go(one), {
+        class: "dot",
+        title: one.title,
+        "aria-label": `Scene ${k + 1}: ${one.title}`,
+        "aria-current": k === at ? "step" : null,
+      }),
     );
-    const compare = (scene.compare ?? []).map(({ label, words }, k) =>
-      make("button", { type: "button", "data-compare": k, "aria-pressed": "false", onclick: () => {
-        this.#acts.show({ ...this.#defaults, ...scene.words, ...words }, scene.speed ?? null, { play: true });
-      } }, label),
-    );
-    const back = make("button", { type: "button", id: "tour-back", onclick: () => move(-1) }, "Back");
-    const next = make("button", { type: "button", id: "tour-next", class: "main", onclick: () => (at + 1 < this.#scenes.length ? move(1) : this.close()) }, at + 1 < this.#scenes.length ? "Next" : "Finish");
-    back.disabled = at === 0;
+    const compare = (scene.compare ?? []).map(({ label, words }, k) => {
+      const show = () => this.#acts.show({ ...this.words(scene), ...words }, scene.speed ?? null, { play: true });
+      return button(label, show, { "data-compare": k, "aria-pressed": "false" });
+    });
+    const back = button("Back", () => this.go(this.#scenes[at - 1]), { id: "tour-back", disabled: at === 0 });
+    const next = button(last ? "Finish" : "Next", () => (last ? this.close() : this.go(this.#scenes[at + 1])), {
+      id: "tour-next",
+      class: "main",
+    });
+    const close = button("\u00d7", () => this.close(), {
+      class: "quiet icon small close",
+      title: "End the tour (Esc)",
+      "aria-label": "End the tour",
+    });
     this.#root.replaceChildren(
       make("div", { class: "tour-text" }, make("h2", { tabindex: -1 }, scene.title), make("p", {}, scene.text)),
-      compare.length ? make("div", { class: "compare", role: "group", "aria-label": "Compare" }, ...compare) : "",
+      make("div", { class: "compare", role: "group", "aria-label": "Compare", hidden: !compare.length }, ...compare),
       make("div", { class: "tour-moves" }, back, make("div", { class: "dots" }, ...dots), next),
-      make("button", { type: "button", class: "quiet icon small close", "aria-label": "End the tour", title: "End the tour (Esc)", onclick: () => this.close() }, "\u00d7"),
+      close,
     );
     this.#root.hidden = false;
-    document.body.classList.add("touring");
   }
 }

@@ -1,0 +1,82 @@
+"""A long play in a real browser: the memory of server and page must not grow. ``python benchmarks/soak.py [minutes]``.
+
+The page plays without end, is rewound, opened with new settings and scrubbed, as a lecture would do it. Memory is
+looked at after a tenth of the time, when everything has been compiled once, and at the end; more than 10% and 60 MB of
+growth is a failure (exit code 1).
+"""
+
+import json
+import random
+import sys
+import time
+from typing import Any
+
+import psutil
+from chromium import chromium, playground
+
+MINUTES = 30.0
+SETTINGS = [
+    {"width": "200"},
+    {"width": "200", "layers": "x2_tanh", "seed": "3"},
+    {"width": "100", "layers": "tanh", "optimizer": "adam", "rate": "5e-4"},
+    {"width": "100", "layers": "tanh", "optimizer": "flow", "rate": "0.05"},
+    {"width": "50", "inputs": "2", "formula": "x1*x2", "n": "100", "spacing": "random"},
+]
+MOST_GROWTH, LEAST = 1.10, 60.0
+
+
+def megabytes(process: psutil.Process) -> float:
+    """Memory of a process that is its own."""
+    return process.memory_full_info().uss / 2**20
+
+
+def heap(driver: Any) -> float:
+    """The page's memory after a collection of garbage."""
+    driver.execute_cdp_cmd("HeapProfiler.collectGarbage", {})
+    return driver.execute_cdp_cmd("Runtime.getHeapUsage", {})["usedSize"] / 2**20
+
+
+def act(driver: Any, stream: random.Random) -> None:
+    """Something that a user does."""
+    words = stream.choice(SETTINGS)
+    speed = stream.choice([1, 10, 100, 1000])
+    hash_ = "&".join(f"{name}={value}" for name, value in (words | {"speed": str(speed)}).items())
+    driver.execute_script("location.hash = arguments[0]", hash_)
+    time.sleep(3)
+    driver.execute_script("playground.play()")
+    time.sleep(stream.uniform(5, 20))
+    driver.execute_script("playground.player.seek(arguments[0])", stream.randrange(200))
+    time.sleep(1)
+    driver.execute_script("playground.play()")
+    time.sleep(stream.uniform(2, 5))
+
+
+def main(minutes: float) -> int:
+    """Play, look at the memory, judge."""
+    stream, rows = random.Random(0), []
+    with playground() as (address, process, _), chromium() as driver:
+        server = psutil.Process(process.pid)
+        driver.get(address)
+        time.sleep(5)
+        began = time.perf_counter()
+        while (passed := (time.perf_counter() - began) / 60) < minutes:
+            act(driver, stream)
+            frames, said = driver.execute_script(
+                "return [playground.frames, document.querySelector('main').dataset.step]"
+            )
+            rows.append(
+                {"minutes": round(passed, 2), "server": megabytes(server), "page": heap(driver), "frames": frames}
+            )
+            print(json.dumps(rows[-1]), "step", said, flush=True)
+    early = [row for row in rows if minutes / 10 <= row["minutes"] <= minutes / 5] or rows[:1]
+    late = [row for row in rows if row["minutes"] >= 0.9 * minutes] or rows[-1:]
+    grew = {}
+    for part in ("server", "page"):
+        before, after = (sum(row[part] for row in some) / len(some) for some in (early, late))
+        grew[part] = after - before > LEAST and after > MOST_GROWTH * before
+        print(f"{part}: {before:.0f} MB after a tenth of the time, {after:.0f} MB at the end")
+    return int(any(grew.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(float(sys.argv[1]) if len(sys.argv) > 1 else MINUTES))

@@ -1,0 +1,61 @@
+/** What is looked at, of a training and of a saved run alike: the layer, its units, and the reduced network's size. */
+
+import { make } from "./dom.js";
+import { field, group, option } from "./fields.js";
+
+/**
+ * @typedef {Object} Acts
+ * @property {(layer: string, view: string) => void} layer
+ * @property {(reduce: string) => void} reduce "auto" or a number
+ */
+export class Shown {
+  #layer = make("select", { "data-word": "layer", id: "word-layer" });
+  #view = make("select", { id: "word-view" }, option(["kernel", "kernels"]), option(["filter", "filters"]));
+  #auto = make("input", { type: "checkbox", id: "reduce-auto" });
+  #count;
+  #units;
+  #predicted = null;
+
+  /**
+   * @param {[number, number]} limits of the reduced network's size
+   * @param {Acts} acts
+   */
+  constructor([least, most], acts) {
+    const tell = () => acts.layer(this.#layer.value, this.#view.value);
+    this.#layer.addEventListener("change", tell);
+    this.#view.addEventListener("change", tell);
+    this.#count = make("input", { type: "number", min: least, max: most, step: 1, class: "short" });
+    const reduce = () => {
+      const wish = Math.round(Number(this.#count.value)) || this.#predicted || least;
+      this.set(this.#auto.checked ? "auto" : String(Math.min(most, Math.max(least, wish))));
+      acts.reduce(this.#auto.checked ? "auto" : this.#count.value);
+    };
+    this.#auto.addEventListener("change", reduce);
+    this.#count.addEventListener("change", reduce);
+    const title = "As many units as lines are predicted";
+    const label = make("label", { class: "inline", for: "reduce-auto", title }, this.#auto, "auto");
+    const sized = field("reduce", "Reduce to", this.#count, [label], () => {}, "How many units the reduced network has");
+    this.#units = field("view", "Units", this.#view, [], () => {}).element;
+    this.element = group("Shown", field("layer", "Layer", this.#layer, [], () => {}).element, this.#units, sized.element);
+  }
+
+  /** Shows the word "reduce". */
+  set(reduce) {
+    this.#auto.checked = reduce === "auto";
+    this.#count.disabled = this.#auto.checked;
+    this.#count.value = this.#auto.checked ? "" : reduce;
+  }
+
+  /** Lists the layers of what was opened. */
+  list(layers) {
+    this.#layer.replaceChildren(...layers.map((one) => option([one.name, `${one.label} (${one.units})`])));
+  }
+
+  /** Shows which layer is looked at, how, and how many lines are predicted for it. */
+  layer(name, views, view, predicted) {
+    this.#layer.value = name;
+    this.#units.hidden = !views.length;
+    if (views.includes(view)) this.#view.value = view;
+    this.#predicted = predicted;
+  }
+}
