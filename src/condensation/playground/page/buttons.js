@@ -7,6 +7,7 @@ import { help, listen } from "./keys.js";
 import { hush, say } from "./notices.js";
 
 const KEPT = 550; // ms after which the address is that of what is shown
+const NARROW = "(max-width: 760px)"; // there the pictures come first
 const LONG = 4000; // ms for which the page says that a link is copied
 
 /**
@@ -50,6 +51,7 @@ export function wire({ state, player, cards, map, theme, link, attempt, keep, ag
   press("rewind", () => player.rewind());
   press("dice", reseed);
   press("fold", () => fold());
+  if (matchMedia(NARROW).matches) fold();
   press("tour", () => tour()?.toggle());
   press("theme", () => theme.toggle());
   press("help", help);

@@ -94,7 +94,7 @@ function sheet(cards, state, makeContext) {
     g.save();
     card.view.draw(g, box, { ...state, hover: state.pinned });
     g.restore();
-    rows(card.sentence.textContent, outer.w - 24, 12).forEach((row, line) => {
+    rows(card.view.sentence(state), outer.w - 24, 12).forEach((row, line) => {
       write(g, row, x + 12, box.y + box.h + 16 + 16 * line, { size: 12, colour: colours.soft });
     });
   });

@@ -31,7 +31,7 @@ const ready = new Promise((done) => (isReady = done));
 
 let following = true; // the address is read, not written, until what it says is open
 const keep = address.keeper(() => {
-  if (following) return location.hash;
+  if (following || !state.opened) return location.hash;
   const { own, words, source } = state;
   const shown = source?.do ?? "open";
   const chosen = shown === "open" ? words : { seed: source.seed || 0 };
@@ -54,7 +54,7 @@ const player = new Player({
   draw: (frame) => {
     if (frame.key !== state.opened.key) return; // of what was open before
     state.frame = frame;
-    playground.frames++;
+    if (!playground.frames++) performance.mark("first picture");
     header.read(state);
     header.show(state);
     cards.paint(state);
@@ -80,7 +80,7 @@ const cards = new Cards(find("cards"), VIEWS, find("speaker"), {
   },
   click: (hit) => {
     if (hit.step !== undefined) player.seek(hit.step);
-    else if (hit.unit !== undefined) state.pinned = same(state.pinned, hit) ? null : { unit: hit.unit };
+    else if (hit.unit !== undefined) state.pinned = state.pinned?.unit === hit.unit ? null : { unit: hit.unit };
   },
   save: (card, kind) => attempt(() => savePicture([card], state, kind, card.view.name)),
 });
@@ -119,6 +119,7 @@ const link = new Link(url.href, {
     state.hello = hello;
     if (first) begin(hello);
     else if (state.source) session.again();
+    else follow();
   },
   lost: () => {
     player.hold();

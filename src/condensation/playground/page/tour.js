@@ -104,9 +104,10 @@ export class Tour {
       "aria-label": "End the tour",
     });
     this.#root.replaceChildren(
-      make("div", { class: "tour-text" }, make("h2", { tabindex: -1 }, scene.title), make("p", {}, scene.text)),
-      make("div", { class: "compare", role: "group", "aria-label": "Compare", hidden: !compare.length }, ...compare),
+      make("h2", { tabindex: -1 }, scene.title),
       make("div", { class: "tour-moves" }, back, make("div", { class: "dots" }, ...dots), next),
+      make("p", {}, scene.text),
+      make("div", { class: "compare", role: "group", "aria-label": "Compare", hidden: !compare.length }, ...compare),
       close,
     );
     this.#root.hidden = false;
