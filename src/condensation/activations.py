@@ -42,6 +42,7 @@ ACTIVATIONS: dict[str, Function] = {
 }
 LABELS = {"x_tanh": "x tanh x", "x2_tanh": "x² tanh x", "leaky_relu": "leaky relu"}
 HIGHEST_ORDER = 8
+FAR, NEAR = np.array([-1.0, -0.3, 0.3, 1.0]), np.geomspace(1e-1, 1e-6, 26)  # where a function is looked at
 
 
 def get_activation(activation: Activation) -> Function:
@@ -74,27 +75,44 @@ def derivatives_at_zero(activation: Activation, orders: int) -> list[float]:
     >>> derivatives_at_zero("x_tanh", 2)
     [0.0, 0.0, 2.0]
     """
-    return list(_derivatives_at_zero(activation, orders))
+    return _derivatives(activation).up_to(orders)
+
+
+class _Derivatives:
+    """The derivatives of one activation at 0, compiled together and kept, as many as were asked for."""
+
+    def __init__(self, activation: Activation) -> None:
+        self.activation = activation
+        self.values: list[float] = []
+
+    def up_to(self, orders: int) -> list[float]:
+        if len(self.values) <= orders:
+            with jax.enable_x64(True):
+                found = jax.jit(self._every, static_argnums=1)(jnp.zeros(()), orders)
+            for order, value in enumerate(map(np.asarray, found)):
+                if value.shape != () or not np.isfinite(value):
+                    said = label(self.activation)
+                    raise InputError(f"derivative {order} of the activation {said!r} at 0 is {value}")
+            self.values = [float(value) for value in found]
+        return self.values[: orders + 1]
+
+    def _every(self, x: Any, orders: int) -> list[Any]:
+        derivative, values = get_activation(self.activation), []
+        for order in range(orders + 1):
+            try:
+                values.append(derivative(x))
+            except Exception as error:
+                raise InputError(
+                    f"the activation {label(self.activation)!r} must be a function of one number written with "
+                    f"jax.numpy: derivative {order} at 0 failed with {type(error).__name__}"
+                ) from error
+            derivative = _differentiate(derivative)
+        return values
 
 
 @lru_cache(maxsize=256)
-def _derivatives_at_zero(activation: Activation, orders: int) -> tuple[float, ...]:
-    derivative = get_activation(activation)
-    values = []
-    with jax.enable_x64(True):
-        for order in range(orders + 1):
-            try:
-                value = np.asarray(derivative(jnp.zeros(())))
-            except Exception as error:
-                raise InputError(
-                    f"the activation {label(activation)!r} must be a function of one number written with "
-                    f"jax.numpy: derivative {order} at 0 failed with {type(error).__name__}"
-                ) from error
-            if value.shape != () or not np.isfinite(value):
-                raise InputError(f"derivative {order} of the activation {label(activation)!r} at 0 is {value}")
-            values.append(float(value))
-            derivative = _differentiate(derivative)
-    return tuple(values)
+def _derivatives(activation: Activation) -> _Derivatives:
+    return _Derivatives(activation)
 
 
 def _differentiate(function: Function) -> Function:
@@ -114,25 +132,31 @@ def multiplicity(activation: Activation) -> int | None:
     >>> [multiplicity(name) for name in ("tanh", "x_tanh", "x2_tanh", "relu")]
     [1, 2, 3, None]
     """
-    function = get_activation(activation)
-    constant = derivatives_at_zero(activation, 0)[0]
-    with jax.enable_x64(True):
-        scale = max(abs(float(function(jnp.asarray(h))) - constant) for h in (-1.0, -0.3, 0.3, 1.0))
-    for order in range(1, HIGHEST_ORDER + 1):
-        derivative = derivatives_at_zero(activation, order)[order]
-        if abs(derivative) > 1e-10 * scale * factorial(order):
-            return order if _taylor_holds(activation, order) else None
+    found = np.array(derivatives_at_zero(activation, 3))
+    values = _values(activation, np.concatenate([FAR, NEAR, -NEAR]))
+    scale = np.abs(values[: len(FAR)] - found[0]).max()
+    for highest in (1, 3, HIGHEST_ORDER):  # few derivatives suffice for most, and many take long
+        found = np.array(derivatives_at_zero(activation, highest + 2))
+        present = np.abs(found) > 1e-10 * scale * factorial(np.arange(len(found)))
+        if present[1 : highest + 1].any():
+            p = int(present[1:].argmax()) + 1
+            return p if _taylor_holds(found[: p + 3], values[len(FAR) :].reshape(2, -1)) else None
     return None
 
 
-def _taylor_holds(activation: Activation, p: int) -> bool:
-    """Whether f is its Taylor polynomial to 1% of the p-th term at two successive small h, on both sides of 0."""
-    function = get_activation(activation)
-    h = np.geomspace(1e-1, 1e-6, 26)
+def _values(activation: Activation, x: np.ndarray) -> np.ndarray:
+    """The activation at some points, in float64."""
     with jax.enable_x64(True):
-        values = np.stack([np.asarray(jax.vmap(function)(jnp.asarray(s * h))) for s in (1.0, -1.0)])
-    orders = np.arange(p + 3)
-    terms = np.array(derivatives_at_zero(activation, p + 2)) / factorial(orders)
-    error = np.abs(values - np.stack([sign_h[:, None] ** orders @ terms for sign_h in (h, -h)]))
-    worst = (error / np.abs(terms[p] * h**p)).max(axis=0)
+        return np.asarray(jax.jit(jax.vmap(get_activation(activation)))(jnp.asarray(x)))
+
+
+def _taylor_holds(derivatives: np.ndarray, values: np.ndarray) -> bool:
+    """Whether f is its Taylor polynomial to 1% of the p-th term at two successive small h, on both sides of 0.
+
+    ``derivatives`` are those up to the order p + 2, ``values`` f(h) and f(-h) for h in NEAR.
+    """
+    orders, p = np.arange(len(derivatives)), len(derivatives) - 3
+    terms = derivatives / factorial(orders)
+    error = np.abs(values - np.stack([h[:, None] ** orders @ terms for h in (NEAR, -NEAR)]))
+    worst = (error / np.abs(terms[p] * NEAR**p)).max(axis=0)
     return bool(np.maximum(worst[1:], worst[:-1]).min() < 0.01)

@@ -6,8 +6,6 @@ from ..activations import label
 from ..data import Synthetic
 from ..experiment import Experiment
 from ..networks import Dense
-from ..papers.fc.experiments import FIG5_ACTIVATIONS, LINES, low_frequency, one_input, six_layers
-from ..papers.fc.experiments import fig3 as fc_fig3
 from ..training.optimizers import GD, Adam, GradientFlow, NormalisedGD, SignGD
 from .settings import Settings
 
@@ -57,6 +55,9 @@ def formula_of(data: Synthetic) -> str:
 
 def figures() -> list[dict[str, Any]]:
     """The papers' examples: a name, what it is, and its words."""
+    from ..papers.fc.experiments import FIG5_ACTIVATIONS, LINES, low_frequency, one_input, six_layers
+    from ..papers.fc.experiments import fig3 as fc_fig3
+
     found = []
     for name in LINES:
         about = f"A 5-50-1 network with {label(name)}; the paper shows {LINES[name]} line{'s' * (LINES[name] > 1)}."

@@ -10,10 +10,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from ..device import cores
-
 TRAINING = 0.02  # seconds of training in a frame, where no other page asks
 LEAST = 0.002
+THREADS = 2  # for frames: one page that opens a network does not stop the others; more would only share one interpreter
 T = TypeVar("T")
 
 
@@ -21,14 +20,13 @@ class Lanes:
     """The threads of a server."""
 
     def __init__(self) -> None:
-        self.threads = max(cores(), 2)
-        self.quick = ThreadPoolExecutor(self.threads, thread_name_prefix="frames")
+        self.quick = ThreadPoolExecutor(THREADS, thread_name_prefix="frames")
         self.slow = ThreadPoolExecutor(1, thread_name_prefix="slow")
         self.waiting = 0  # frames under way
 
     def seconds(self) -> float:
         """How long a frame may train now."""
-        return max(LEAST, TRAINING * self.threads / max(self.waiting, self.threads))
+        return max(LEAST, TRAINING * THREADS / max(self.waiting, THREADS))
 
     async def quickly(self, work: Callable[..., T], *given: Any) -> T:
         """Do a piece of work in the quick lane."""

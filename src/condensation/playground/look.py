@@ -21,7 +21,7 @@ from .runs import Run, model_of, weights_of
 
 MOST_UNITS = 400  # in a picture
 GRID, SIDE = 201, 41  # points of an output over one input, and on each side over two
-SELDOM = 8.0  # what takes long is done so seldom that it takes a ninth of the time
+SELDOM = 4.0  # what takes long is done so seldom that it takes a fifth of a page's time
 QUICK_ORDER = 2  # inputs up to which lines are recomputed for the clock, whatever p is
 
 Found = tuple[dict[str, Any], dict[str, np.ndarray]]
@@ -32,16 +32,10 @@ class Slow:
     """What is computed now and then only: the order of the units, the reduced network, how far the lines turned."""
 
     step: int = -1
-    seconds: float = 0.0
-    at: float = 0.0
+    seconds: float = 0.0  # that it took
     header: dict[str, Any] = field(default_factory=dict)
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
     drift: float | None = None
-
-    @property
-    def due(self) -> bool:
-        """Whether enough time has passed since it was last computed."""
-        return time.perf_counter() - self.at > SELDOM * self.seconds
 
 
 class Look:
@@ -49,12 +43,13 @@ class Look:
 
     def __init__(self, run: Run, layer: str, view: str | None, forecast: Forecast) -> None:
         self.run, self.layer, self.view, self.forecast = run, layer, view, forecast
-        self.slow = Slow()
+        self.slow, self.since = Slow(), 0.0  # and the seconds that frames took since then
         units = len(weights_of(run, run.known[0], layer, view))
         most = min(units, MOST_UNITS)
         self.chosen = np.unique(np.linspace(0, units - 1, most).round().astype(int))
         self.points, self.dim, self.grid = output_grid(run)
         self.first_loss = run.known[0].loss
+        self.measured: tuple[Moment, tuple[Any, float, float]] | None = None
 
     @property
     def activation(self) -> Any:
@@ -65,21 +60,27 @@ class Look:
             return None
         return network.activations[names.index(self.layer)] if network is not None else None
 
+    def _measure(self, moment: Moment, weights: np.ndarray) -> tuple[Any, float, float]:
+        """The lines, the largest |w.x| and the error of the leading order; of the last moment they are kept."""
+        if self.measured is None or self.measured[0] is not moment:
+            self.measured = moment, (_lines(weights), *self._leading(moment, weights))
+        return self.measured[1]
+
     def curve_row(self, moment: Moment) -> list[float]:
         """Step, loss, lines found, k_eff, error of the leading order, loss ratio."""
-        weights = weights_of(self.run, moment, self.layer, self.view)
-        lines = _lines(weights)
-        error = self._leading(moment, weights)[1]
+        lines, _, error = self._measure(moment, weights_of(self.run, moment, self.layer, self.view))
         count, k_eff = (lines.count, lines.k_eff) if lines else (np.nan, np.nan)
         return [moment.step, moment.loss, count, k_eff, error, moment.loss / self.first_loss]
 
     def frame(self, moment: Moment, reduce_to: int | None, settled: bool) -> Found:
         """Everything that is drawn of a moment."""
+        began = time.perf_counter()
         weights = weights_of(self.run, moment, self.layer, self.view)
         model = model_of(self.run, moment)
-        if settled or self.slow.due:
+        if settled or self.since >= SELDOM * self.slow.seconds:
             self._look_slowly(moment, weights, model, reduce_to, settled)
-        lines, (size, error) = _lines(weights), self._leading(moment, weights)
+            began = time.perf_counter()
+        lines, size, error = self._measure(moment, weights)
         shown = weights[self.chosen]
         flat = shown @ self.forecast.basis.T
         header: dict[str, Any] = {
@@ -114,8 +115,11 @@ class Look:
             "cos": _cosines(shown),
             **self.slow.arrays,
         }
+        if weights.shape[1] == 2:
+            arrays["order"] = _by_angle(flat)
         if model is not None:
             self._add_outputs(model, header, arrays)
+        self.since += time.perf_counter() - began
         return header, arrays
 
     def _leading(self, moment: Moment, weights: np.ndarray) -> tuple[float, float]:
@@ -163,16 +167,17 @@ class Look:
         self, moment: Moment, weights: np.ndarray, model: Model | None, reduce_to: int | None, settled: bool
     ) -> None:
         began = time.perf_counter()
-        order = _order(weights[self.chosen], self.forecast.basis)
-        found = Slow(moment.step, arrays={"order": order.astype(np.uint16)})
+        found = Slow(moment.step)
+        if weights.shape[1] > 2:
+            shown = weights[self.chosen]
+            found.arrays["order"] = block_order(np.where(norms(shown)[:, None] > 0, shown, 1.0)).astype(np.uint16)
         data = self.run.data()
         hurried = self.slow.step < 0 and not settled  # the first picture comes at once
         if not hurried and model is not None and data is not None and isinstance(model.network, Dense):
             self._reduce(model, data[0], reduce_to, moment.step, found)
             found.drift = self._drift(model, data)
-        now = time.perf_counter()
-        found.seconds, found.at = now - began, now
-        self.slow = found
+        found.seconds = time.perf_counter() - began
+        self.slow, self.since = found, 0.0
 
     def _reduce(self, model: Model, x: np.ndarray, reduce_to: int | None, step: int, found: Slow) -> None:
         """The reduced network: to the given size, else to as many units as lines are predicted."""
@@ -239,8 +244,6 @@ def _cosines(weights: np.ndarray) -> np.ndarray:
     return np.rint(127 * cosine).astype(np.int8)
 
 
-def _order(weights: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """The block order; by the angle in the plane where units have two inputs, which is the same and quick."""
-    if weights.shape[1] == 2:
-        return np.argsort(np.arctan2(*(weights @ basis.T).T[::-1]), kind="stable")
-    return block_order(np.where(norms(weights)[:, None] > 0, weights, 1.0))
+def _by_angle(flat: np.ndarray) -> np.ndarray:
+    """The block order of units with two inputs: that of their angles."""
+    return np.argsort(np.arctan2(flat[:, 1], flat[:, 0]), kind="stable").astype(np.uint16)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
-from scipy.signal import find_peaks
 
 from ..activations import derivatives_at_zero, label, multiplicity
 from ..errors import InputError
@@ -121,6 +120,8 @@ def plateaus(trajectory: Trajectory, seed: int | Seed = 0) -> list[int]:
 
     A plateau is a minimum of the relative slope -d log L / dt that lies well below the slopes before and after it.
     """
+    from scipy.signal import find_peaks  # takes long to load
+
     loss = trajectory.loss[trajectory.seeds.index(as_seed(seed))]
     alive = np.isfinite(loss) & (loss > 0)
     steps, height = trajectory.recorded[alive], np.log(loss[alive])

@@ -32,8 +32,10 @@ from ..sweeps.table import SweepTable
 from ..training.progress import Reporter
 from ..training.trajectory import Trajectory
 from ..versions import versions
-from . import cnn, fc, phases
+from . import phases
 from .claims import Claim
+from .cnn import recipes as cnn
+from .fc import recipes as fc
 from .lab import SCALES, Lab, untrained
 from .recipe import Recipe
 from .report import write_report
