@@ -23,7 +23,7 @@ from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.select import Select  # noqa: E402
 
-PATIENCE = 40.0  # seconds for what a user would wait for
+PATIENCE = 20.0  # seconds for what a user would wait for
 SIZE = (1440, 900)
 
 
@@ -122,7 +122,7 @@ class Page:
 
     def state(self, path: str) -> Any:
         """A part of the page's state, such as ``frame.step``."""
-        return self.js(f"return playground.state.{path} ?? null")
+        return self.js(f"return playground.state.{path.replace('.', '?.')} ?? null")
 
     def array(self, place: str, name: str) -> np.ndarray:
         """An array of ``frame``, ``layer`` or ``opened``."""
@@ -208,7 +208,7 @@ class Page:
 
     def type(self, selector: str, text: str, end: str = Keys.ENTER) -> "Page":
         """Writes a text in place of the one that is there."""
-        self.one(selector).send_keys(Keys.CONTROL + "a", text, end)
+        self.one(selector).send_keys(Keys.CONTROL + "a" + Keys.NULL, text, end)
         return self
 
     def choose(self, selector: str, value: str) -> "Page":

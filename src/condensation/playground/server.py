@@ -137,9 +137,9 @@ class _Visit:
         given = request.get
         match request.get("do"):
             case "frame":
+                while session.must_prepare and session.will_train(request):
+                    await lanes.slowly(session.prepare)  # meanwhile the page may open something else
                 async with self.turn:
-                    if session.must_prepare and session.will_train(request):
-                        await lanes.slowly(session.prepare)
                     return await lanes.quickly(session.frame, request, lanes.seconds())
             case "open":
                 async with self.turn:

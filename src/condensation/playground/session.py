@@ -65,7 +65,7 @@ class Session:
         run = SavedRun(trajectory, trajectory.seeds[number])
         if not run.known:
             raise InputError(f"this seed of {name} diverged before anything was saved")
-        answer, arrays = self._show(run, str(name), None)
+        answer, arrays = self._show(run, self.shelf.title(name), None)
         answer |= {"seeds": [_seed_name(one) for one in trajectory.seeds], "seed": number}
         return answer, arrays
 

@@ -1,18 +1,21 @@
 """The user's own runs and sweeps: folders named when the playground is started. The page knows only their names."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..activations import label
 from ..errors import InputError, unknown_name
 from ..experiment import Experiment
+from ..networks import Dense
 from ..seeds import Seed
 from ..sweeps import SweepTable, open_sweep
-from ..training.store import load_run
+from ..training.store import load_run, open_run
 from ..training.trajectory import Trajectory
+from ..training.watched import Watched
 
 MARKS = {"run.json": "run", "sweep.json": "sweep"}
 
@@ -46,13 +49,17 @@ class Shelf:
 
     def listed(self) -> list[dict[str, str]]:
         """What the page is told."""
-        return [{"name": one.name, "kind": one.kind, "title": one.name} for one in self.entries.values()]
+        return [{"name": one.name, "kind": one.kind, "title": _title(one)} for one in self.entries.values()]
 
     def _entry(self, name: Any, kind: str) -> Entry:
         known = [one.name for one in self.entries.values() if one.kind == kind]
         if name not in known:
             raise unknown_name(kind, name, known or ["none was named when the playground was started"])
         return self.entries[name]
+
+    def title(self, name: Any) -> str:
+        """What a run is."""
+        return _title(self._entry(name, "run"))
 
     def run(self, name: Any) -> Trajectory:
         """A saved run."""
@@ -70,7 +77,25 @@ class Shelf:
         if type(seed) is not int or not 0 <= seed < len(sweep.seeds):
             raise InputError(f"the sweep {name} has the seeds 0 to {len(sweep.seeds) - 1}, not {seed!r}")
         cell = list(sweep.cells())[number]
-        return cell.experiment, sweep.seeds[seed], ", ".join(f"{k} = {v}" for k, v in cell.coordinates.items())
+        return cell.experiment, sweep.seeds[seed], _listed(cell.coordinates)
+
+
+def _listed(coordinates: Mapping[str, Any]) -> str:
+    said = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in coordinates.items()}
+    return ", ".join(f"{name} = {value}" for name, value in said.items())
+
+
+def _title(entry: Entry) -> str:
+    """A run's network and optimizer beside its name, which is a fingerprint; a sweep's name says enough."""
+    if entry.kind == "sweep":
+        return entry.name
+    source = open_run(entry.path).source
+    if isinstance(source, Watched):
+        return f"{source.model}, watched ({entry.name})"
+    network = source.network
+    shape = "-".join(map(str, network.widths)) if isinstance(network, Dense) else type(network).__name__
+    activations = ", ".join(dict.fromkeys(label(one) for one in network.activations))
+    return f"{shape}, {activations}, {type(source.optimizer).__name__} ({entry.name[:6]})"
 
 
 def _found(folder: Path) -> Any:

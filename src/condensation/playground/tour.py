@@ -76,8 +76,8 @@ def scenes() -> tuple[Scene, ...]:
         Scene(
             "condensation",
             "What condensation is",
-            "A hundred neurons start small and in all directions. Press play: gradient flow turns them all to one "
-            "line before the loss has fallen by one percent. The line was computed from the data before training.",
+            "A hundred neurons start small and in all directions. Gradient flow turns them all to one line before the "
+            "loss has fallen by one percent. The line was computed from the data before training.",
             first,
             1,
             "field",
