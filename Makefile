@@ -1,9 +1,9 @@
-# Two commands do everything, set-up included: `make reproduce` and `make test`.
+# Three commands do everything, set-up included: `make play`, `make reproduce` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
 TEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: help reproduce test test-browser test-cluster test-download test-kill test-pytorch test-trials bench soak lint format types clean
+.PHONY: help play reproduce test test-browser test-cluster test-download test-kill test-pytorch test-trials bench soak lint format types clean
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
@@ -15,6 +15,13 @@ help:            ## this list
 .venv/.dev: .venv/.core
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	touch $@
+
+.venv/.play: .venv/.core
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[play]"
+	touch $@
+
+play: .venv/.play        ## the playground in the browser
+	$(BIN)/condensation play
 
 reproduce: .venv/.core   ## the papers' figures and a report in out/
 	$(BIN)/condensation reproduce --out out

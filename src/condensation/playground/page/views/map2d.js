@@ -1,7 +1,7 @@
 /** The network's function of two inputs as a map with its data, and a smaller one of the reduced network beside it. */
 
 import { diverging, palette } from "../colours.js";
-import { crisp, line, linear, sheet, stamp, textSize, ticksOf, write } from "../figure.js";
+import { crisp, line, linear, sheet, stamp, textSize, ticksOf, widthOf, write } from "../figure.js";
 import { extent } from "./curve1d.js";
 import { num } from "./numbers.js";
 import { arrayOf } from "./units.js";
@@ -124,6 +124,10 @@ function drawColours(g, x, y, width, most, size, scene) {
   g.strokeRect(x, y, width, 0.8 * size);
   write(g, "output f", x, y - 0.5 * size, { size, colour: pal.ink });
   const text = num(most, 2);
+  if (2.4 * widthOf(text, size) > width) {
+    write(g, `\u00b1 ${text}`, x + width / 2, y + 1.2 * size, { size, colour: pal.soft, align: "center", base: "top" });
+    return;
+  }
   write(g, `\u2212${text}`, x, y + 1.2 * size, { size, colour: pal.soft, base: "top" });
   write(g, text, x + width, y + 1.2 * size, { size, colour: pal.soft, align: "right", base: "top" });
 }
