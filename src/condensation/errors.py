@@ -15,7 +15,7 @@ def unknown_name(what: str, name: object, known: Iterable[object]) -> InputError
     >>> print(unknown_name("activation", "tanhh", ["relu", "tanh"]))
     unknown activation 'tanhh'; did you mean 'tanh'? Known: relu, tanh
     """
-    names = [str(k) for k in known]
+    names, name = [str(k) for k in known], name if len(str(name)) <= 80 else f"{str(name)[:77]}..."
     by_case = {known_name.lower(): known_name for known_name in names}
     near = [by_case[k] for k in difflib.get_close_matches(str(name).lower(), by_case, n=1, cutoff=0.5)]
     hint = f"; did you mean {near[0]!r}? " if near else "; "

@@ -23,6 +23,18 @@ from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.select import Select  # noqa: E402
 
+COUNT = """
+const Socket = WebSocket;
+window.unanswered = 0;
+window.WebSocket = class extends Socket {
+  constructor(...given) {
+    super(...given);
+    this.addEventListener("message", () => { if (window.unanswered) window.unanswered--; });
+    this.addEventListener("close", () => { window.unanswered = 0; });
+  }
+  send(data) { window.unanswered++; super.send(data); }
+};
+"""  # requests under way: the first message is the server's own
 PATIENCE = 20.0  # seconds for what a user would wait for
 SIZE = (1440, 900)
 
@@ -98,6 +110,8 @@ class Page:
 
     def __init__(self, driver: Any, address: str) -> None:
         self.driver, self.address = driver, address
+        self.handle = driver.current_window_handle
+        driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": COUNT})
 
     def go(self, fragment: str = "", still: bool = True) -> "Page":
         """Opens the page afresh and waits for its first picture (and, where it does not play, for its prediction)."""
@@ -170,19 +184,19 @@ class Page:
         script = """
             const { state, player } = playground;
             const { opened, layer, frame } = state;
-            if (!opened || !layer || !frame || player.going || player.wish !== null) return false;
+            if (!opened || !layer || !frame || player.going || player.wish !== null || unanswered) return false;
             const drawn = document.querySelector("main").dataset;
             return layer.key === opened.key && frame.key === opened.key && player.frame === frame &&
-              drawn.key === String(opened.key) && drawn.step === String(frame.step) &&
-              (frame.reduced === undefined || frame.reduced.step === frame.step);
+              drawn.key === String(opened.key) && drawn.step === String(frame.step);
         """
         until(lambda: self.js(script), "the page to rest")
         return self
 
     def reach(self, step: int) -> "Page":
         """Goes to a step by the page's own player."""
+        until(lambda: self.step is not None, "a first frame")
         self.js("playground.seek(arguments[0])", step)
-        until(lambda: self.step >= step, f"step {step}")
+        until(lambda: (self.step or 0) >= step, f"step {step}")
         return self.settle()
 
     def played(self, step: int) -> "Page":
@@ -250,3 +264,14 @@ def visible_views(page: Page) -> Sequence[str]:
     return page.js(
         "return [...document.querySelectorAll('#cards [data-view]')].filter((e) => !e.hidden).map((e) => e.dataset.view)"
     )
+
+
+def number(text: str) -> float:
+    """A number as the page writes it, such as 1.3 × 10⁻⁴."""
+    text = text.replace("−", "-").strip()
+    if "×" in text or "10" in text and any(one in text for one in "⁰¹²³⁴⁵⁶⁷⁸⁹"):
+        head, _, power = text.rpartition("10")
+        raised = int(power.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")))
+        head = head.replace("×", "").strip()
+        return float(head or 1) * 10.0**raised
+    return float(text)

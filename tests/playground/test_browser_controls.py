@@ -156,8 +156,7 @@ def test_digits_become_a_convolution_whose_units_can_be_chosen(page):
     for view in ("filter", "kernel"):
         page.choose("#word-view", view)
         until(lambda view=view: page.state("layer.view") == view, f"the {view}s")
-        page.settle()
-        check_start(page, "conv1", view)
+        check_start(page.settle(), "conv1", view)
         until(lambda view=view: page.hash.get("view") == view, "the address to have the view")
     page.choose("#word-data", "formula")
     until(lambda: page.words["data"] == "formula", "the formula")
@@ -184,8 +183,7 @@ def test_the_layer_that_is_shown(page):
         page.choose("#word-layer", layer)
         until(lambda layer=layer: page.state("layer.name") == layer, layer)
         until(lambda layer=layer: page.hash.get("layer") == layer, "the address to have the layer")
-        page.settle()
-        check_start(page, layer)
+        check_start(page.settle(), layer)
         assert page.state("layer.count") == known[layer].directions.attracts.sum()
 
 

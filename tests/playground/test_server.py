@@ -119,12 +119,12 @@ def test_the_page_comes_with_everything_and_from_here_only(server):
     assert server.get("/%2e%2e/server.py")[0] == 404
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "", "127.0.0.1.evil.example"])
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "", "127.0.0.1.evil.example", "["])
 def test_a_name_that_is_not_this_machines_is_refused(server, host):
     assert server.get("/", Host=host)[0] in (400, 421)
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "file://", "http://127.0.0.1:1"])
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "file://", "http://127.0.0.1:1", "http://["])
 def test_a_websocket_of_another_page_is_closed(server, origin):
     code, reason = closed_with(server, origin=origin)
     assert code == 4403
@@ -135,7 +135,7 @@ def test_elsewhere_a_token_is_asked_for(guarded):
     assert guarded.get()[0] == 401
     assert guarded.get("/?token=wrong")[0] == 401
     assert guarded.get("/style.css")[0] == 401
-    status, _, body = guarded.get("/", Cookie="condensation_token=secret")
+    status, _, body = guarded.get("/", Cookie=f"condensation_token_{guarded.port}=secret")
     assert (status, b"condensation" in body) == (200, True)
     assert closed_with(guarded)[0] == 4401
     assert closed_with(guarded, path="/live?token=wrong")[0] == 4401
@@ -143,7 +143,7 @@ def test_elsewhere_a_token_is_asked_for(guarded):
     async def once(page):
         return (await page.ask(do="open", words={"width": "5"}))[0]["kind"]
 
-    assert visit(guarded, once, Cookie="condensation_token=secret") == "opened"
+    assert visit(guarded, once, Cookie=f"condensation_token_{guarded.port}=secret") == "opened"
 
 
 def test_the_token_becomes_a_cookie(guarded):
@@ -153,8 +153,8 @@ def test_the_token_becomes_a_cookie(guarded):
         )
         answer = b"".join(iter(lambda: raw.recv(65536), b"")).decode().lower()
     assert answer.startswith("http/1.1 303")
-    assert "condensation_token=secret; httponly" in answer
-    assert "samesite=strict" in answer
+    assert f"condensation_token_{guarded.port}=secret; httponly" in answer
+    assert "samesite=lax" in answer
 
 
 def test_a_token_is_made_where_one_is_needed():
@@ -210,8 +210,8 @@ def test_pages_do_not_see_each_other(server):
                 await page.hello()
             for page, seed in zip(pages, "12", strict=True):
                 await page.ask(do="open", words={"width": "5", "seed": seed})
-            first = [(await page.ask(do="frame", steps=3))[1]["w"] for page in pages]
-            again = [(await page.ask(do="frame", at=3))[1]["w"] for page in pages]
+            first = [(await page.ask(do="frame", steps=1))[1]["w"] for page in pages]
+            again = [(await page.ask(do="frame", at=1))[1]["w"] for page in pages]
             return first, again
 
     first, again = asyncio.run(run())

@@ -1,6 +1,7 @@
 """A session's answers against the library's own numbers."""
 
 import io
+import time
 from contextlib import redirect_stdout
 
 import numpy as np
@@ -15,7 +16,7 @@ from condensation.playground.settings import Settings
 from condensation.playground.shelf import Shelf
 from condensation.theory.predict import predict
 
-NOTHING_LONG = 10.0
+NOTHING_LONG = float("inf")
 
 
 def opened(**words):
@@ -127,7 +128,11 @@ def test_divergence_is_told_and_the_session_lives():
 
 
 @pytest.mark.parametrize(
-    "request_", [{"steps": -1}, {"steps": 10**9}, {"steps": "3"}, {"at": -5}, {"at": 1.5}, {"at": "x"}, {"reduce": "z"}]
+    "request_",
+    [
+        *({"steps": -1}, {"steps": 10**9}, {"steps": "3"}, {"at": -5}, {"at": 1.5}, {"at": "x"}),
+        *({"reduce": "z"}, {"reduce": float("inf")}, {"reduce": 0}),
+    ],
 )
 def test_bad_requests_are_refused(request_):
     session, _, _ = opened(width="5")
@@ -139,6 +144,53 @@ def test_bad_requests_are_refused(request_):
 def test_nothing_is_shown_before_something_is_opened():
     with pytest.raises(InputError, match="nothing is opened"):
         Session().frame({"steps": 1}, 1.0)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"formula": "1e200*x"},
+        {
+            "formula": "100*x",
+            "low": "-900",
+            "high": "900",
+            "layers": "relu",
+            "std_w": "10",
+            "std_a": "10",
+            "rate": "100",
+        },
+    ],
+)
+def test_no_frame_takes_long_whatever_is_asked(words):
+    """Targets beyond measure are refused; a flow that would take for ever has diverged."""
+    session = Session()
+    asked = {"optimizer": "flow", "width": "100", "n": "400", **words}
+    if "1e200" in words["formula"]:
+        with pytest.raises(InputError, match="targets reach"):
+            session.open(asked)
+        return
+    session.open(asked)
+    session.prepare()
+    took = []
+    for _ in range(3):
+        began = time.perf_counter()
+        header, _ = session.frame({"steps": 1000}, 0.02)
+        took.append(time.perf_counter() - began)
+    assert max(took) < 20
+    assert header["diverged"] is None or "diverged" in header["message"]
+
+
+def test_neurons_with_a_single_input_are_shown_without_lines(tmp_path):
+    base = Settings(width=6).experiment(steps=4)
+    table = sweep(base, {"network.bias": [True, False]}, "change", out=tmp_path / "single")
+    session = Session(Shelf([tmp_path / "single"]))
+    header, arrays = session.map("single")
+    assert (header["ys"], arrays["values"].shape, len(table)) == ([""], (1, 2), 2)
+    session.open_cell("single", 1)
+    assert session.choose_layer("dense1")[0]["inputs"] == 1
+    seen, drawn = frame(session, steps=2, settled=True)
+    assert seen["lines"] is None
+    assert drawn["xy"].shape == (6, 2)
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "normalised_gd"])

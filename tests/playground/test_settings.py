@@ -52,6 +52,8 @@ def test_words_and_back(optimizer, std, width, layers, seed, residual):
         ({"bias": "yes"}, "0 or 1"),
         ({"width": 3}, "must be a text"),
         ({"low": "2"}, "low to a higher high"),
+        ({"n": "400", "width": "400"}, "100 can be used here"),
+        ({"data": "digits", "layers": "tanh,tanh,tanh", "width": "32", "n": "400"}, "too many for 3 layers"),
     ],
 )
 def test_what_cannot_be_is_said(words, said):
@@ -60,7 +62,7 @@ def test_what_cannot_be_is_said(words, said):
 
 
 def test_an_even_grid_takes_the_next_number_of_samples_that_fills_it():
-    assert [Settings(inputs=d, n=n).n for d, n in ((1, 40), (2, 40), (3, 100), (8, 400))] == [40, 36, 125, 256]
+    assert [Settings(inputs=d, n=n).n for d, n in ((1, 40), (2, 40), (3, 100), (6, 400))] == [40, 36, 125, 64]
 
 
 @pytest.mark.parametrize("formula", ["__import__('os')", "x.__class__", "y", "sin(x", "x" * 501, "1/(x-x)"])

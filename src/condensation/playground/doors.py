@@ -9,7 +9,7 @@
 import ipaddress
 import secrets
 from collections.abc import Mapping
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 COOKIE = "condensation_token"
 
@@ -23,20 +23,32 @@ class Doors:
 
     def knows_host(self, headers: Mapping[str, str]) -> bool:
         """Whether the request names this machine."""
-        name = urlsplit(f"//{headers.get('host', '')}").hostname or ""
-        return not self.loopback or is_loopback(name)
+        return not self.loopback or is_loopback(_split(f"//{headers.get('host', '')}").hostname or "")
 
-    def knows_token(self, query: Mapping[str, str], cookies: Mapping[str, str]) -> bool:
+    def cookie(self, headers: Mapping[str, str]) -> str:
+        """The name of the cookie: one for each port, as browsers do not tell ports apart."""
+        host = headers.get("host", "")
+        return f"{COOKIE}_{host.rpartition(':')[2] if ':' in host else 80}"
+
+    def knows_token(self, query: Mapping[str, str], cookies: Mapping[str, str], headers: Mapping[str, str]) -> bool:
         """Whether the request has the token, if one is needed."""
         if self.token is None:
             return True
-        given = [query.get("token", ""), cookies.get(COOKIE, "")]
+        given = [query.get("token", ""), cookies.get(self.cookie(headers), "")]
         return any(secrets.compare_digest(one.encode(), self.token.encode()) for one in given)
 
     def is_own_page(self, headers: Mapping[str, str]) -> bool:
         """Whether a websocket is opened by a page of this server."""
-        origin = urlsplit(headers.get("origin", ""))
+        origin = _split(headers.get("origin", ""))
         return origin.scheme in ("http", "https") and origin.netloc == headers.get("host", "")
+
+
+def _split(address: str) -> SplitResult:
+    """The parts of an address; of one that cannot be read, nothing."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return urlsplit("")
 
 
 def is_loopback(host: str) -> bool:

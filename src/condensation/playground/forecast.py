@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from ..activations import derivatives_at_zero, label, multiplicity
+from ..activations import Activation, derivatives_at_zero, label, multiplicity
 from ..errors import InputError
 from ..experiment import Experiment
 from ..measure.similarity import directions as unit_vectors
@@ -85,8 +85,10 @@ class Forecast:
         return float(((own >= NEAR) & (self.fate >= 0)).mean())
 
     def _cosines(self, units: np.ndarray) -> np.ndarray:
+        """Cosines of units and lines: without sign, but for orientations, of which -u is not u."""
         r = norms(units)
-        return np.abs(units @ self.lines.T) / np.where(r > 0, r, 1)[:, None]
+        cosine = units @ self.lines.T / np.where(r > 0, r, 1)[:, None]
+        return cosine if self.kind == "orientations" else np.abs(cosine)
 
 
 def no_forecast(weights: Float[np.ndarray, "units inputs"], why: str = "") -> Forecast:
@@ -104,11 +106,17 @@ def forecast(experiment: Experiment, model: Model, x: Any, y: Any, layer: str, v
             return _of_kernels(experiment, model, x, y, layer, view)
         if not isinstance(experiment.network, Dense):
             raise InputError("lines are predicted for dense networks and for networks of one convolution layer")
+        if len(experiment.network.hidden) > 1 and multiplicity(_activation(experiment.network, layer)) is None:
+            raise InputError("relu and its like have no multiplicity: predicted for one hidden layer only")
         prediction = predict_model(model, x, y, experiment.loss, layers=[layer])[layer]
         by_signs = isinstance(experiment.optimizer, Adam | SignGD)
         return _on_the_cube(model, prediction) if by_signs else _on_the_sphere(model, prediction)
     except InputError as error:
         return no_forecast(weights, str(error))
+
+
+def _activation(network: Dense, layer: str) -> Activation:
+    return network.activations[[one.name for one in network.layers].index(layer)]
 
 
 def _on_the_sphere(model: Model, prediction: Prediction) -> Forecast:
@@ -213,8 +221,8 @@ def plane(lines: Float[np.ndarray, "lines inputs"], weights: Float[np.ndarray, "
     the right; one line alone is shown with the direction in which the units spread most beside it.
     """
     inputs = weights.shape[1]
-    if inputs == 2:
-        return np.eye(2)
+    if inputs <= 2:
+        return np.eye(2)[:, :inputs]
     spread = np.linalg.svd(weights / max(np.abs(weights).max(), 1e-300), full_matrices=False)[2]
     given = _independent([*lines[:MOST_LINES], *spread, *np.eye(inputs)], max(2, min(len(lines), MOST_LINES)))
     if len(lines) < 3:

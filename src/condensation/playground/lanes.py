@@ -1,8 +1,8 @@
-"""Two lanes of threads that all sessions share: frames in the quick one, what takes long in the other.
+"""Three lanes of threads that all sessions share: frames, compiling, and what else may take seconds.
 
-A session has at most one frame under way, and frames take their turn in the order in which they are asked for; each may
-train for its share of a fixed time. So a page that asks for much, or compiles again and again, takes its share and no
-more, and no page waits behind another's compilation.
+A session has at most one piece of work in each, and takes its turn in the order in which it asks; a frame may train
+for its share of a fixed time. So a page that asks for much, or compiles again and again, takes its share and no more,
+and no page's frames wait behind another's compilation or prediction.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ class Lanes:
 
     def __init__(self) -> None:
         self.quick = ThreadPoolExecutor(THREADS, thread_name_prefix="frames")
+        self.compiling = ThreadPoolExecutor(1, thread_name_prefix="compiling")
         self.slow = ThreadPoolExecutor(1, thread_name_prefix="slow")
         self.waiting = 0  # frames under way
 
@@ -36,11 +37,15 @@ class Lanes:
         finally:
             self.waiting -= 1
 
+    async def compile(self, work: Callable[..., T], *given: Any) -> T:
+        """Do a piece of work in the lane of compilations."""
+        return await asyncio.get_running_loop().run_in_executor(self.compiling, work, *given)
+
     async def slowly(self, work: Callable[..., T], *given: Any) -> T:
         """Do a piece of work in the slow lane."""
         return await asyncio.get_running_loop().run_in_executor(self.slow, work, *given)
 
     def close(self) -> None:
         """Let no more work in."""
-        self.quick.shutdown(wait=False, cancel_futures=True)
-        self.slow.shutdown(wait=False, cancel_futures=True)
+        for lane in (self.quick, self.compiling, self.slow):
+            lane.shutdown(wait=False, cancel_futures=True)

@@ -1,5 +1,6 @@
 """What is seen of a run at a moment: numbers for the header of a frame, and arrays that the page draws."""
 
+import itertools
 import time
 import warnings
 from dataclasses import dataclass, field
@@ -10,10 +11,12 @@ import numpy as np
 from ..activations import multiplicity
 from ..errors import InputError
 from ..measure import block_order, cosine_similarity, find_lines, fit_polynomial
+from ..measure.similarity import directions as unit_vectors
 from ..measure.similarity import norms
 from ..networks import Dense, Model
 from ..reduction import reduce
 from ..theory.deep import layer_fields, layer_inputs
+from ..theory.geometry import cube_directions
 from ..theory.validity import DRIFT, LEADING_ERROR, leading_size, turned
 from ..training.live import Moment
 from .forecast import Forecast
@@ -21,9 +24,11 @@ from .runs import Run, model_of, weights_of
 
 MOST_UNITS = 400  # in a picture
 GRID, SIDE = 201, 41  # points of an output over one input, and on each side over two
-SELDOM = 4.0  # what takes long is done so seldom that it takes a fifth of a page's time
+SELDOM = 4.0  # what takes long is done so seldom that it takes a fifth of a page's time,
+SLOWEST = 0.04  # counted as this many seconds at most: the first time is for compiling
 QUICK_ORDER = 2  # inputs up to which lines are recomputed for the clock, whatever p is
 
+_numbers = itertools.count(1)
 Found = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 
@@ -43,12 +48,14 @@ class Look:
 
     def __init__(self, run: Run, layer: str, view: str | None, forecast: Forecast) -> None:
         self.run, self.layer, self.view, self.forecast = run, layer, view, forecast
+        self.number = next(_numbers)  # by which the page knows which prediction a frame belongs to
         self.slow, self.since = Slow(), 0.0  # and the seconds that frames took since then
         units = len(weights_of(run, run.known[0], layer, view))
         most = min(units, MOST_UNITS)
         self.chosen = np.unique(np.linspace(0, units - 1, most).round().astype(int))
         self.points, self.dim, self.grid = output_grid(run)
         self.first_loss = run.known[0].loss
+        self.turned_at: int | None = None
         self.measured: tuple[Moment, tuple[Any, float, float]] | None = None
 
     @property
@@ -69,7 +76,8 @@ class Look:
     def curve_row(self, moment: Moment) -> list[float]:
         """Step, loss, lines found, k_eff, error of the leading order, loss ratio."""
         lines, _, error = self._measure(moment, weights_of(self.run, moment, self.layer, self.view))
-        count, k_eff = (lines.count, lines.k_eff) if lines else (np.nan, np.nan)
+        count = lines.count if lines and lines.condensed else np.nan  # groups of a layer that is not condensed are none
+        k_eff = lines.k_eff if lines else np.nan
         return [moment.step, moment.loss, count, k_eff, error, moment.loss / self.first_loss]
 
     def frame(self, moment: Moment, reduce_to: int | None, settled: bool) -> Found:
@@ -84,6 +92,7 @@ class Look:
         shown = weights[self.chosen]
         flat = shown @ self.forecast.basis.T
         header: dict[str, Any] = {
+            "look": self.number,
             "step": moment.step,
             "time": moment.curves.get("time"),
             "loss": moment.loss,
@@ -135,8 +144,17 @@ class Look:
         if np.isnan(error):
             return None
         drift = self.slow.drift
+        if drift is not None and drift > DRIFT:
+            self.turned_at = min(self.turned_at or self.slow.step, self.slow.step)
         holds = error <= LEADING_ERROR and (drift is None or drift <= DRIFT)
-        return {"leading_error": error, "size": size, "drift": drift, "share": self.forecast.share, "holds": holds}
+        return {
+            "leading_error": error,
+            "size": size,
+            "drift": drift,
+            "turned_at": self.turned_at,  # the first step at which the predicted lines were seen to have turned
+            "share": self.forecast.share,
+            "holds": holds,
+        }
 
     def _outputs(self, moment: Moment) -> np.ndarray:
         """Output weights of the last hidden dense layer: signed for one output, their norm for several."""
@@ -176,7 +194,7 @@ class Look:
         if not hurried and model is not None and data is not None and isinstance(model.network, Dense):
             self._reduce(model, data[0], reduce_to, moment.step, found)
             found.drift = self._drift(model, data)
-        found.seconds = time.perf_counter() - began
+        found.seconds = min(time.perf_counter() - began, SLOWEST)
         self.slow, self.since = found, 0.0
 
     def _reduce(self, model: Model, x: np.ndarray, reduce_to: int | None, step: int, found: Slow) -> None:
@@ -199,12 +217,17 @@ class Look:
 
     def _drift(self, model: Model, data: tuple[np.ndarray, np.ndarray]) -> float | None:
         """The largest angle by which a predicted line has turned; None where that would take long."""
-        p = multiplicity(self.activation)
-        if self.forecast.kind != "sphere" or p is None or not (p <= 2 or self.forecast.lines.shape[1] <= QUICK_ORDER):
+        p, kind = multiplicity(self.activation), self.forecast.kind
+        if kind not in ("sphere", "cube") or p is None or not (p <= 2 or self.forecast.lines.shape[1] <= QUICK_ORDER):
             return None
         assert self.run.experiment is not None
-        now = layer_fields(model, *data, self.run.experiment.loss)[self.layer].directions()
-        return turned(self.forecast.lines[self.forecast.attracting], now.directions[now.attracts])
+        seen = layer_fields(model, *data, self.run.experiment.loss)[self.layer]
+        if kind == "sphere":
+            found = seen.directions()
+            now = found.directions[found.attracts]
+        else:
+            now = unit_vectors(cube_directions(seen.inputs, seen.residual, p).directions)
+        return turned(self.forecast.lines[self.forecast.attracting], now)
 
 
 def output_grid(run: Run) -> tuple[np.ndarray | None, int | None, np.ndarray | None]:
@@ -245,5 +268,8 @@ def _cosines(weights: np.ndarray) -> np.ndarray:
 
 
 def _by_angle(flat: np.ndarray) -> np.ndarray:
-    """The block order of units with two inputs: that of their angles."""
-    return np.argsort(np.arctan2(flat[:, 1], flat[:, 0]), kind="stable").astype(np.uint16)
+    """The block order of units with two inputs: that of their angles, from the widest gap on."""
+    angle = np.arctan2(flat[:, 1], flat[:, 0])
+    order = np.argsort(angle, kind="stable")
+    gaps = np.diff(angle[order], append=angle[order[0]] + 2 * np.pi)
+    return np.roll(order, -1 - int(gaps.argmax())).astype(np.uint16)

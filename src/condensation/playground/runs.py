@@ -12,13 +12,13 @@ from ..experiment import Experiment
 from ..networks import Model
 from ..networks.model import find_layer
 from ..seeds import Seed
-from ..training.live import TASTED, Live, Moment
+from ..training.live import Live, Moment
 from ..training.trajectory import Trajectory
 from ..training.watched import Watched
 from .film import Film
 
 FAR = 10_000_000  # steps beyond which nobody is taken
-ON_THE_WAY = 60  # moments that are kept of the way to a step
+ON_THE_WAY, SLICE = 60, 20  # moments that are kept of the way to a step, if they are not nearer than this
 
 
 class LiveRun:
@@ -68,7 +68,7 @@ class LiveRun:
         """On film, or training on towards it."""
         if step <= self.end:
             return self.film.nearest(step)
-        return self._train(min(step - self.end, max(step // ON_THE_WAY, TASTED)), seconds)
+        return self._train(min(step - self.end, max(step // ON_THE_WAY, SLICE)), seconds)
 
     def _train(self, steps: int, seconds: float) -> Moment:
         if self.diverged is None and self.end < FAR:

@@ -19,8 +19,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from ..errors import InputError
-from .doors import COOKIE, Doors
+from .doors import Doors
 from .lanes import Lanes
+from .memory import Keeper
 from .messages import pack
 from .session import Answer, Session
 from .settings import Settings
@@ -28,7 +29,7 @@ from .shelf import Shelf
 from .tour import hello
 
 PAGE = Path(__file__).parent / "page"
-MOST_PAGES = 40
+MOST_PAGES = 24  # fewer than programs are kept compiled
 MOST_WAITING = 16  # requests of one page
 MOST_CHARACTERS = 64 * 1024  # of a request
 NO_TOKEN, WRONG_ORIGIN, FULL = 4401, 4403, 4429
@@ -46,7 +47,7 @@ class Server:
     """All pages of one server."""
 
     def __init__(self, doors: Doors, shelf: Shelf) -> None:
-        self.doors, self.shelf, self.lanes = doors, shelf, Lanes()
+        self.doors, self.shelf, self.lanes, self.memory = doors, shelf, Lanes(), Keeper()
         self.pages = 0
         self.hello = hello(shelf)
 
@@ -68,7 +69,7 @@ class Server:
         await socket.accept()
         if not self.doors.is_own_page(socket.headers):
             await socket.close(WRONG_ORIGIN, "this websocket is for the playground's own page")
-        elif not self.doors.knows_token(socket.query_params, socket.cookies):
+        elif not self.doors.knows_token(socket.query_params, socket.cookies, socket.headers):
             await socket.close(NO_TOKEN, "the address of the page needs its token")
         elif self.pages >= MOST_PAGES:
             await socket.close(FULL, f"{MOST_PAGES} pages are open already; close one")
@@ -97,16 +98,16 @@ class _Visit:
     """One page's requests, each answered by one message."""
 
     def __init__(self, server: Server, socket: WebSocket) -> None:
-        self.lanes, self.socket = server.lanes, socket
+        self.server, self.lanes, self.socket = server, server.lanes, socket
         self.session = Session(server.shelf)
-        self.hello = server.hello
-        self.turn, self.sending = asyncio.Lock(), asyncio.Lock()
+        self.turn, self.slow_turn, self.sending = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
+        self.newest = 0  # of the requests for a layer: older ones that still wait are dropped
         self.tasks: set[asyncio.Task[None]] = set()
 
     async def stay(self) -> None:
         """Answer until the page goes."""
         try:
-            await self._send(0, (self.hello, {}))
+            await self._send(0, (self.server.hello, {}))
             while True:
                 text = await self.socket.receive_text()
                 if len(self.tasks) >= MOST_WAITING:
@@ -138,24 +139,33 @@ class _Visit:
         match request.get("do"):
             case "frame":
                 while session.must_prepare and session.will_train(request):
-                    await lanes.slowly(session.prepare)  # meanwhile the page may open something else
+                    await lanes.compile(session.prepare)  # meanwhile the page may open something else
                 async with self.turn:
                     return await lanes.quickly(session.frame, request, lanes.seconds())
             case "open":
+                if self.server.memory.due:
+                    await lanes.slowly(self.server.memory.give_back)
                 async with self.turn:
                     return await lanes.quickly(session.open, given("words"))
             case "layer":
-                return await lanes.slowly(session.choose_layer, given("layer"), given("view"))
+                self.newest += 1
+                number = self.newest
+                async with self.slow_turn:
+                    if number < self.newest:
+                        raise InputError("another layer was asked for since")
+                    return await lanes.slowly(session.choose_layer, given("layer"), given("view"))
             case "run":
-                async with self.turn:
+                async with self.turn, self.slow_turn:
                     return await lanes.slowly(session.open_run, given("name"), given("seed"))
             case "cell":
-                async with self.turn:
+                async with self.turn, self.slow_turn:
                     return await lanes.slowly(session.open_cell, given("name"), given("cell"), given("seed", 0))
             case "sweep":
-                return await lanes.slowly(session.map, given("name"), given("quantity"), given("x"), given("y"))
+                async with self.slow_turn:
+                    return await lanes.slowly(session.map, given("name"), given("quantity"), given("x"), given("y"))
             case "export":
-                return session.export()
+                async with self.turn:
+                    return await lanes.quickly(session.export)
             case other:
                 raise InputError(f"a page can ask for frame, open, layer, run, cell, sweep or export, not {other!r}")
 
@@ -204,12 +214,12 @@ class _Guard:
             await PlainTextResponse("this server is known as localhost", 421)(scope, receive, send)
         elif scope["type"] == "websocket":  # refused by the page's own door, with a reason that it can show
             await self.app(scope, receive, send)
-        elif not self.doors.knows_token(asked.query_params, asked.cookies):
+        elif not self.doors.knows_token(asked.query_params, asked.cookies, asked.headers):
             text = "This playground asks for its token: open the address that `condensation play` printed."
             await PlainTextResponse(text, 401)(scope, receive, send)
         elif "token" in asked.query_params and self.doors.token:
             response = RedirectResponse("/", 303)
-            response.set_cookie(COOKIE, self.doors.token, httponly=True, samesite="strict")
+            response.set_cookie(self.doors.cookie(asked.headers), self.doors.token, httponly=True, samesite="lax")
             await response(scope, receive, send)
         else:
             await self.app(scope, receive, _with_headers(send))

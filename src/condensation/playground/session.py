@@ -20,8 +20,8 @@ from ..seeds import Seed
 from .code import as_program
 from .forecast import Forecast, forecast, no_forecast
 from .look import Look, output_grid
-from .runs import LiveRun, Run, SavedRun, model_of, weights_of
-from .settings import LIMITS, Settings
+from .runs import FAR, LiveRun, Run, SavedRun, model_of, weights_of
+from .settings import LIMITS, MOST_TARGET, Settings
 from .shelf import Shelf, sweep_map
 
 MOST_STEPS = 100_000  # in one request
@@ -52,6 +52,10 @@ class Session:
             raise InputError("the words of a setting are a table of texts")
         settings = Settings.from_words(words)
         run = LiveRun(settings.experiment(), settings.seeds)
+        if not np.abs(run.live.y).max() <= MOST_TARGET:
+            raise InputError(
+                f"the targets reach {np.abs(run.live.y).max():.1g}: beyond {MOST_TARGET:g} nothing is shown"
+            )
         return self._show(run, _said(settings), settings)
 
     def open_run(self, name: Any, seed: Any = None) -> Answer:
@@ -150,6 +154,7 @@ class Session:
         header = {
             "kind": "layer",
             "key": key,
+            "look": look.number,
             "name": name,
             "view": view,
             "label": self._layer_entry(run, str(name))["label"],
@@ -214,7 +219,8 @@ class Session:
             run = self.run
         if run is not None:
             run.prepare()
-            self.prepared = self.run is run
+            with self.lock:
+                self.prepared = self.prepared or self.run is run
 
     def frame(self, request: Mapping[str, Any], seconds: float) -> Answer:
         """The next moment, or the one at a step; ``seconds`` is what training may take."""
@@ -246,7 +252,7 @@ class Session:
                 "end": run.end,
                 "rate": self.pace,
                 "diverged": run.diverged,
-                "ended": not run.trains and moment.step >= run.end,
+                "ended": moment.step >= run.end and (not run.trains or run.end >= FAR),
                 "message": "",
             }
             if header["diverged"] is not None and moment.step >= run.end:
@@ -307,11 +313,12 @@ def _axes(run: Run, layer: str, found: Forecast) -> list[str]:
 
 def _said(settings: Settings) -> str:
     """The settings in a line."""
-    p = [multiplicity(name) for name in settings.layers]
-    names = ", ".join(activation_label(name) for name in settings.layers)
+    known = {name: multiplicity(name) for name in settings.layers}
+    told = [activation_label(name) + (f" (p = {p})" if p else "") for name, p in known.items()]
     what = {"formula": settings.formula, "points": f"{len(settings.points)} points", "digits": "digits"}[settings.data]
-    order = f" (p = {', '.join('undefined' if one is None else str(one) for one in p)})"
-    return f"{settings.width} neurons of {names}{order} on {what}"
+    size = f"{len(settings.layers)} layers of {settings.width}" if len(settings.layers) > 1 else str(settings.width)
+    units = "kernels" if settings.data == "digits" else "neurons"
+    return f"{size} {units} of {', '.join(told)} on {what}"
 
 
 def _seed_name(seed: Seed) -> str:
@@ -327,7 +334,7 @@ def _reduced(value: Any) -> int | None:
         return None
     try:
         number = int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = 0
     least, most = LIMITS["reduce"]
     if not least <= number <= most:

@@ -24,7 +24,7 @@ OPTIMIZERS = {
 DATA = ("formula", "points", "digits")
 SPACINGS = ("random", "even")
 LIMITS: dict[str, tuple[float, float]] = {  # least and most of each number
-    "inputs": (1, 8),
+    "inputs": (1, 6),
     "n": (2, 400),
     "low": (-1e3, 1e3),
     "high": (-1e3, 1e3),
@@ -38,8 +38,11 @@ LIMITS: dict[str, tuple[float, float]] = {  # least and most of each number
     "reduce": (1, 400),
 }
 MOST_LAYERS, MOST_POINTS, POINT_RANGE = 5, 400, 2.0
-DEEP_WIDTH, MOST_CHANNELS, KERNEL = 128, 64, 3
+DEEP_WIDTH, MOST_CHANNELS, KERNEL = 128, 32, 3
 CLASSES = 10
+MOST_WORK = 40_000  # samples times neurons: a step then takes milliseconds
+MOST_TARGET = 1e9  # size of a target
+FLOW_STEPS = 500  # of the integrator between two frames
 FLOW_RTOL, FLOW_ATOL = 1e-5, 1e-6  # at the kinks of relu a flow of 1e-8 stands nearly still; the second times the start
 
 
@@ -87,12 +90,21 @@ class Settings:
         if self.data == "points":
             self._check_points()
         elif self.data == "formula" and self.spacing == "even":
-            side = max(round(self.n ** (1 / self.inputs)), 2)
+            widest = int(LIMITS["n"][1] ** (1 / self.inputs) + 1e-9)
+            side = min(max(round(self.n ** (1 / self.inputs)), 2), widest)
             object.__setattr__(self, "n", side**self.inputs)
-            if self.n > LIMITS["n"][1]:
-                raise InputError(f"an even grid in {self.inputs} dimensions has at least {self.n} samples: too many")
+        self._check_work()
         if self.data != "digits" and self.dimension == 1 and not self.bias:
             raise InputError("a neuron with one input and no bias has no direction: keep the bias")
+
+    def _check_work(self) -> None:
+        samples = len(self.points) if self.data == "points" else self.n
+        each = self.width * len(self.layers) * (2 if self.data == "digits" else 1)
+        if samples * each > MOST_WORK:
+            raise InputError(
+                f"{samples} samples are too many for {len(self.layers)} layers of {self.width}: {MOST_WORK // each} "
+                "can be used here"
+            )
 
     def _check_points(self) -> None:
         if not 2 <= len(self.points) <= MOST_POINTS:
@@ -161,7 +173,9 @@ class Settings:
 
     def _optimizer(self) -> Optimizer:
         if self.optimizer == "flow":
-            return GradientFlow(self.rate, rtol=FLOW_RTOL, atol=FLOW_ATOL * min(self.std_w, self.std_a))
+            return GradientFlow(
+                self.rate, rtol=FLOW_RTOL, atol=FLOW_ATOL * min(self.std_w, self.std_a), most_steps=FLOW_STEPS
+            )
         if self.optimizer == "adam":
             return Adam(self.rate, eps=self.eps)
         return {"gd": GD, "normalised_gd": NormalisedGD, "sign_gd": SignGD}[self.optimizer](self.rate)

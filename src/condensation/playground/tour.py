@@ -9,7 +9,7 @@ from .. import __version__
 from ..activations import ACTIVATIONS, label, multiplicity
 from ..theory.labels import labels_for
 from .figures import figures, targets
-from .settings import LIMITS, OPTIMIZERS, Settings
+from .settings import DEEP_WIDTH, LIMITS, MOST_CHANNELS, OPTIMIZERS, Settings
 from .shelf import Shelf
 
 
@@ -50,7 +50,7 @@ _PLANE = Settings(
     std_w=5e-4,
     std_a=5e-4,
     optimizer="flow",
-    rate=0.05,
+    rate=0.02,
 )
 
 
@@ -70,14 +70,14 @@ def scenes() -> tuple[Scene, ...]:
     first = _WAVE.replace(optimizer="flow", rate=0.05)
     order = Settings()
     cubic = Settings(layers=("x2_tanh",), rate=5e-4)
-    adam = _PLANE.replace(optimizer="adam", rate=1e-4)
+    adam = _PLANE.replace(optimizer="adam", rate=2e-5)
     lines = four_lines()
     return (
         Scene(
             "condensation",
             "What condensation is",
-            "A hundred neurons start small and in all directions. Gradient flow turns them all to one line before the "
-            "loss has fallen by one percent. The line was computed from the data before training.",
+            "A hundred neurons start small and in all directions. Gradient flow turns nearly all of them to one line "
+            "before the loss has fallen by one percent. The line was computed from the data before training.",
             first,
             1,
             "field",
@@ -101,7 +101,8 @@ def scenes() -> tuple[Scene, ...]:
             "start",
             "Only from a small start",
             "The same network from four starts. From 0.0005 all neurons condense; from 0.05 the loss has fallen before "
-            "they get there; from 0.3 and from 1 they hardly turn, because the output moves without it.",
+            "they get there; from 0.3 some turn, late and elsewhere; from 1 they hardly turn, because the output moves "
+            "without it.",
             _WAVE.replace(rate=2e-4),
             4,
             "orientation",
@@ -111,8 +112,8 @@ def scenes() -> tuple[Scene, ...]:
             "adam",
             "Adam goes another way",
             "Gradient flow turns with the data: turn the inputs by 20 degrees, and its line turns as much. Adam's "
-            "first steps are signs of the gradient, so its lines are those of a cube: the diagonal stays where it is, "
-            "or jumps by 90 degrees when the data are turned beyond an axis.",
+            "early steps are signs of the gradient, so its first lines are those of a cube: the diagonal stays where "
+            "it is, or jumps by 90 degrees when the data are turned beyond an axis. Later it leaves the cube.",
             _PLANE,
             2,
             "field",
@@ -160,5 +161,6 @@ def hello(shelf: Shelf) -> dict[str, Any]:
         "activations": [{"name": name, "label": label(name), "p": multiplicity(name)} for name in ACTIVATIONS],
         "optimizers": [{"name": name, "label": text} for name, text in OPTIMIZERS.items()],
         "limits": {name: list(pair) for name, pair in LIMITS.items()},
+        "widest": {"channels": MOST_CHANNELS, "deep": DEEP_WIDTH},
         "shelf": shelf.listed(),
     }

@@ -100,14 +100,8 @@ def layer_fields(model: Model, x: ArrayLike, y: ArrayLike, loss: Loss | None = N
             f"{targets.shape}"
         )
     with precision("float64"):
-        module = network.assemble({name: jnp.asarray(value, float) for name, value in model.parameters.items()})
-
-        def measured(shifts: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
-            outputs, read = module.trace(jnp.asarray(points), shifts=shifts)
-            return loss(outputs, jnp.asarray(targets)) * len(points), read
-
-        nothing = [jnp.zeros((width, len(points))) for width in network.hidden]
-        passed, read = jax.grad(measured, has_aux=True)(nothing)
+        parameters = {name: np.asarray(value, float) for name, value in model.parameters.items()}
+        passed, read = _compiled_factors(network, loss)(parameters, points, targets)
     fields = {}
     for layer, activation, seen, back in zip(network.layers, network.activations, read, passed, strict=False):
         inputs = _with_bias(np.asarray(seen).T, layer.has_bias)
@@ -133,6 +127,21 @@ def layer_inputs(model: Model, x: ArrayLike) -> dict[str, Float[np.ndarray, "sam
         read = _trace(network)({name: np.asarray(value, float) for name, value in model.parameters.items()}, points)
     pairs = zip(hidden, read, strict=False)
     return {layer.name: _with_bias(np.asarray(seen).T, layer.has_bias) for layer, seen in pairs}
+
+
+@lru_cache(maxsize=64)
+def _compiled_factors(network: Dense, loss: Loss) -> Any:
+    """What the later layers pass back to each hidden layer, and what each reads, both neurons x samples."""
+
+    def measured(shifts: list[jax.Array], parameters: Any, x: jax.Array, y: jax.Array) -> tuple[jax.Array, Any]:
+        outputs, read = network.assemble(parameters).trace(x, shifts=shifts)
+        return loss(outputs, y) * len(x), read
+
+    def factors(parameters: Any, x: jax.Array, y: jax.Array) -> Any:
+        nothing = [jnp.zeros((width, len(x))) for width in network.hidden]
+        return jax.grad(measured, has_aux=True)(nothing, parameters, x, y)
+
+    return jax.jit(factors)
 
 
 @lru_cache(maxsize=64)

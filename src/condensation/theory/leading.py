@@ -12,7 +12,7 @@ with a relative error that shrinks like $\max |w \cdot x|^{q-p}$. An output bias
 from dataclasses import dataclass
 from functools import lru_cache
 from math import factorial
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +25,8 @@ from ..errors import InputError
 from ..measure.similarity import as_floats
 from ..precision import precision
 from .tensor import as_samples, whole_power
+
+LEAST_LENGTH = 1024  # of the arrays that an activation is compiled for
 
 
 @lru_cache(maxsize=64)
@@ -64,10 +66,17 @@ def evaluate(activation: Activation, z: Float[np.ndarray, "*shape"], order: Lite
     >>> evaluate("relu", np.array([-1.0, 2.0]), order=1)
     array([0., 1.])
     """
-    function = get_activation(activation)
+    flat = np.ravel(np.asarray(z, float))
+    length = max(LEAST_LENGTH, 1 << max(len(flat) - 1, 0).bit_length())  # few lengths, so that few are compiled
     with precision("float64"):
-        at = jnp.asarray(z)
-        return np.asarray(jax.jvp(function, (at,), (jnp.ones_like(at),))[1] if order else function(at), float)
+        values = _compiled(activation, order)(np.pad(flat, (0, length - len(flat))))
+        return np.asarray(values)[: len(flat)].reshape(np.shape(z))
+
+
+@lru_cache(maxsize=256)
+def _compiled(activation: Activation, order: int) -> Any:
+    function = get_activation(activation)
+    return jax.jit((lambda at: jax.jvp(function, (at,), (jnp.ones_like(at),))[1]) if order else function)
 
 
 def as_neurons(

@@ -42,7 +42,7 @@ BYTES_PER_CALL = 64 * 2**20
 BATCH, LARGE_BATCH = 2**10, 2**14  # networks on a GPU
 BATCH_BYTES = 2**32
 KEEP_SECONDS = 2.0  # what is kept for resuming is written at most this often
-COMPILED = 128  # programs that are kept compiled
+COMPILED = 32  # programs that are kept compiled, some 10 MB each
 EVALUATED = 1000  # images that are evaluated at once
 KEEP_SHARE = 0.04  # and so rarely that writing takes at most this share of the time
 

@@ -57,7 +57,7 @@ def flow_row(
             saveat=diffrax.SaveAt(t1=True),
             adjoint=diffrax.ForwardMode(),
             event=event,
-            max_steps=MOST_STEPS,
+            max_steps=flow.most_steps or MOST_STEPS,
             throw=False,
         )
         assert solution.ys is not None

@@ -6,6 +6,7 @@ integrator starts anew at each moment).
 
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +22,6 @@ from .optimizers import GradientFlow
 from .rows import Call
 from .train import member_of, program_of
 
-TASTED = 20  # steps of the first call, whose time is not known yet
 NOT_BELOW = 1e-9  # seconds
 
 
@@ -64,7 +64,8 @@ class Live:
         self._ahead = 0 if isinstance(experiment.optimizer, GradientFlow) else 1
         self._count = 0  # steps that the state has taken
         self._fixed = self._state = None
-        self._most = TASTED
+        self._most = 1  # steps in a call of bounded time
+        self._stepwise = any(layer.is_convolution for layer in experiment.network.layers)  # its states are used up
 
     def first(self) -> Moment:
         """The moment before training; nothing of the training is compiled for it."""
@@ -85,20 +86,34 @@ class Live:
                 self._state = self._work.begin(self._fixed)
 
     def advance(self, steps: int, seconds: float = np.inf) -> Moment:
-        """The moment so many steps later, or before that, where they would take longer than ``seconds``."""
+        """The moment so many steps later, or before that, where they would take longer than ``seconds``.
+
+        How many steps fit is learned: the first call then takes one. A flow that needs too many integration steps for
+        all of them goes less far.
+        """
         self.prepare()
-        goal = self.step + max(1, steps if seconds == np.inf else min(steps, self._most))
+        steps = max(1, steps if seconds == np.inf else min(steps, self._most))
+        while True:
+            began = time.perf_counter()
+            state, moment = self._try(self.step + steps)
+            took = max(time.perf_counter() - began, NOT_BELOW)
+            if moment.finite or steps == 1 or self._ahead or self._stepwise:
+                break
+            steps = max(1, steps // 8)
+        if seconds < np.inf:
+            self._most = max(1, int(min(4 * steps, seconds / took * steps)))
+        self._state, self.step, self._count = state, moment.step, moment.step + self._ahead
+        return moment
+
+    def _try(self, goal: int) -> tuple[Any, Moment]:
+        """The state and the moment at a step."""
         taken = goal - self._count
         lengths = [taken, self._ahead] if taken else [self._ahead]
         last = np.array([len(lengths) - 1])
         call = Call(self._count, lengths, last, np.zeros(1, int), np.zeros(1, int))
-        began = time.perf_counter()
         with jax.default_device(device()), precision(self.program.dtype):
-            self._state, weights, curves = self._work.advance(call, self._state, self._fixed)
-        took = max(time.perf_counter() - began, NOT_BELOW)
-        self._most = max(1, int(min(4 * self._most, seconds / took * sum(lengths)))) if seconds < np.inf else self._most
-        self.step, self._count = goal, goal + self._ahead
-        return Moment(
+            state, weights, curves = self._work.advance(call, self._state, self._fixed)
+        return state, Moment(
             goal,
             {name: value[0, 0] for name, value in weights.items()},
             {name: float(curve[0, 0]) for name, curve in curves.items()},

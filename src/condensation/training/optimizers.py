@@ -12,7 +12,7 @@ import optax
 from jax import Array
 from optax.contrib import MuonDimensionNumbers, muon
 
-from ..errors import InputError, check_positive
+from ..errors import InputError, check_positive, check_whole
 from ..networks import Network
 from ..values import settle
 from .rates import Constant, Rate
@@ -215,6 +215,7 @@ class GradientFlow:
             hold the weights at the stop, and ``trajectory.curves["time"]`` tells its time.
         rtol: relative tolerance of the integrator.
         atol: absolute tolerance, to be well below the weights.
+        most_steps: of the integrator between two records, 100,000 if not given; a flow that needs more has diverged.
     """
 
     kind: ClassVar[str] = "gradient_flow"
@@ -224,11 +225,14 @@ class GradientFlow:
     stop_ratio: float | None = None
     rtol: float = 1e-8
     atol: float = 1e-14
+    most_steps: int | None = None
 
     def __post_init__(self) -> None:
         settle(self)
         for name in ("time_step", "rtol", "atol"):
             check_positive(name, getattr(self, name))
+        if self.most_steps is not None:
+            check_whole("most_steps", self.most_steps)
         if self.stop_ratio is not None and not 0 < self.stop_ratio < 1:
             raise InputError(f"stop_ratio is a share between 0 and 1, not {self.stop_ratio!r}")
 

@@ -203,7 +203,7 @@ def _samples(experiment: Experiment, data: Data, seed: Seed) -> tuple[np.ndarray
 def _warn(trajectory: Trajectory) -> None:
     """Say which seeds diverged, and where gradients fell below Adam's eps."""
     flow = isinstance(trajectory.experiment.optimizer, GradientFlow)
-    reason = ", or the flow needed more than 100,000 integration steps since the last record" if flow else ""
+    reason = ", or the flow needed more integration steps than most_steps since the last record" if flow else ""
     for seed, step in trajectory.diverged.items():
         warnings.warn(
             f"the loss of {seed} was not finite at step {step}{reason}: that seed was stopped, what was saved is kept",

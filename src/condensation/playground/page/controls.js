@@ -7,7 +7,6 @@ import { layersField } from "./layers.js";
 import { Shown } from "./shown.js";
 
 const REST = 150; // ms after the last change
-const WIDEST = { digits: 64, deep: 128 }; // the server's own limits, so that a change of depth is not refused
 const FUNCTIONS = "+ - * / ** sin cos tan tanh exp log sqrt abs sign relu max min";
 const HINTS = {
   formula: `in x (summed over the inputs) or in x1, x2, \u2026: ${FUNCTIONS}`,
@@ -180,7 +179,8 @@ export class Controls {
       Object.assign(draft, this.#hello.figures.find((one) => one.words.data === "digits")?.words, { seed: draft.seed });
     }
     if (draft.data === "points" && !draft.points && word === "data") draft.points = STARTER;
-    const most = draft.data === "digits" ? WIDEST.digits : draft.layers.includes(",") ? WIDEST.deep : Infinity;
+    const { channels, deep } = this.#hello.widest;
+    const most = draft.data === "digits" ? channels : draft.layers.includes(",") ? deep : Infinity;
     if (word !== "width" && Number(draft.width) > most) draft.width = String(most);
     this.#clear();
     this.#refresh();

@@ -133,11 +133,13 @@ export async function saveText(request, state, kind) {
   download(new Blob([answer[kind]], { type: "text/plain" }), named(state, { toml: "toml", python: "py" }[kind]));
 }
 
-/** Copies a text; where the page may not use the clipboard (no https), through a field that is selected. */
+/** Copies a text; where the page may not use the clipboard, through a field that is selected. */
 export async function copy(text) {
-  if (navigator.clipboard && window.isSecureContext) {
+  try {
     await navigator.clipboard.writeText(text);
     return true;
+  } catch {
+    // no https, or the user does not allow it
   }
   const field = document.createElement("textarea");
   field.value = text;

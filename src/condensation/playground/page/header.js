@@ -86,7 +86,7 @@ export class Header {
   read(state) {
     const { frame, layer } = state;
     const lines = frame.lines;
-    const found = lines ? String(lines.count) : "\u2013";
+    const found = lines?.condensed ? String(lines.count) : "\u2013"; // groups of what is not condensed are no lines
     const texts = {
       step: String(frame.step),
       loss: frame.loss === null ? "not a number" : num(frame.loss),

@@ -53,7 +53,9 @@ const player = new Player({
   take: (frame) => session.take(frame),
   draw: (frame) => {
     if (frame.key !== state.opened.key) return; // of what was open before
+    if (!session.suits(frame)) return; // of a layer that was looked at before
     state.frame = frame;
+    session.suit(frame);
     if (!playground.frames++) performance.mark("first picture");
     header.read(state);
     header.show(state);
@@ -87,7 +89,7 @@ const cards = new Cards(find("cards"), VIEWS, find("speaker"), {
 
 const map = new SweepMap(find("map"), {
   request: (message) => link.request(message),
-  open: (name, cell) => session.enter({ do: "cell", name, cell, seed: 0 }, { play: true }),
+  open: (name, cell, step) => session.enter({ do: "cell", name, cell, seed: 0 }, { step, play: !step }),
   tip,
   fail: (sentence) => say("map", sentence),
   state: () => state,
@@ -243,7 +245,7 @@ async function goto({ words, own }) {
   const seed = Number(words.seed) || 0;
   if (own.run) message = { do: "run", name: own.run, seed };
   else if (own.sweep && own.cell) message = { do: "cell", name: own.sweep, cell: Number(own.cell), seed };
-  if (await session.enter(message, { step, play: Boolean(scene) && !step })) return;
+  if ((await session.enter(message, { step, play: Boolean(scene) && !step })) !== false) return;
   const sentence = said("request");
   if (await session.enter({ do: "open", words: { ...defaults } }, { play: false })) {
     say("link-words", `The link could not be followed: ${sentence}`);

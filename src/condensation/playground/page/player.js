@@ -63,7 +63,8 @@ export class Player {
   }
 
   toggle() {
-    if (this.playing) this.pause();
+    if (this.wish !== null) this.seek(this.frame?.step ?? 0);
+    else if (this.playing) this.pause();
     else this.play();
   }
 

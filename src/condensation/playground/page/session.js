@@ -11,6 +11,7 @@ export class Session {
   #ears;
   #turn = 0;
   #layerTurn = 0;
+  #next = null;
   #entering = Promise.resolve();
 
   /**
@@ -31,12 +32,12 @@ export class Session {
    * Opens what a message asks for (do: open, run or cell). The latest wins; what cannot be opened leaves all as it was.
    * @param {object} message
    * @param {{step?: number, play?: boolean, word?: string|null}} [how]
-   * @returns {Promise<boolean>} whether it is open now
+   * @returns {Promise<boolean|null>} whether it is open now; null where something else was wished for since
    */
   async enter(message, how = {}) {
     const turn = ++this.#turn;
     await this.#entering;
-    if (turn !== this.#turn) return false;
+    if (turn !== this.#turn) return null;
     this.#player.hold();
     const asked = this.#link.request(message);
     this.#entering = asked.catch(() => {});
@@ -47,7 +48,7 @@ export class Session {
       this.#player.release();
       if (error instanceof Refused && turn === this.#turn) this.#ears.fail(error.message, how.word ?? null);
       else if (!(error instanceof Refused) && this.#link.open) throw error;
-      return false;
+      return turn === this.#turn ? false : null;
     }
   }
 
@@ -74,20 +75,32 @@ export class Session {
   async look(name, view) {
     const turn = ++this.#layerTurn;
     const { key } = this.state.opened;
-    this.state.layer = null;
     this.state.layerName = name;
-    this.#ears.layer(null);
+    this.#ears.layer(this.state.layer);
     try {
       const layer = await this.#link.request({ do: "layer", layer: name, view: this.views(name).includes(view) ? view : null });
       if (turn !== this.#layerTurn || key !== this.state.opened.key) return;
-      this.state.layer = { ...layer, kind: layer.forecast };
-      this.state.curve.replace(layer.arrays.curve);
-      this.#ears.layer(layer);
+      this.#next = { ...layer, kind: layer.forecast };
+      if (!this.state.frame) this.suit(layer);
       this.#player.settle();
     } catch (error) {
       if (error instanceof Refused && turn === this.#layerTurn) this.#ears.fail(error.message, null);
       else if (this.#link.open) throw error;
     }
+  }
+
+  /** Whether a frame belongs to the prediction that is shown, or to the one that comes next. */
+  suits({ look }) {
+    return !this.state.layer || [this.state.layer.look, this.#next?.look].includes(look);
+  }
+
+  /** A layer is shown from the first frame on that belongs to its prediction: both are drawn in one plane. */
+  suit({ look }) {
+    if (this.#next?.look !== look) return;
+    this.state.layer = this.#next;
+    this.#next = null;
+    this.state.curve.replace(this.state.layer.arrays.curve);
+    this.#ears.layer(this.state.layer);
   }
 
   /** Takes a frame in: its new rows of the curve. A frame of what was open before is told by its key. */

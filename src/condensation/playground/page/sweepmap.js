@@ -66,7 +66,7 @@ export class SweepMap {
     this.seeds = seeds;
     const over = [seeds > 1 ? `${seeds} seeds` : "", axes.length > 2 ? "the other axes" : ""].filter(Boolean).join(" and ");
     const told = over ? `Medians over ${over}. ` : "";
-    this.#sentence.textContent = `${told}Choose a cell to train its network while you watch.`;
+    this.#sentence.textContent = `${told}Choose a cell to train its network while you watch${axes.length > 2 ? ", at the first value of the others" : ""}.`;
     this.paint();
     return true;
   }
@@ -131,7 +131,9 @@ export class SweepMap {
   }
 
   #choose(hit) {
-    if (hit && hit.cell >= 0) this.#acts.open(this.name, hit.cell);
+    if (!(hit && hit.cell >= 0)) return;
+    const { x, y, xs, ys } = this.#map;
+    this.#acts.open(this.name, hit.cell, x === "step" ? xs[hit.column] : y === "step" ? ys[hit.row] : 0);
   }
 
   /** Arrow keys go from cell to cell, Enter opens one. */

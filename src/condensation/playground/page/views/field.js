@@ -239,10 +239,9 @@ function told(scene) {
   const { frame, layer } = scene;
   const n = unitState(scene).n;
   const [found, expected] = [frame.lines, layer?.count];
-  const units = (number) => (long ? count(number, scene.layer?.image ? "unit" : "neuron") : String(number));
   const noun = layer?.image ? "unit" : "neuron";
   const what = layer?.kind === "orientations" ? "orientation" : "line";
-  const until = frame.valid && !frame.valid.holds ? validUntil(scene.curve) : NaN;
+  const until = frame.valid && !frame.valid.holds ? validUntil(scene) : NaN;
   const when = until > 0 ? `for the time until step ${until}` : "before training";
   const theory = Number.isFinite(expected ?? NaN) ? `theory predicted ${expected} ${when}` : "";
   if (frame.diverged !== null && frame.diverged !== undefined) return `Training diverged at step ${frame.diverged}.`;
@@ -250,7 +249,8 @@ function told(scene) {
     const label = arrayOf(frame, "label");
     const on = label ? label.reduce((sum, k) => sum + (k >= 0 ? 1 : 0), 0) : n;
     const all = on === n ? (n === 1 ? "The neuron has" : `All ${n} ${noun}s have`) : `${on} of ${n} ${noun}s have`;
-    return `${all} turned to ${count(found.count, "line")}${theory ? `; ${theory}` : ""}${why(layer)}.`;
+    const there = theory && Number.isFinite(frame.agree ?? NaN) ? `, and ${percent(frame.agree)} are where it said` : "";
+    return `${all} turned to ${count(found.count, "line")}${theory ? `; ${theory}` : ""}${there}${why(layer)}.`;
   }
   const many = count(n, noun);
   const start = frame.step === 0 ? `At the start the ${many} point in many directions` : `At step ${frame.step} the ${many} are not on common lines`;

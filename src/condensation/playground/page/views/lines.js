@@ -84,7 +84,8 @@ function sentence(scene) {
   const { count: found, k_eff: keff, condensed, cover } = frame.lines;
   const share = Number.isFinite(cover) ? ` with ${Math.round(100 * cover)}% of the weight` : "";
   const now = condensed ? `The layer is condensed on ${count(found, "line")}` : `The layer is not condensed: ${count(found, "group")}`;
-  const size = Number.isFinite(keff) ? keff < 1.05 ? "; k_eff is 1" : `; it counts as ${num(keff, 2)} equal lines (k_eff)` : "";
+  const equal = keff < 1.05 ? "; k_eff is 1" : `; it counts as ${num(keff, 2)} equal lines (k_eff)`;
+  const size = Number.isFinite(keff) ? equal : "";
   return `${now}${share}${size}.`;
 }
 

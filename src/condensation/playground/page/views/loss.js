@@ -30,8 +30,8 @@ function place(box, scene) {
 }
 
 /** From the start to the step up to which the leading order is exact to 5%. */
-function validWidth({ area, across }, { curve }) {
-  const until = validUntil(curve);
+function validWidth({ area, across }, scene) {
+  const until = validUntil(scene);
   return until >= 0 ? Math.max(2, across.to(until) - area.x) : 0;
 }
 
@@ -125,7 +125,7 @@ function sentence(scene) {
   if (!Number.isFinite(frame.loss)) return `The loss is no longer a number at step ${frame.step}: training diverged.`;
   const now = frame.step === 0 ? `The loss starts at ${num(frame.loss)}` : `At step ${frame.step} the loss is ${percent(ratio)} of the first`;
   const stage = frame.step === 0 || !(ratio > STAGE) ? "" : ", still the initial stage";
-  const until = validUntil(curve);
+  const until = validUntil(scene);
   if (frame.valid?.holds) {
     const exact = exactness(frame.valid.leading_error);
     return `${now}${stage}; neurons are so small that the leading order, on which theory rests, is ${exact}.`;

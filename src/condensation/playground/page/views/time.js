@@ -17,14 +17,18 @@ export function lastStep({ curve, frame, opened }) {
   return Math.max(1, known || 0, frame?.end ?? 0, frame?.step ?? 0, opened?.last ?? 0);
 }
 
-/** The step up to which the leading order holds from the start on, -1 if it never does; NaN where it is not known. */
-export function validUntil(curve) {
+/**
+ * The step up to which theory holds from the start on: the leading order, and the predicted lines, which turn. -1 if it
+ * never does; NaN where it is not known.
+ */
+export function validUntil({ curve, frame }) {
   let [last, known] = [-1, false];
+  const turns = frame?.valid?.turned_at ?? Infinity;
   for (let k = 0; k < rows(curve); k++) {
     const error = curve.error[k];
     if (!Number.isFinite(error)) continue;
     known = true;
-    if (error > HOLDS) break;
+    if (error > HOLDS || curve.step[k] >= turns) break;
     last = curve.step[k];
   }
   return known ? last : NaN;
@@ -46,7 +50,7 @@ function turned(curve) {
 
 /** The scale of steps in an area: linear, or with a logarithm where the initial stage would be too short to be seen. */
 export function stepScale(scene, area) {
-  const [last, until] = [lastStep(scene), validUntil(scene.curve)];
+  const [last, until] = [lastStep(scene), validUntil(scene)];
   const stage = Math.min(stageEnd(scene.curve), turned(scene.curve), until >= 0 ? until : Infinity);
   const wished = scene.options?.steps;
   const log = wished ? wished === "log" : last > 50 && stage < SHORT * last;

@@ -218,8 +218,10 @@ export function tellUnit(i, scene) {
   if (state.by === "fate") {
     const sure = arrayOf(layer, "confidence");
     const share = sure ? sure[sure.length === n ? i : own] : NaN;
-    const side = arrayOf(layer, "fate_sign")?.[own] < 0 ? "against" : "along";
-    const how = Number.isFinite(share) ? ` (${percent(share)} sure)` : "";
+    const sides = arrayOf(layer, "fate_sign");
+    const side = sides?.[sides.length === n ? i : own] < 0 ? "against" : "along";
+    const cube = share ? " (decided)" : " (the rate decides)";
+    const how = !Number.isFinite(share) ? "" : layer.kind === "cube" ? cube : ` (${percent(share)} sure)`;
     told.push(k >= 0 ? `predicted: ${side} line ${state.rank[i] + 1}${how}` : "predicted: comes to no line");
   }
   if (k >= 0 && state.by !== "found") {

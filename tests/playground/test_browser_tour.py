@@ -1,0 +1,132 @@
+"""The guided tour: every scene plays what it says, and what it claims comes true before the user's eyes."""
+
+import numpy as np
+import pytest
+from browser import Keys, until
+from library import check_start
+
+from condensation.playground.tour import scenes
+
+pytestmark = pytest.mark.browser
+SCENES = {scene.name: scene for scene in scenes()}
+
+
+def look(page, step):
+    """What is found and predicted at a step of what plays."""
+    until(lambda: page.state("layer") is not None, "the prediction")
+    page.reach(step)
+    return page.state("frame"), page.state("layer")
+
+
+def compared(page):
+    """Each comparison of a scene, after its button was pressed."""
+    for button in page.all("[data-compare]"):
+        key = page.state("opened.key")
+        button.click()
+        until(lambda key=key: page.state("opened.key") != key, button.text)
+        yield button.text
+
+
+def shows(page, scene, words=None):
+    """The scene's words are open, its card and its picture are marked, and it plays by itself."""
+    until(lambda: page.words == (words or scene.settings.words()), f"the words of {scene.name}")
+    assert page.text("#tour-card h2") == scene.title
+    assert scene.text in page.text("#tour-card")
+    assert page.js("return document.querySelector('.card.watched')?.dataset.view") == scene.watch
+    page.played(1)
+    assert page.js("return playground.player.going")
+
+
+def test_next_goes_through_all_scenes_and_back(page):
+    page.go().click("#tour")
+    for k, scene in enumerate(SCENES.values()):
+        shows(page, scene)
+        assert page.js("return playground.player.speed") == scene.speed
+        until(lambda scene=scene: page.hash.get("scene") == scene.name, "the address to have the scene")
+        assert page.all("#tour-card .dot")[k].get_attribute("aria-current") == "step"
+        if k + 1 < len(SCENES):
+            page.click("#tour-next")
+    page.click("#tour-back")
+    shows(page, list(SCENES.values())[-2])
+    page.all("#tour-card .dot")[-1].click()
+    shows(page, list(SCENES.values())[-1])
+    page.click("#tour-next")
+    until(lambda: not page.one("#tour-card").is_displayed(), "the end of the tour")
+    until(lambda: "scene" not in page.hash, "the address without a scene")
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_a_link_opens_a_scene_and_its_comparisons_switch(page, name):
+    scene = SCENES[name]
+    page.go(f"#scene={name}", still=False)
+    shows(page, scene)
+    until(lambda: page.state("layer") is not None, "the prediction")
+    buttons = page.all("[data-compare]")
+    assert [button.text for button in buttons] == list(scene.compare)
+    for button, settings in zip(buttons, scene.compare.values(), strict=True):
+        button.click()
+        shows(page, scene, settings.words())
+        assert button.get_attribute("aria-pressed") == "true"
+        assert sum(one.get_attribute("aria-pressed") == "true" for one in buttons) == 1
+    page.key(Keys.HOME)
+    until(lambda: page.step == 0, "the start")
+    check_start(page.settle())
+
+
+def test_all_neurons_turn_to_one_line_before_the_loss_has_fallen(page):
+    page.go("#scene=condensation", still=False)
+    frame, layer = look(page, 200)
+    assert (frame["lines"]["condensed"], frame["lines"]["count"], layer["count"]) == (True, 1, 1)
+    assert frame["ratio"] > 0.99
+    assert look(page, 300)[0]["agree"] > 0.95
+
+
+def test_one_two_three_lines(page):
+    page.go("#scene=multiplicity", still=False)
+    for count, _ in enumerate(compared(page), 1):
+        frame, layer = look(page, 400)
+        assert (frame["lines"]["condensed"], frame["lines"]["count"]) == (True, count)
+        assert layer["count"] == layer["p"] == frame["poly"]["order"] == count
+        assert frame["poly"]["error"] < 0.05
+    assert count == 3
+
+
+def test_from_a_large_start_they_hardly_turn(page):
+    page.go("#scene=start", still=False)
+    found = {name: look(page, 500)[0] for name in compared(page)}
+    assert [frame["lines"]["condensed"] for frame in found.values()] == [True, False, False, False]
+    assert all(frame["ratio"] < 0.7 for frame in found.values())  # the initial stage has ended
+    assert found["std 1"]["lines"]["k_eff"] > 3 * found["std 0.0005"]["lines"]["k_eff"]
+
+
+def test_adam_stays_where_the_flow_turns(page):
+    """The flow's line turns by 20 degrees with the data; Adam's is a diagonal, the same or another."""
+    page.go("#scene=adam", still=False)
+    angles = {}
+    for name in compared(page):
+        frame, layer = look(page, 250 if name.startswith("flow") else 150)
+        assert (frame["lines"]["condensed"], frame["lines"]["count"], layer["count"]) == (True, 1, 1)
+        assert frame["agree"] > 0.9
+        line = page.array("layer", "lines")[page.array("layer", "attracts").any(axis=1)][0]
+        angles[name] = np.degrees(np.arctan2(line[1], line[0])) % 180
+    assert (angles["flow, turned 20°"] - angles["flow"]) % 180 == pytest.approx(20, abs=1e-3)
+    assert angles["Adam"] == angles["Adam, turned 20°"] == pytest.approx(45)
+    assert angles["Adam, turned -30°"] == pytest.approx(135)
+
+
+def test_three_neurons_do_the_work_of_a_hundred(page):
+    page.go("#scene=reduction", still=False)
+    for count, _ in zip((3, 2, 1), compared(page), strict=True):
+        reduced = look(page, 200)[0]["reduced"]
+        assert (reduced["before"], reduced["after"], reduced["step"]) == (100, count, 200)
+        assert reduced["error"] < 0.01
+        assert f"{count}" in page.text("[data-view=output] .sentence")
+
+
+def test_four_lines_where_the_rule_allows_three(page):
+    page.go("#scene=beyond", still=False)
+    for _ in compared(page):
+        frame, layer = look(page, 200)
+        assert (layer["p"], layer["count"], layer["orientations"]) == (3, 4, 8)
+        assert (frame["lines"]["condensed"], frame["lines"]["count"], frame["lines"]["orientations"]) == (True, 4, 8)
+        assert frame["agree"] > 0.95
