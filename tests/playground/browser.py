@@ -24,16 +24,17 @@ from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.select import Select  # noqa: E402
 
 COUNT = """
-const Socket = WebSocket;
-window.unanswered = 0;
-window.WebSocket = class extends Socket {
-  constructor(...given) {
-    super(...given);
-    this.addEventListener("message", () => { if (window.unanswered) window.unanswered--; });
-    this.addEventListener("close", () => { window.unanswered = 0; });
-  }
-  send(data) { window.unanswered++; super.send(data); }
-};
+if (window.unanswered === undefined) {
+  window.unanswered = 0;
+  window.WebSocket = class extends WebSocket {
+    constructor(...given) {
+      super(...given);
+      this.addEventListener("message", () => { if (window.unanswered) window.unanswered--; });
+      this.addEventListener("close", () => { window.unanswered = 0; });
+    }
+    send(data) { window.unanswered++; super.send(data); }
+  };
+}
 """  # requests under way: the first message is the server's own
 PATIENCE = 20.0  # seconds for what a user would wait for
 SIZE = (1440, 900)
@@ -86,7 +87,8 @@ def chromium(downloads: Path, network: bool = False) -> Iterator[Any]:
     options.binary_location = browser
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size={},{}".format(*SIZE)):
         options.add_argument(argument)
-    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
+    # a program is a file that Chromium would ask about
+    options.add_experimental_option("prefs", {"download.default_directory": str(downloads), "safebrowsing.enabled": True})
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"} | ({"performance": "ALL"} if network else {}))
     found = webdriver.Chrome(options=options, service=Service(driver))
     found.set_script_timeout(PATIENCE)

@@ -37,7 +37,8 @@ def test_the_first_picture_is_the_librarys_start(page):
     same(page.array("layer", "lines"), known.directions)
     np.testing.assert_array_equal(page.array("layer", "attracts").any(axis=1), known.attracts)
     assert page.text("#read-step") == "0"
-    assert page.text("#read-lines") == f"{lines.count} / {known.attracts.sum()}"
+    assert not lines.condensed
+    assert page.text("#read-lines") == f"– / {known.attracts.sum()}"
 
 
 def test_no_picture_is_blank(page):
@@ -79,27 +80,41 @@ def test_quick_steps_are_not_lost(page):
     assert page.settle().step == 4
 
 
+@pytest.mark.parametrize("keys", [Keys.HOME + " ", " " + Keys.HOME])
+def test_quick_keys_do_what_they_say_one_after_the_other(page, keys):
+    page.go().reach(30)
+    page.key(*keys)
+    if keys[0] == Keys.HOME:  # to the start, and play from there
+        until(lambda: page.js("return playground.player.going"), "it to play", 5)
+        page.key(" ").settle()
+    else:
+        until(lambda: page.step == 0, "the start", 5)
+        assert not page.js("return playground.player.going")
+    page.settle()
+    check_moment(page)
+
+
 def frames_of(page, count):
-    """Steps between the moments that were played."""
+    """Steps between the moments that were played, but for the first, which find out how long a step takes."""
     page.key(" ")
     until(lambda: page.js("return playground.state.curve.length") > count, f"{count} moments")
     page.key(" ")
     page.settle()
     curve = page.js("const { curve } = playground.state; return Array.from(curve.step.subarray(0, curve.length))")
-    return np.diff(curve).tolist()
+    return np.diff(curve)[3:].tolist()
 
 
 def test_the_speed_is_steps_a_frame(page):
     page.go()
     page.key("3")
     assert page.text("#speed-text") == "5 / frame"
-    assert set(frames_of(page, 6)) == {5}
+    assert set(frames_of(page, 9)) == {5}
     page.go()
     page.js("document.querySelector('#speed').focus()")
     page.one("#speed").send_keys(Keys.HOME, Keys.ARROW_RIGHT * 8)
     speed = round(5000 ** (8 / 100))
     assert page.text("#speed-text") == f"{speed} / frame"
-    assert set(frames_of(page, 6)) == {speed}
+    assert set(frames_of(page, 9)) == {speed}
     until(lambda: page.hash.get("speed") == str(speed), "the address to have the speed")
 
 

@@ -37,8 +37,9 @@ def test_a_saved_run_is_scrubbed_and_its_seeds_are_switched(page, folders):
     assert not page.one("#word-formula").is_displayed()
     steps = [int(step) for step in run.saved]
     assert page.state("opened.steps") == steps == [0, 10, 20, 30, 40]
-    page.key(*"..")  # one saved moment each
-    until(lambda: page.step == 20, "the third moment")
+    for step in (10, 20):  # one saved moment each
+        page.key(".")
+        until(lambda step=step: page.step == step, f"step {step}")
     same(page.settle().weights, run.weights(1, 20, 3))
     page.choose("#run-seed", "1")
     until(lambda: page.state("opened.seed") == 1, "the other seed")
@@ -50,7 +51,7 @@ def test_a_saved_run_is_scrubbed_and_its_seeds_are_switched(page, folders):
         same(page.settle().weights, run.weights(1, step, 8))
         loss = run.loss[1, list(run.recorded).index(step)]
         assert page.state("frame.loss") == pytest.approx(loss, rel=1e-9)
-    page.key(Keys.HOME, " ")
+    page.key(" ")
     until(lambda: page.step == 40 and not page.js("return playground.player.going"), "the end, played to")
     until(lambda: page.hash == {"run": "dense", "seed": "1", "step": "40"}, "the address")
     fragment = page.driver.current_url.split("#")[1]
@@ -60,6 +61,14 @@ def test_a_saved_run_is_scrubbed_and_its_seeds_are_switched(page, folders):
     page.click("#leave")
     until(lambda: page.words is not None, "a new training")
     assert page.settle().one("#word-formula").is_displayed()
+
+
+def test_quick_steps_in_a_saved_run_are_not_lost(page):
+    page.go("#run=dense")
+    page.key(*"...")
+    until(lambda: page.step == 30, "three moments on", 5)
+    page.settle().key(Keys.ARROW_LEFT, Keys.ARROW_LEFT)
+    until(lambda: page.step == 10, "two moments back", 5)
 
 
 def test_a_run_of_a_convolution_shows_its_kernels(page, folders):

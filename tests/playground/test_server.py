@@ -3,6 +3,8 @@
 import asyncio
 import json
 import socket
+import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -260,3 +262,15 @@ def test_a_page_that_compiles_and_predicts_all_the_time_slows_no_other_beyond_it
     waits = asyncio.run(run())
     assert np.median(waits) < 0.25
     assert len(waits) > 15
+
+
+def test_what_cannot_be_served_is_said_in_a_sentence(tmp_path):
+    taken = listen("127.0.0.1", 0)
+    port = str(taken.getsockname()[1])
+    for arguments, said in ((["--port", port], "--port 0"), ([str(tmp_path)], "neither a run nor a sweep")):
+        command = [sys.executable, "-m", "condensation", "play", "--no-browser", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert said in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+    taken.close()

@@ -32,7 +32,7 @@ from condensation import (
 )  # fmt: skip
 from condensation.training import engine
 from condensation.training.rows import Plan
-from condensation.training.train import _program_of, member_of
+from condensation.training.train import program_of, member_of
 
 train_module = sys.modules[train.__module__]
 
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.trials
 DATA = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
 BASE = Experiment(Dense((5, 50, 1)), Start(Normal(0.005)), DATA, Adam(1e-3), 600, save=Every(200))
 MEMBER = member_of(BASE, Seed(0, 0))
-PROGRAM = _program_of([BASE], [MEMBER])
+PROGRAM = program_of([BASE], [MEMBER])
 stream = np.random.default_rng(0)
 IMAGES = Arrays(stream.normal(size=(16, 1, 8, 8)), np.eye(3)[stream.integers(3, size=16)])
 CONV = Experiment(
