@@ -50,7 +50,8 @@ async def fill(address: str) -> None:
         await link.recv()
         for width in range(20, 20 + FILLING):
             words = KINDS[width % len(KINDS)] | {"width": str(width)}
-            for request in ({"do": "open", "words": words}, {"do": "frame", "steps": 1, "settled": True}):
+            look = {"do": "frame", "steps": 1, "settled": True}
+            for request in ({"do": "open", "words": words}, {"do": "layer", "layer": "dense1"}, look, look):
                 await link.send(json.dumps({"id": width, **request}))
                 assert unpack(await link.recv())[0]["kind"] != "error"  # type: ignore[arg-type]
 

@@ -88,7 +88,9 @@ def chromium(downloads: Path, network: bool = False) -> Iterator[Any]:
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size={},{}".format(*SIZE)):
         options.add_argument(argument)
     # a program is a file that Chromium would ask about
-    options.add_experimental_option("prefs", {"download.default_directory": str(downloads), "safebrowsing.enabled": True})
+    options.add_experimental_option(
+        "prefs", {"download.default_directory": str(downloads), "safebrowsing.enabled": True}
+    )
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"} | ({"performance": "ALL"} if network else {}))
     found = webdriver.Chrome(options=options, service=Service(driver))
     found.set_script_timeout(PATIENCE)
@@ -271,7 +273,7 @@ def visible_views(page: Page) -> Sequence[str]:
 def number(text: str) -> float:
     """A number as the page writes it, such as 1.3 × 10⁻⁴."""
     text = text.replace("−", "-").strip()
-    if "×" in text or "10" in text and any(one in text for one in "⁰¹²³⁴⁵⁶⁷⁸⁹"):
+    if "×" in text or ("10" in text and any(one in text for one in "⁰¹²³⁴⁵⁶⁷⁸⁹")):
         head, _, power = text.rpartition("10")
         raised = int(power.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")))
         head = head.replace("×", "").strip()

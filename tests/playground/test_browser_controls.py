@@ -7,8 +7,8 @@ from library import check_start, same, start_of, weights_at
 
 from condensation import reduce
 from condensation.playground.settings import OPTIMIZERS, Settings
-from condensation.playground.tour import hello as hello_of
 from condensation.playground.shelf import Shelf
+from condensation.playground.tour import hello as hello_of
 from condensation.theory.predict import predict
 
 pytestmark = pytest.mark.browser

@@ -24,7 +24,11 @@ def saved(page, downloads, act):
         old.unlink()
 
     def new():
-        return [path for path in downloads.iterdir() if path.suffix in (".png", ".svg", ".toml", ".py") and path.stat().st_size]
+        return [
+            path
+            for path in downloads.iterdir()
+            if path.suffix in (".png", ".svg", ".toml", ".py") and path.stat().st_size
+        ]
 
     act()
     (path,) = until(new, "the file")

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from browser import Keys, colours, until, visible_views
+from browser import ActionChains, Keys, colours, until, visible_views
 from library import check_start, loss_at, same, weights_at
 
 from condensation import find_lines
@@ -161,8 +161,25 @@ def test_the_scrubber_goes_to_known_moments(page):
     until(lambda: page.step == known[-2], "the moment before by a key on the scrubber")
 
 
-def test_far_ahead_is_trained_to(page):
+def test_the_scrubber_is_dragged(page):
     page.go()
-    page.js("document.querySelector('#scrub').focus()")
-    page.reach(150)
+    page.key("3", " ").played(60).key(" ").settle()
+    last, scrub = page.step, page.one("#scrub")
+    width = scrub.rect["width"]
+    drag = ActionChains(page.driver, duration=20).move_to_element_with_offset(scrub, 0, 0).click_and_hold()
+    for _ in range(6):
+        drag.move_by_offset(round(-0.05 * width), 0)
+    drag.release().perform()
+    until(lambda: page.step < 0.2 * last, "an early moment")
+    assert check_moment(page.settle()) > 0
+    page.key(Keys.END)  # the keys belong to the player again
+    until(lambda: page.step == last, "the latest moment")
+
+
+def test_far_ahead_is_trained_to(page):
+    page.go().reach(150)
     assert check_moment(page) == 150
+    page.point("#scrub", page.one("#scrub").rect["width"] - 12, 8, click=True)
+    until(lambda: page.step > 150, "more to be trained")
+    until(lambda: page.js("return playground.player.wish") is None, "the step to be reached")
+    assert check_moment(page.settle()) > 170

@@ -13,6 +13,7 @@ import urllib.request
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.trials
 uvicorn = pytest.importorskip("uvicorn")
 websockets = pytest.importorskip("websockets")
 

@@ -146,6 +146,7 @@ def test_nothing_is_shown_before_something_is_opened():
         Session().frame({"steps": 1}, 1.0)
 
 
+@pytest.mark.trials
 @pytest.mark.parametrize(
     "words",
     [
@@ -180,6 +181,7 @@ def test_no_frame_takes_long_whatever_is_asked(words):
     assert header["diverged"] is None or "diverged" in header["message"]
 
 
+@pytest.mark.trials
 def test_neurons_with_a_single_input_are_shown_without_lines(tmp_path):
     base = Settings(width=6).experiment(steps=4)
     table = sweep(base, {"network.bias": [True, False]}, "change", out=tmp_path / "single")
@@ -193,6 +195,7 @@ def test_neurons_with_a_single_input_are_shown_without_lines(tmp_path):
     assert drawn["xy"].shape == (6, 2)
 
 
+@pytest.mark.trials
 @pytest.mark.parametrize("optimizer", ["adam", "normalised_gd"])
 def test_what_is_exported_trains_to_the_same_weights(optimizer):
     session, _, _ = opened(width="12", layers="tanh,relu", optimizer=optimizer, seed="7")
@@ -209,6 +212,7 @@ def test_what_is_exported_trains_to_the_same_weights(optimizer):
     assert "k_eff" in printed.getvalue()
 
 
+@pytest.mark.trials
 @pytest.mark.parametrize(
     ("words", "layer", "view", "kind"),
     [
@@ -258,6 +262,7 @@ def test_a_saved_run_is_scrubbed(tmp_path):
         session.open_run("../../etc")
 
 
+@pytest.mark.trials
 def test_a_sweep_is_a_map_whose_cells_can_be_opened(tmp_path):
     experiment = Settings(width=8).experiment(steps=10)
     axes = {"start.hidden.std": [1e-3, 1e-2, 1e-1], "optimizer.learning_rate": [1e-3, 2e-3]}

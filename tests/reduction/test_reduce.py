@@ -170,6 +170,7 @@ def test_fig3s_tanh_networks_are_one_neuron():
     assert np.min([one.pruned_error for one in errors[50]]) > 0.5  # dropping 49 of 50 equal neurons loses nearly all
 
 
+@pytest.mark.trials
 @pytest.mark.parametrize("allowed", [0.0, 0.01, 0.1, 0.5])
 def test_the_smallest_network_within_an_error_is_that_of_a_full_scan(allowed):
     stream = np.random.default_rng(0)

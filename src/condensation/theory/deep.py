@@ -129,7 +129,7 @@ def layer_inputs(model: Model, x: ArrayLike) -> dict[str, Float[np.ndarray, "sam
     return {layer.name: _with_bias(np.asarray(seen).T, layer.has_bias) for layer, seen in pairs}
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def _compiled_factors(network: Dense, loss: Loss) -> Any:
     """What the later layers pass back to each hidden layer, and what each reads, both neurons x samples."""
 
@@ -144,7 +144,7 @@ def _compiled_factors(network: Dense, loss: Loss) -> Any:
     return jax.jit(factors)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def _trace(network: Dense) -> Any:
     return jax.jit(lambda parameters, x: network.assemble(parameters).trace(x)[1])
 

@@ -24,7 +24,7 @@ export function wire({ state, player, cards, map, theme, link, attempt, keep, ag
 
   /** Back to the moment before that is known. */
   function back() {
-    const now = state.frame?.step ?? 0;
+    const now = player.wish ?? state.frame?.step ?? 0;
     const saved = state.opened?.steps?.filter((step) => step < now).at(-1);
     player.seek(saved ?? state.curve.before(now));
   }

@@ -63,7 +63,8 @@ export class Player {
   }
 
   toggle() {
-    if (this.wish !== null) this.seek(this.frame?.step ?? 0);
+    if (this.wish > (this.frame?.end ?? 0)) this.seek(this.frame?.step ?? 0); // not so far, then
+    else if (this.wish !== null) this.#resume = !this.#resume;
     else if (this.playing) this.pause();
     else this.play();
   }
@@ -84,7 +85,7 @@ export class Player {
 
   /** One step on; in a saved run, one saved moment. */
   step() {
-    const saved = this.opened?.steps?.find((step) => step > (this.frame?.step ?? 0));
+    const saved = this.opened?.steps?.find((step) => step > (this.wish ?? this.frame?.step ?? 0));
     if (this.opened?.steps) {
       if (saved !== undefined) this.seek(saved);
       return;
