@@ -4,8 +4,9 @@ The names below are imported when first used, so that ``import condensation`` is
 weights needs no JAX.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .lazy import lazy
 
 __version__ = "0.1.0"
 
@@ -105,16 +106,7 @@ _ROOMS = (
     "theory",
     "training",
 )
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-__all__ = [*_HOME_OF, *_ROOMS]  # pyright: ignore[reportUnsupportedDunderAll]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return importlib.import_module(f".{name}", __name__)
-    if name in _HOME_OF:
-        return getattr(importlib.import_module(f".{_HOME_OF[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __all__ = lazy(__name__, _HOMES, _ROOMS)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __dir__() -> list[str]:

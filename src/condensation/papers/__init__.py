@@ -1,6 +1,8 @@
 """The papers: their figures by name, their claims, and the report on them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy
 
 if TYPE_CHECKING:
     from .claims import Claim as Claim
@@ -19,13 +21,4 @@ _HOMES = {
     "section": ("Section",),
     "variant": ("Variant",),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-__all__ = [*_HOME_OF]  # pyright: ignore[reportUnsupportedDunderAll]
-
-
-def __getattr__(name: str) -> Any:  # an experiment of a paper can be had without its pictures
-    from importlib import import_module
-
-    if name in _HOME_OF:
-        return getattr(import_module(f".{_HOME_OF[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __all__ = lazy(__name__, _HOMES)  # an experiment of a paper can be had without its pictures

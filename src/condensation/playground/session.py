@@ -39,8 +39,7 @@ class Session:
         self.lock = threading.Lock()
         self.run: Run | None = None
         self.look: Look | None = None
-        self.settings: Settings | None = None
-        self.key, self.shown, self.prepared, self.title = 0, 0, False, ""
+        self.key, self.shown, self.prepared = 0, 0, False
         self.curve_end = -1  # the last step whose row of the curve was sent
         self.pace = 0.0  # steps a second while training
 
@@ -83,7 +82,7 @@ class Session:
         look = Look(run, layer, view, no_forecast(weights_of(run, run.known[0], layer, view)))
         rows = [look.curve_row(moment) for moment in _spread(run.known)]
         with self.lock:
-            self.run, self.look, self.settings, self.title = run, look, settings, title
+            self.run, self.look = run, look
             self.key, self.shown, self.prepared = next(_keys), run.known[0].step, False
             self.curve_end, self.pace = run.known[-1].step, 0.0
         data, (_, dim, grid) = run.data(), output_grid(run)
@@ -102,7 +101,6 @@ class Session:
             "classes": bool(data is not None and data[1].shape[1] > 1),
             "seeds": [],
             "seed": None,
-            "notes": [],
             "fingerprint": None if experiment is None else experiment.fingerprint(),
         }
         arrays = {"curve": np.array(rows, float)}

@@ -1,6 +1,8 @@
 """Sweeps: maps of condensation over any fields of an experiment, on one core or on a cluster."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy
 
 if TYPE_CHECKING:
     from .axes import linspace as linspace
@@ -23,13 +25,4 @@ _HOMES = {
     "run": ("run_sweep", "sweep"),
     "table": ("SweepTable",),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-__all__ = [*_HOME_OF]  # pyright: ignore[reportUnsupportedDunderAll]
-
-
-def __getattr__(name: str) -> Any:  # a worker pins itself to a core before it loads JAX
-    from importlib import import_module
-
-    if name in _HOME_OF:
-        return getattr(import_module(f".{_HOME_OF[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __all__ = lazy(__name__, _HOMES)  # a worker pins itself to a core before it loads JAX

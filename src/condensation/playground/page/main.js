@@ -135,7 +135,7 @@ const session = new Session(state, link, player, {
   opened: (opened) => {
     hush("request", "link-words", "frame");
     document.title = `${opened.title} \u2013 condensation playground`;
-    write(find("about"), [opened.title, ...(opened.notes ?? [])].join(". ").replace(/\.\. /g, ". "));
+    write(find("about"), opened.title);
     controls.opened(opened, state.source);
     header.clear();
     tour.mark(opened.words);
