@@ -266,7 +266,7 @@ def colours(page: Page, selector: str) -> int:
 def visible_views(page: Page) -> Sequence[str]:
     """The names of the pictures on the page."""
     return page.js(
-        "return [...document.querySelectorAll('#cards [data-view]')].filter((e) => !e.hidden).map((e) => e.dataset.view)"
+        "return [...document.querySelectorAll('#cards [data-view]:not([hidden])')].map((e) => e.dataset.view)"
     )
 
 

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-from browser import Page, chromium, served, until
+from browser import Keys, Page, chromium, served, until
 from library import check_start, same, weights_at
 
 from condensation.playground.settings import Settings
@@ -137,26 +137,58 @@ def test_two_pages_are_independent(page, other):
     same(page.settle().weights, weights_at(Settings(width=20, seed=1), 13))
 
 
-def test_a_server_that_comes_back_is_gone_on_with(driver):
-    settings = Settings(width=20, seed=3)
+def test_a_server_that_comes_back_is_gone_on_with(page, other):
+    still, going = Settings(width=20, seed=3), Settings(width=20, seed=4)
     with served() as first:
-        page = Page(driver, first.address).go("#width=20&seed=3").reach(25)
-    until(lambda: "reconnecting" in page.notices, "the page to say so")
+        page.address = other.address = first.address
+        front(page).go("#width=20&seed=3").reach(25)
+        front(other).go("#width=20&seed=4")
+        other.key("2", " ").played(30)
+    until(lambda: "reconnecting" in other.notices, "the page to say so")
+    at = other.step
+    front(page)
+    until(lambda: "reconnecting" in page.notices, "the other page to say so")
     page.key("1")  # nothing can be asked for now, and nothing breaks
     with served(port=first.port):
         until(lambda: "reconnecting" not in page.notices, "the connection")
         until(lambda: page.step == 25, "the step of before")
-        page.settle()
-        assert page.words == settings.words()
-        same(page.weights, weights_at(settings, 25))
-        page.key("2", " ").played(40)
-    until(lambda: "reconnecting" in page.notices, "the page to say so again")
-    at = page.step
-    with served(port=first.port):  # what played goes on playing
-        until(lambda: "reconnecting" not in page.notices, "the connection")
-        page.played(at + 10).key(" ").settle()
-        same(page.weights, weights_at(settings, page.step))
-        assert all("WebSocket" in message for message in page.errors())  # of the time without a server
+        assert page.settle().words == still.words()
+        same(page.weights, weights_at(still, 25))
+        page.key(".")
+        until(lambda: page.step == 26, "one step on")
+        front(other)
+        until(lambda: "reconnecting" not in other.notices, "the connection")
+        other.played(at + 10).key(" ").settle()  # what played goes on playing
+        assert other.words == going.words()
+        same(other.weights, weights_at(going, other.step))
+        assert all("WebSocket" in message for message in other.errors())  # of the time without a server
+        front(page)
+        assert all("WebSocket" in message for message in page.errors())
+
+
+def test_a_way_to_a_far_step_can_be_left(page):
+    page.go("#step=5000000", still=False).played(100)
+    until(lambda: "training to step 5000000" in page.text("#horizon"), "the page to say where it is going")
+    page.key(" ")  # not so far, then
+    assert 100 <= page.settle().step < 5000000
+    page.key(Keys.HOME)
+    until(lambda: page.step == 0, "the start")
+    check_start(page.settle())
+
+
+def test_a_page_for_others_needs_its_token_once(driver):
+    with served("--host", "0.0.0.0", "--token", "sesame") as other:
+        address = f"http://127.0.0.1:{other.port}/"
+        driver.delete_all_cookies()
+        driver.get(address)
+        assert "token" in driver.find_element("tag name", "body").text
+        page = Page(driver, f"{address}?token=sesame").go("#width=12&seed=2")  # what a link says is not lost on the way
+        assert page.words == Settings(width=12, seed=2).words()
+        assert "sesame" not in driver.current_url
+        check_start(page)
+        page = Page(driver, address).go("#width=13")
+        assert page.words["width"] == "13"
+        page.errors()  # of the first visit
         driver.get("about:blank")
 
 

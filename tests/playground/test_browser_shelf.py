@@ -91,6 +91,7 @@ def test_a_watched_run_is_shown_without_a_prediction(page):
     page.go()
     open_entry(page, "watched")
     assert "watched" in page.state("layer.why")
+    assert "output" not in visible_views(page)
     for step in range(1, 4):
         page.key(".")
         until(lambda step=step: page.step == step, f"step {step}")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from browser import Keys, until
-from library import check_start
+from library import check_start, same, weights_at
 
 from condensation.playground.tour import scenes
 
@@ -11,10 +11,10 @@ pytestmark = pytest.mark.browser
 SCENES = {scene.name: scene for scene in scenes()}
 
 
-def look(page, step):
-    """What is found and predicted at a step of what plays."""
+def look(page, time):
+    """What is found and predicted at a time (steps times rate) of what plays."""
     until(lambda: page.state("layer") is not None, "the prediction")
-    page.reach(step)
+    page.reach(round(time / float(page.words["rate"])))
     return page.state("frame"), page.state("layer")
 
 
@@ -28,13 +28,12 @@ def compared(page):
 
 
 def shows(page, scene, words=None):
-    """The scene's words are open, its card and its picture are marked, and it plays by itself."""
+    """The scene's words are open, its card and its picture are marked, and it is to be played."""
     until(lambda: page.words == (words or scene.settings.words()), f"the words of {scene.name}")
     assert page.text("#tour-card h2") == scene.title
     assert scene.text in page.text("#tour-card")
     assert page.js("return document.querySelector('.card.watched')?.dataset.view") == scene.watch
-    page.played(1)
-    assert page.js("return playground.player.going")
+    until(lambda: page.js("return playground.player.going"), "it to play")
 
 
 def test_next_goes_through_all_scenes_and_back(page):
@@ -55,6 +54,15 @@ def test_next_goes_through_all_scenes_and_back(page):
     until(lambda: "scene" not in page.hash, "the address without a scene")
 
 
+def test_who_clicks_through_ends_at_the_last_scene(page):
+    page.go("#scene=condensation", still=False)
+    for _ in range(len(SCENES) - 1):
+        page.click("#tour-next")
+    shows(page, list(SCENES.values())[-1])
+    page.played(1).key(" ").settle()
+    same(page.weights, weights_at(list(SCENES.values())[-1].settings, page.step))
+
+
 @pytest.mark.parametrize("name", SCENES)
 def test_a_link_opens_a_scene_and_its_comparisons_switch(page, name):
     scene = SCENES[name]
@@ -68,23 +76,23 @@ def test_a_link_opens_a_scene_and_its_comparisons_switch(page, name):
         shows(page, scene, settings.words())
         assert button.get_attribute("aria-pressed") == "true"
         assert sum(one.get_attribute("aria-pressed") == "true" for one in buttons) == 1
-    page.key(Keys.HOME)
+    page.played(1).key(Keys.HOME)  # it plays by itself
     until(lambda: page.step == 0, "the start")
     check_start(page.settle())
 
 
 def test_all_neurons_turn_to_one_line_before_the_loss_has_fallen(page):
     page.go("#scene=condensation", still=False)
-    frame, layer = look(page, 200)
+    frame, layer = look(page, 10)
     assert (frame["lines"]["condensed"], frame["lines"]["count"], layer["count"]) == (True, 1, 1)
     assert frame["ratio"] > 0.99
-    assert look(page, 300)[0]["agree"] > 0.95
+    assert look(page, 15)[0]["agree"] > 0.95
 
 
 def test_one_two_three_lines(page):
     page.go("#scene=multiplicity", still=False)
     for count, _ in enumerate(compared(page), 1):
-        frame, layer = look(page, 400)
+        frame, layer = look(page, 0.04)
         assert (frame["lines"]["condensed"], frame["lines"]["count"]) == (True, count)
         assert layer["count"] == layer["p"] == frame["poly"]["order"] == count
         assert frame["poly"]["error"] < 0.05
@@ -93,7 +101,7 @@ def test_one_two_three_lines(page):
 
 def test_from_a_large_start_they_hardly_turn(page):
     page.go("#scene=start", still=False)
-    found = {name: look(page, 500)[0] for name in compared(page)}
+    found = {name: look(page, 0.1)[0] for name in compared(page)}
     assert [frame["lines"]["condensed"] for frame in found.values()] == [True, False, False, False]
     assert all(frame["ratio"] < 0.7 for frame in found.values())  # the initial stage has ended
     assert found["std 1"]["lines"]["k_eff"] > 3 * found["std 0.0005"]["lines"]["k_eff"]
@@ -104,7 +112,7 @@ def test_adam_stays_where_the_flow_turns(page):
     page.go("#scene=adam", still=False)
     angles = {}
     for name in compared(page):
-        frame, layer = look(page, 250 if name.startswith("flow") else 150)
+        frame, layer = look(page, 12.5 if name.startswith("flow") else 0.01)
         assert (frame["lines"]["condensed"], frame["lines"]["count"], layer["count"]) == (True, 1, 1)
         assert frame["agree"] > 0.9
         line = page.array("layer", "lines")[page.array("layer", "attracts").any(axis=1)][0]
@@ -117,16 +125,17 @@ def test_adam_stays_where_the_flow_turns(page):
 def test_three_neurons_do_the_work_of_a_hundred(page):
     page.go("#scene=reduction", still=False)
     for count, _ in zip((3, 2, 1), compared(page), strict=True):
-        reduced = look(page, 200)[0]["reduced"]
-        assert (reduced["before"], reduced["after"], reduced["step"]) == (100, count, 200)
+        frame, _ = look(page, 10 if page.words["optimizer"] == "flow" else 0.1)
+        reduced = frame["reduced"]
+        assert (reduced["before"], reduced["after"], reduced["step"]) == (100, count, frame["step"])
         assert reduced["error"] < 0.01
         assert f"{count}" in page.text("[data-view=output] .sentence")
 
 
 def test_four_lines_where_the_rule_allows_three(page):
     page.go("#scene=beyond", still=False)
-    for _ in compared(page):
-        frame, layer = look(page, 200)
+    for name in compared(page):
+        frame, layer = look(page, 0.02 if name == "normalised descent" else 0.04)
         assert (layer["p"], layer["count"], layer["orientations"]) == (3, 4, 8)
         assert (frame["lines"]["condensed"], frame["lines"]["count"], frame["lines"]["orientations"]) == (True, 4, 8)
         assert frame["agree"] > 0.95

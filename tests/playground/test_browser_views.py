@@ -119,7 +119,8 @@ def test_tab_reaches_everything_in_order(page):
         name, outlined = page.js(
             """
             const e = document.activeElement, s = getComputedStyle(e);
-            const name = e.id || e.dataset.word || e.closest("[data-view]")?.dataset.view + " " + e.tagName.toLowerCase();
+            const view = e.closest("[data-view]")?.dataset.view;
+            const name = e.id || e.dataset.word || `${view} ${e.tagName.toLowerCase()}`;
             return [name, s.outlineStyle !== "none" && parseFloat(s.outlineWidth) > 0 || s.boxShadow !== "none"];
             """
         )

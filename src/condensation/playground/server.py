@@ -143,7 +143,7 @@ class _Visit:
                 async with self.turn:
                     return await lanes.quickly(session.frame, request, lanes.seconds())
             case "open":
-                if self.server.memory.due:
+                if self.server.memory.count():
                     await lanes.slowly(self.server.memory.give_back)
                 async with self.turn:
                     return await lanes.quickly(session.open, given("words"))

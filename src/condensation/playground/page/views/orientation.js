@@ -100,11 +100,11 @@ function sentence(scene) {
     if (r > 0 && r < low) low = r;
     if (r > high && Number.isFinite(r)) high = r;
   }
-  if (!(high > 0)) return "All amplitudes are zero: the neurons have no orientation.";
+  if (!(high > 0)) return "All amplitudes are zero: there is no orientation.";
   const sizes = low < 0.97 * high ? `Amplitudes reach from ${num(low, 2)} to ${num(high, 2)}` : `All amplitudes are near ${num(high, 2)}`;
   const sides = frame.lines?.condensed ? count(frame.lines.orientations, "orientation") : "";
   const predicted = linesOf(layer).attracting.length ? "; upright lines are the predicted angles, dashed the opposite ones" : "";
-  const found = sides ? `, and the neurons stand at ${sides}` : frame.step === 0 ? ", at angles drawn by chance" : "";
+  const found = sides ? `, at ${sides}` : frame.step === 0 ? ", at angles drawn by chance" : "";
   return `${sizes}${found}${linesOf(layer).oriented ? predicted.replace(", dashed the opposite ones", "") : predicted}.`;
 }
 

@@ -102,5 +102,5 @@ function sentence(scene) {
 }
 
 export const view = {
-  name: "output", title: "Output of the network", shows: () => true, sentence, draw, hit: () => null, tip: () => [],
+  name: "output", title: "Output of the network", shows: ({ opened }) => !opened || Boolean(opened.arrays.y), // a watched run has no network of ours sentence, draw, hit: () => null, tip: () => [],
 };
