@@ -32,7 +32,7 @@ from condensation import (
 )  # fmt: skip
 from condensation.training import engine
 from condensation.training.rows import Plan
-from condensation.training.train import program_of, member_of
+from condensation.training.train import member_of, program_of
 
 train_module = sys.modules[train.__module__]
 

@@ -1,7 +1,7 @@
 """Memory that is free goes back to the system, and what was compiled long ago is forgotten.
 
-Compiling leaves much memory in pieces that the C library keeps, and JAX and Diffrax remember programs whose functions are
-gone. What is in use is compiled again, in a second.
+Compiling leaves much memory in pieces that the C library keeps, and JAX and Diffrax remember programs whose functions
+are gone. What is in use is compiled again, in a second.
 """
 
 import ctypes
