@@ -129,7 +129,8 @@ def scenes() -> tuple[Scene, ...]:
             "reduction",
             "A hundred neurons that are three",
             "Neurons on one line do the work of one. Merge each line to a single neuron: at the start the reduced "
-            "network is far off; once the layer has condensed, three neurons give the output of a hundred.",
+            "network is far off; once the layer has condensed, and while it is, three neurons give the output of a "
+            "hundred.",
             cubic,
             4,
             "output",
