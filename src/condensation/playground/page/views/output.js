@@ -101,6 +101,7 @@ function sentence(scene) {
   return said.length ? `${said.join("; ")}.` : "What the network says, beside its data.";
 }
 
+/** Of a watched run the network is not known. */
 export const view = {
-  name: "output", title: "Output of the network", shows: ({ opened }) => !opened || Boolean(opened.arrays.y), // a watched run has no network of ours sentence, draw, hit: () => null, tip: () => [],
+  name: "output", title: "Output of the network", shows: ({ opened }) => !opened || Boolean(opened.arrays.y), sentence, draw, hit: () => null, tip: () => [],
 };
