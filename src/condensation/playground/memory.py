@@ -11,7 +11,7 @@ import time
 import jax
 
 SECONDS = 10.0  # between two times
-OPENED = 60  # networks after which all that was compiled is forgotten
+OPENED = 24  # networks after which all that was compiled is forgotten
 
 
 class Keeper:
