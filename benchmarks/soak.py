@@ -2,8 +2,8 @@
 
 First as many networks are opened as the caches of compiled programs hold. Then a page plays without end, is opened with
 ever new networks and scrubbed, as a lecture would do it. The server's memory goes up and down, as what was compiled is
-forgotten every so often: peaks of the first and of the second half are compared, and more than 10% and 60 MB of growth is
-a failure (exit code 1).
+forgotten every so often: peaks of the first and of the second half are compared, and more than 10% and 60 MB of growth
+is a failure (exit code 1).
 """
 
 import asyncio
