@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from condensation import GD, Adam, Arrays, At, ChannelPower, Conv, Experiment, Loss, Normal, Start, train
+from condensation import GD, Adam, Arrays, At, ChannelPower, Conv, Experiment, Init, Loss, Normal, train
 
 N, STEPS, REPEATS = 500, 1500, 3
 CASES = {
@@ -30,7 +30,7 @@ CASES = {
 def ours(case: str, data: Arrays) -> Callable[[], float]:
     """Seconds of a step of ours, without what comes before the first."""
     network, optimizer, loss = CASES[case]
-    start = Start(Normal(1e-4), convolution=ChannelPower(2))
+    start = Init(Normal(1e-4), convolution=ChannelPower(2))
     experiment = Experiment(
         network, start, data, optimizer, STEPS, loss, save=At(()), record=At(()), dtype="tf32", kept_layers=("conv1",)
     )

@@ -11,7 +11,7 @@ import time
 
 import jax
 
-from condensation import Adam, Dense, Evenly, Experiment, Normal, Start, sine_sum, train
+from condensation import Adam, Dense, Evenly, Experiment, Init, Normal, sine_sum, train
 from condensation.sweeps import Local, Sweep, linspace, run_sweep
 
 STEPS = 10_000
@@ -20,7 +20,7 @@ STEPS = 10_000
 def experiment(steps: int = STEPS, dtype: str = "tf32") -> Experiment:
     """FC Fig. 3's tanh network."""
     network, data = Dense((5, 50, 1), "tanh"), sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
-    start = Start(Normal(0.005))
+    start = Init(Normal(0.005))
     return Experiment(network, start, data, Adam(1e-3), steps=steps, save=Evenly(11), record=Evenly(101), dtype=dtype)
 
 
@@ -39,7 +39,7 @@ def measure(networks: int, dtype: str) -> str:
 
 def sweep(cells: int, seeds: int, steps: int) -> str:
     """Seconds of a whole sweep, its parts apart: cells, training, measuring, files."""
-    axes = {"start.hidden.std": linspace(0.001, 0.1, cells)}
+    axes = {"init.hidden.std": linspace(0.001, 0.1, cells)}
     asked = Sweep(experiment(steps), axes, seeds=seeds)
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()

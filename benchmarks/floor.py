@@ -30,7 +30,7 @@ def train_in_c(experiment: Experiment, steps: int) -> tuple[float, dict[str, np.
     network, dtype, optimizer = experiment.network, experiment.dtype, experiment.optimizer
     assert isinstance(network, Dense) and isinstance(optimizer, Adam)
     real = REALS[dtype][1]
-    start = experiment.start.draw(network, Seed(0, 0).start_stream())
+    start = experiment.init.draw(network, Seed(0, 0).init_stream())
     flat = np.concatenate([value.ravel() for value in start.values()]).astype(dtype)
     x, y = (np.ascontiguousarray(value, dtype) for value in experiment.data.draw(Seed(0, 0)))
     widths = np.array(network.widths[:-1], np.int32)

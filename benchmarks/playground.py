@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import websockets
 from chromium import chromium, playground
 
-from condensation.playground.messages import unpack
+from condensation.playground._messages import unpack
 
 PLAY = "#width=200&speed={speed}"
 SECONDS = 10.0

@@ -43,13 +43,14 @@ def gpt2() -> dict[str, tuple[float, float]]:
     """Seconds and megabytes of one measurement of all layers of GPT-2 (124 million parameters, random weights)."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    from condensation.pytorch import measure_listed, units
+    from condensation.pytorch import units
+    from condensation.weights import measure_listed
 
     model = GPT2LMHeadModel(GPT2Config())
     ways = {
-        "as a watched training measures, one row a matrix": {"heads": False, "in_the_wild": False, "jobs": 1},
-        "with mean removed and null, one row a matrix": {"heads": False, "in_the_wild": True, "jobs": 2},
-        "with mean removed and null, one row a head": {"heads": True, "in_the_wild": True, "jobs": 2},
+        "as a watched training measures, one row a matrix": {"heads": False, "with_null": False, "jobs": 1},
+        "with mean removed and null, one row a matrix": {"heads": False, "with_null": True, "jobs": 2},
+        "with mean removed and null, one row a head": {"heads": True, "with_null": True, "jobs": 2},
     }
     found = {}
     for what, how in ways.items():

@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from condensation import Adam, Arrays, At, Experiment, GlorotNormal, Loss, OutCubed, ResNet, Start, train
+from condensation import Adam, Arrays, At, Experiment, FanOutPower, Glorot, Init, Loss, ResNet, train
 
 N, BATCH, EPOCHS = 50_000, 128, 3
 
@@ -20,7 +20,7 @@ def ours(images: np.ndarray, labels: np.ndarray, activation: str = "tanh") -> li
     """Seconds of each epoch."""
     experiment = Experiment(
         ResNet((3, 32, 32), 10, activation=activation),
-        Start(OutCubed(), convolution=GlorotNormal()),
+        Init(FanOutPower(1.5), convolution=Glorot()),
         Arrays(images, np.eye(10)[labels]),
         Adam(3e-8),
         EPOCHS * (N // BATCH),

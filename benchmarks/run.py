@@ -20,7 +20,7 @@ import numpy as np
 from floor import train_in_c
 from rivals import batched_by_hand, conv_loop, plain_loop
 
-from condensation import (
+from condensation import (  # fmt: skip
     GD,
     Adam,
     Arrays,
@@ -30,24 +30,24 @@ from condensation import (
     Evenly,
     Experiment,
     GradientFlow,
+    Init,
     Loss,
     Model,
     Normal,
-    Start,
     reduce,
     sine_sum,
     train,
-)  # fmt: skip
+)
+from condensation._versions import versions
 from condensation.theory import KernelDynamics, fates, stationary_directions
-from condensation.training.train import GradientBelowEps
-from condensation.versions import versions
+from condensation.training import GradientBelowEps
 
 REPEATS = 5
 SYNTHETIC = ("fc-fig1", "fc-fig3", "fc-fig4", "fc-fig5", "fc-fig6", "fc-prop1", "fc-a5", "fc-a6")
 FEW = Evenly(2)
 TWO_LAYER = Experiment(
     Dense((5, 50, 1)),
-    Start(Normal(0.005)),
+    Init(Normal(0.005)),
     sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2),
     Adam(1e-3),
     5000,
@@ -56,7 +56,7 @@ TWO_LAYER = Experiment(
 )
 SIX_LAYER = Experiment(
     Dense((3, *[18] * 5, 1), ("x2_tanh", "x_tanh", "sigmoid", "tanh", "softplus"), residual=True),
-    Start(Normal(0.01)),
+    Init(Normal(0.01)),
     sine_sum(4, 12, 1, dim=3, n=80, low=-4, high=2),
     Adam(4e-5, eps=1e-8),
     2000,
@@ -123,7 +123,7 @@ def convolution(name: str, network: Conv, optimizer: Adam | GD, loss: Loss) -> R
     """A captioned network of the CNN paper on 500 images, a step against PyTorch's."""
     stream = np.random.default_rng(0)
     data = Arrays(stream.uniform(-1, 1, (500, 3, 32, 32)), np.eye(10)[stream.integers(10, size=500)])
-    start = Start(Normal(1e-4), convolution=ChannelPower(2))
+    start = Init(Normal(1e-4), convolution=ChannelPower(2))
     steps = 8
     chosen = Experiment(network, start, data, optimizer, steps, loss, save=FEW, record=FEW, dtype="float32")
     train(chosen.replace(steps=1), 1)
@@ -195,7 +195,7 @@ def lines() -> Row:
 
 FETCH = """
 import sys, time
-from condensation.data.sources import fetch, load
+from condensation.data._sources import fetch, load
 began = time.perf_counter(); fetch(sys.argv[1]); fetched = time.perf_counter() - began
 began = time.perf_counter(); load(sys.argv[1]); print(fetched, time.perf_counter() - began)
 """

@@ -18,7 +18,7 @@ import psutil
 import websockets
 from chromium import chromium, playground
 
-from condensation.playground.messages import unpack
+from condensation.playground._messages import unpack
 
 MINUTES = 30.0
 FILLING = 72

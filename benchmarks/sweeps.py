@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from condensation import Adam, Dense, Evenly, Experiment, Normal, Start, sine_sum
+from condensation import Adam, Dense, Evenly, Experiment, Init, Normal, sine_sum
 from condensation.sweeps import Local, Sweep, linspace, logspace, run_sweep
 
 STEPS, WIDTH, LOOPS = 2000, 100, 12
@@ -22,7 +22,7 @@ def base(width: int = WIDTH, steps: int = STEPS) -> Experiment:
     """FC Fig. 3's experiment with a wider network, as the benchmark asks."""
     return Experiment(
         Dense((5, width, 1), "tanh"),
-        Start(Normal(0.005)),
+        Init(Normal(0.005)),
         sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2),
         Adam(1e-3),
         steps=steps,
@@ -34,7 +34,7 @@ def base(width: int = WIDTH, steps: int = STEPS) -> Experiment:
 
 def grid() -> Sweep:
     """Learning rate against start std."""
-    axes = {"optimizer.learning_rate": logspace(1e-4, 1e-2, 15), "start.hidden.std": logspace(1e-4, 1e-1, 15)}
+    axes = {"optimizer.learning_rate": logspace(1e-4, 1e-2, 15), "init.hidden.std": logspace(1e-4, 1e-1, 15)}
     return Sweep(base(), axes, seeds=5)
 
 
@@ -70,8 +70,8 @@ def one(what: str) -> float:
         return timed(grid(), 1)
     assert what == "overhead"
     steps = 20
-    tiny = Sweep(base(10, steps), {"start.hidden.std": linspace(0.01, 0.1, 400)}, measure=("change",))
-    timed(Sweep(base(10, steps), {"start.hidden.std": linspace(0.01, 0.1, 8)}, measure=("change",)), 2)  # workers start
+    tiny = Sweep(base(10, steps), {"init.hidden.std": linspace(0.01, 0.1, 400)}, measure=("change",))
+    timed(Sweep(base(10, steps), {"init.hidden.std": linspace(0.01, 0.1, 8)}, measure=("change",)), 2)  # workers start
     many, few = timed(tiny, 2, block=1), timed(tiny, 2, block=200)
     return (many - few) * 2 / 398  # seconds of a worker for each task more
 

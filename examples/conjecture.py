@@ -22,7 +22,7 @@ def main() -> None:
     attracting = predicted.attracts.sum()
     print(f"{predicted.count} lines are stationary, {attracting} attract (certified: {predicted.certified})")
     experiment = c.Experiment(
-        c.Dense((D, 200, 1), "x2_tanh", bias=False), c.Start(c.Normal(1e-3)), c.Arrays(x, y / np.abs(y).max()),
+        c.Dense((D, 200, 1), "x2_tanh", bias=False), c.Init(c.Normal(1e-3)), c.Arrays(x, y / np.abs(y).max()),
         c.NormalisedGD(1e-5), 4000, save=c.At(()),
     )  # fmt: skip
     trajectory = c.train(experiment, seeds=5)

@@ -16,7 +16,7 @@ def main(file: str = "field.png") -> None:
         figure = Figure(figsize=(6.9, 2.7), layout="constrained")
         panels = figure.subplots(1, 3)
         for axes, activation in zip(panels, ("tanh", "x_tanh", "x2_tanh"), strict=True):
-            network, start = c.Dense((1, 100, 1), activation), c.Start(c.Normal(std=1e-3))
+            network, start = c.Dense((1, 100, 1), activation), c.Init(c.Normal(std=1e-3))
             data = c.two_waves(spacing="even")
             experiment = c.Experiment(network, start, data, c.NormalisedGD(1e-4), STEPS, save=c.At(()))
             trajectory = c.train(experiment, seeds=1)

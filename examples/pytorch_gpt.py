@@ -21,7 +21,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from condensation import Geometric
 from condensation.drawing import look, save
-from condensation.drawing.style import COLOURS, PAGE
+from condensation.drawing._style import COLOURS, PAGE
 from condensation.pytorch import Watcher, watch
 
 ADDS = torch.tensor([0, 5, 1, -2, -8])  # what the anchors 1 to 4 stand for

@@ -16,8 +16,8 @@ from torch.nn.functional import cross_entropy
 
 from condensation import Images, Seed
 from condensation.drawing import look, save
-from condensation.drawing.style import COLOURS, PAGE
-from condensation.pytorch import Watcher, reduce, watch
+from condensation.drawing._style import COLOURS, PAGE
+from condensation.pytorch import Watcher, reduce_model, watch
 
 START, PEAK = 1e-7, 1.2e-3  # dense: std of the small start's weights and biases, and Adam's largest learning rate
 CONV_START, CONV_PEAK = 1e-3, 5e-3  # convolutional, where three small factors make a much smaller product
@@ -119,7 +119,7 @@ def reduce_dense(model: nn.Module, train: Data, test: Data, samples: int) -> tup
     The test images only judge.
     """
     x, before = (train[0][:samples], train[1][:samples]), predictions(model, test)
-    reduced = reduce(model, test[0][:1], agreement=ASKED, data=x, fit=True)
+    reduced = reduce_model(model, test[0][:1], agreement=ASKED, data=x, fit=True)
     (units, left), *_ = reduced.sizes.values()
     pruned = prune(model, test[0][:1], left)
     found: dict[str, float] = {"accuracy": share(before, test[1]), "units": left}
@@ -144,8 +144,8 @@ def curve(model: nn.Module, train: Data, test: Data, samples: int, width: int) -
     x, before = (train[0][:samples], train[1][:samples]), predictions(model, test)
     found: dict[str, list[float]] = {"merged": [], "merged and fitted": [], "pruned": []}
     for units in (size for size in SIZES if size < width):
-        found["merged"].append(share(before, predictions(reduce(model, test[0][:1], units=units).model, test)))
-        fitted = reduce(model, test[0][:1], units=units, data=x, fit=True).model
+        found["merged"].append(share(before, predictions(reduce_model(model, test[0][:1], units=units).model, test)))
+        fitted = reduce_model(model, test[0][:1], units=units, data=x, fit=True).model
         found["merged and fitted"].append(share(before, predictions(fitted, test)))
         found["pruned"].append(share(before, predictions(prune(model, test[0][:1], units), test)))
     return found
@@ -235,7 +235,7 @@ def main(
         fit(model, part, conv_epochs, growing(CONV_START, CONV_PEAK), watcher)
     before = predictions(model, test)
     some = part[0][:conv_samples], part[1][:conv_samples]
-    reduced = reduce(model, test[0][:1], agreement=ASKED, data=some, fit=True)
+    reduced = reduce_model(model, test[0][:1], agreement=ASKED, data=some, fit=True)
     now = predictions(reduced.model, test)
     fit(reduced.model, part, 1, falling)
     then = predictions(reduced.model, test)

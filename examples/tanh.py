@@ -1,11 +1,11 @@
 """FC Fig. 3, tanh: the same experiment as tanh.toml, trained, measured and drawn."""
 
-from condensation import Adam, At, Dense, Experiment, Normal, Start, find_lines, sine_sum, train
+from condensation import Adam, At, Dense, Experiment, Init, Normal, find_lines, sine_sum, train
 from condensation.drawing import draw_similarity, save
 
 experiment = Experiment(
     network=Dense((5, 50, 1), "tanh"),
-    start=Start(Normal(std=0.005)),
+    init=Init(Normal(std=0.005)),
     data=sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2),
     optimizer=Adam(learning_rate=1e-3),
     steps=500,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from condensation.papers import RECIPES
+from condensation.papers.make import RECIPES
 from condensation.papers.report import PAPERS, VERDICTS
 from condensation.papers.section import Section
 

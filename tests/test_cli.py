@@ -12,7 +12,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from condensation import Experiment, Model, find_lines, load_run
-from condensation.reduction.reduce import centred_error
+from condensation.reduction._reduce import centred_error
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "tanh.toml"
 
@@ -73,7 +73,7 @@ def test_a_layer_without_directions_does_not_spoil_the_rest(tmp_path):
 
 
 def test_a_seed_of_a_run_is_not_measured_alone(trained):
-    path = Path(trained["run"]) / "data0-start0.safetensors"
+    path = Path(trained["run"]) / "data0-init0.safetensors"
     assert "is one seed of a run; its folder" in said(command("measure", path))
 
 
@@ -321,7 +321,7 @@ def test_reduce_prints_the_errors_and_keeps_the_networks(trained, tmp_path):
         assert row["pruned_error"] > 0.5
     trajectory = load_run(trained["run"])
     x = trajectory.data(0)[0]
-    small = Model.load(tmp_path / "small" / "data0-start0.safetensors")
+    small = Model.load(tmp_path / "small" / "data0-init0.safetensors")
     assert centred_error(trajectory.output(x, 50, 0), small(x)) == pytest.approx(rows[0]["error"])
     assert "50 -> 1" in command("reduce", trained["run"], "--step", 50, "--units", 1).stdout
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condensation import (
+from condensation import (  # fmt: skip
     Adam,
     Arrays,
     At,
@@ -15,17 +15,17 @@ from condensation import (
     Experiment,
     Geometric,
     GradientFlow,
+    Init,
     InputError,
     Normal,
     Seed,
-    Start,
     sine_sum,
-)  # fmt: skip
+)
 from condensation.activations import x_tanh
 from condensation.seeds import as_seeds
 
 BASE = Experiment(
-    Dense((5, 50, 1)), Start(Normal(0.005)), sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2), Adam(1e-3), 100
+    Dense((5, 50, 1)), Init(Normal(0.005)), sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2), Adam(1e-3), 100
 )
 
 
@@ -63,7 +63,7 @@ def test_arrays_are_fingerprinted_by_their_numbers():
 
 
 def test_vary_reaches_any_field():
-    stds = [e.start.hidden.std for e in BASE.vary("start.hidden.std", [0.1, 0.2])]
+    stds = [e.init.hidden.std for e in BASE.vary("init.hidden.std", [0.1, 0.2])]
     assert stds == [0.1, 0.2]
     terms = BASE.replace(**{"data.terms.0.1": 7.0}).data.terms
     assert terms == ((3.5, 7.0, 1.0),)

@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import save_file
 
 from condensation import InputError
-from condensation.files import read_arrays
+from condensation._files import read_arrays
 
 
 def test_bfloat16_is_read_as_float32(tmp_path):

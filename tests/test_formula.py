@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from condensation._formula import FUNCTIONS, MOST_CHARACTERS, MOST_NESTED, Formula
 from condensation.errors import InputError
-from condensation.formula import FUNCTIONS, MOST_CHARACTERS, MOST_NESTED, Formula
 
 ONE = [name for name, (takes, _) in FUNCTIONS.items() if takes == 1]
 TWO = [name for name, (takes, _) in FUNCTIONS.items() if takes == 2]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from condensation import Dense, InputError, Normal, Start
+from condensation import Dense, Init, InputError, Normal
 from condensation.networks import DenseNetwork
 
 
@@ -32,7 +32,7 @@ def by_hand(network: Dense, parameters: dict[str, np.ndarray], x: np.ndarray) ->
 )
 def test_outputs_are_those_of_a_plain_loop(network):
     stream = np.random.default_rng(0)
-    parameters = Start(Normal(0.5)).draw(network, stream)
+    parameters = Init(Normal(0.5)).draw(network, stream)
     x = stream.normal(size=(4, network.inputs))
     made = network.assemble({name: value.astype(np.float32) for name, value in parameters.items()})
     assert isinstance(made, DenseNetwork)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import condensation
-from condensation.papers import RECIPES
+from condensation.papers.make import RECIPES
 
 ROOT = Path(__file__).parents[1]
 

@@ -1,35 +1,35 @@
 import numpy as np
 import pytest
 
-from condensation import (
+from condensation import (  # fmt: skip
     GD,
     Conv,
     Dense,
     Experiment,
-    GlorotNormal,
+    FanOutPower,
+    Glorot,
+    Init,
     InputError,
     Normal,
-    OutCubed,
     Seed,
-    Start,
     WidthPower,
-    Zero,
+    Zeros,
     sine_sum,
     train,
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(
     ("law", "hidden", "output", "bias"),
     [
         (Normal(0.005), 0.005, 0.005, 0.005),
-        (OutCubed(), 300**-1.5, 20**-1.5, 300**-1.5),
+        (FanOutPower(1.5), 300**-1.5, 20**-1.5, 300**-1.5),
         (WidthPower(0.7), 300**-0.7, 300**-0.7, 300**-0.7),
-        (GlorotNormal(), (2 / 500) ** 0.5, (2 / 320) ** 0.5, 0),
+        (Glorot(), (2 / 500) ** 0.5, (2 / 320) ** 0.5, 0),
     ],
 )
 def test_each_law_has_its_std(law, hidden, output, bias):
-    drawn = Start(law).draw(Dense((200, 300, 20)), np.random.default_rng(0))
+    drawn = Init(law).draw(Dense((200, 300, 20)), np.random.default_rng(0))
     assert np.std(drawn["dense1.weight"]) == pytest.approx(hidden, rel=0.02)
     assert np.std(drawn["output.weight"]) == pytest.approx(output, rel=0.04)
     assert np.std(drawn["dense1.bias"]) == pytest.approx(bias, rel=0.2)
@@ -37,7 +37,7 @@ def test_each_law_has_its_std(law, hidden, output, bias):
 
 def test_stds_by_layer_and_by_group():
     network = Dense((50, 60, 70, 80))
-    drawn = Start((Normal(0.1), Normal(0.2)), output=Normal(3.0)).draw(network, np.random.default_rng(0))
+    drawn = Init((Normal(0.1), Normal(0.2)), output=Normal(3.0)).draw(network, np.random.default_rng(0))
     stds = [np.std(drawn[f"{layer.name}.weight"]) for layer in network.layers]
     np.testing.assert_allclose(stds, [0.1, 0.2, 3.0], rtol=0.05)
 
@@ -47,7 +47,7 @@ def test_stds_by_layer_and_by_group():
 )
 def test_the_antisymmetric_start_has_output_zero(network):
     experiment = Experiment(
-        network, Start(Normal(1.0), antisymmetric=True), sine_sum(1, 1, 0, dim=5, n=8, low=-1, high=1), GD(0.1), 1
+        network, Init(Normal(1.0), antisymmetric=True), sine_sum(1, 1, 0, dim=5, n=8, low=-1, high=1), GD(0.1), 1
     )
     trajectory = train(experiment, 1)
     x = np.random.default_rng(0).normal(size=(30, 5))
@@ -57,16 +57,16 @@ def test_the_antisymmetric_start_has_output_zero(network):
 
 def test_data_and_start_seeds_are_apart():
     experiment = Experiment(
-        Dense((2, 4, 1)), Start(Normal(0.1)), sine_sum(1, 1, 0, dim=2, n=5, low=-1, high=1), GD(0.1), 1
+        Dense((2, 4, 1)), Init(Normal(0.1)), sine_sum(1, 1, 0, dim=2, n=5, low=-1, high=1), GD(0.1), 1
     )
-    one, other = (train(experiment, [Seed(data=0, start=k)]) for k in (0, 1))
+    one, other = (train(experiment, [Seed(data=0, init=k)]) for k in (0, 1))
     np.testing.assert_array_equal(one.data(Seed(0, 0))[0], other.data(Seed(0, 1))[0])
     assert not np.array_equal(one.weights(1, 0), other.weights(1, 0))
 
 
 def test_an_output_layer_of_zeros_and_a_law_for_each_convolution():
     network = Conv((1, 8, 8), (4, 4), 3, 2)
-    start = Start(Zero(), convolution=(Normal(1.0), Normal(1e-3)))
+    start = Init(Zeros(), convolution=(Normal(1.0), Normal(1e-3)))
     drawn = start.draw(network, np.random.default_rng(0))
     assert not drawn["output.weight"].any()
     assert 0.5 < drawn["conv1.weight"].std() < 2
@@ -80,18 +80,18 @@ def test_an_output_layer_of_zeros_and_a_law_for_each_convolution():
         (lambda: Normal(0), "std must be a positive finite number, not 0"),
         (lambda: Normal(float("nan")), "std must be a positive finite number, not nan"),
         (
-            lambda: Start(0.005),
-            "hidden must be Normal or OutCubed or WidthPower or GlorotNormal or ChannelPower or Zero or a list",
+            lambda: Init(0.005),
+            "hidden must be Normal or FanOutPower or WidthPower or Glorot or ChannelPower or Zero or a list",
         ),
         (lambda: WidthPower(float("nan")), "gamma must be a finite number"),
-        (lambda: Start(WidthPower(400)).draw(Dense((2, 90, 1)), np.random.default_rng(0)), "the std of dense1"),
-        (lambda: Start((Normal(1.0),) * 3).laws(Dense((2, 2, 1))), "laws for 3 hidden layers, the network has 1"),
-        (lambda: Start(Zero()).laws(Dense((2, 2, 1))), "only the output layer can start at zero"),
+        (lambda: Init(WidthPower(400)).draw(Dense((2, 90, 1)), np.random.default_rng(0)), "the std of dense1"),
+        (lambda: Init((Normal(1.0),) * 3).laws(Dense((2, 2, 1))), "laws for 3 hidden layers, the network has 1"),
+        (lambda: Init(Zeros()).laws(Dense((2, 2, 1))), "only the output layer can start at zero"),
         (
-            lambda: Start(Normal(1.0), convolution=(Normal(1.0),) * 2).laws(Conv((1, 8, 8), (4,), 3, 2)),
+            lambda: Init(Normal(1.0), convolution=(Normal(1.0),) * 2).laws(Conv((1, 8, 8), (4,), 3, 2)),
             "laws for 2 convolution layers, the network has 1",
         ),
-        (lambda: Start(Normal(1.0), antisymmetric=True).draw(Dense((2, 3, 1)), np.random.default_rng(0)), "even width"),
+        (lambda: Init(Normal(1.0), antisymmetric=True).draw(Dense((2, 3, 1)), np.random.default_rng(0)), "even width"),
     ],
 )
 def test_a_start_that_cannot_be_is_refused(make, said):

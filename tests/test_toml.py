@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from condensation import (
+from condensation import (  # fmt: skip
     GD,
     Adam,
     Arrays,
@@ -20,25 +20,25 @@ from condensation import (
     Evenly,
     Every,
     Experiment,
+    FanOutPower,
     Geometric,
-    GlorotNormal,
+    Glorot,
     GradientFlow,
+    Init,
     InputError,
     Loss,
     Muon,
     Normal,
     NormalisedGD,
-    OutCubed,
     SignGD,
-    Stairs,
-    Start,
+    StepDecay,
     Synthetic,
     Warmup,
     WidthPower,
-)  # fmt: skip
+)
 from condensation.activations import ACTIVATIONS, x_tanh
+from condensation.schedules import Constant
 from condensation.sweeps import Sweep
-from condensation.training.rates import Constant
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -53,7 +53,7 @@ schedules = st.one_of(
     st.builds(Geometric, sizes),
 )
 rates = st.one_of(
-    st.just(Constant()), st.builds(Cosine, sizes, share), st.builds(Stairs, st.lists(sizes).map(tuple), positive),
+    st.just(Constant()), st.builds(Cosine, sizes, share), st.builds(StepDecay, st.lists(sizes).map(tuple), positive),
     st.builds(Warmup, sizes),
 )  # fmt: skip
 optimizers = st.one_of(
@@ -62,7 +62,7 @@ optimizers = st.one_of(
     st.builds(Muon, positive, share, st.booleans(), positive, rates),
 )  # fmt: skip
 laws = st.one_of(
-    st.builds(Normal, positive), st.just(OutCubed()), st.builds(WidthPower, st.floats(-3, 3)), st.just(GlorotNormal())
+    st.builds(Normal, positive), st.just(FanOutPower(1.5)), st.builds(WidthPower, st.floats(-3, 3)), st.just(Glorot())
 )
 finite = st.floats(-1e6, 1e6)
 datas = st.builds(
@@ -87,7 +87,7 @@ def experiments(draw):
             draw(share),
         )
         given_laws = st.one_of(laws, st.lists(laws, min_size=depth, max_size=depth).map(tuple))
-        start = Start(draw(given_laws), draw(st.none() | laws), None, draw(st.booleans()))
+        start = Init(draw(given_laws), draw(st.none() | laws), None, draw(st.booleans()))
     else:
         channels = draw(st.lists(sizes, min_size=1, max_size=2).map(tuple))
         hidden = draw(st.lists(sizes, max_size=2).map(tuple))
@@ -95,7 +95,7 @@ def experiments(draw):
             (draw(sizes), 9, 9), channels, draw(st.integers(1, 5)), draw(sizes), hidden, draw(activations),
             draw(activations), draw(st.integers(0, 2)), draw(st.booleans()), draw(share) if hidden else 0.0,
         )  # fmt: skip
-        start = Start(draw(laws), draw(st.none() | laws), draw(st.none() | st.builds(ChannelPower, st.floats(0, 4))))
+        start = Init(draw(laws), draw(st.none() | laws), draw(st.none() | st.builds(ChannelPower, st.floats(0, 4))))
     flow = st.builds(GradientFlow, positive, st.none() | st.floats(0.01, 0.99), positive, positive)
     may_flow = draw(st.booleans()) and not network.dropout
     return Experiment(
@@ -123,7 +123,7 @@ def test_an_experiment_with_arrays_names_its_file(tmp_path, suffix):
     x, y = np.random.default_rng(0).normal(size=(2, 8, 3))
     file = tmp_path / f"own.{suffix}"
     save_file({"x": x, "y": y}, file) if suffix == "safetensors" else np.savez(file, x=x, y=y)
-    experiment = Experiment(Dense((3, 4, 3)), Start(Normal(0.1)), Arrays.load(file.name, tmp_path), GD(0.1), 5)
+    experiment = Experiment(Dense((3, 4, 3)), Init(Normal(0.1)), Arrays.load(file.name, tmp_path), GD(0.1), 5)
     (tmp_path / "e.toml").write_text(experiment.to_toml())
     again = Experiment.load(tmp_path / "e.toml")
     assert again == experiment
@@ -169,7 +169,7 @@ GOOD = (EXAMPLES / "tanh.toml").read_text()
         ("[5, 50, 1]", "[5, 50.5, 1]", r"network.widths\[1\] must be a whole number, not 50.5"),
         ("[5, 50, 1]", "7", "network.widths must be a list, not 7"),
         ("[[3.5, 5, 1]]", "[[3.5, 5]]", r"terms\[0\] must be a list of 3, not of 2"),
-        ("std = 0.005", 'std = "small"', "start.hidden.std must be a number, not 'small'"),
+        ("std = 0.005", 'std = "small"', "init.hidden.std must be a number, not 'small'"),
         ("steps = 500", "steps = = 500", "this is not TOML"),
     ],
 )

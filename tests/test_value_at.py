@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condensation import (
+from condensation import (  # fmt: skip
     GD,
     Adam,
     Arrays,
@@ -13,21 +13,21 @@ from condensation import (
     Dense,
     Evenly,
     Experiment,
+    Init,
     InputError,
     Normal,
-    Stairs,
-    Start,
+    StepDecay,
     WidthPower,
     sine_sum,
-)  # fmt: skip
+)
+from condensation._serialization import replace_at, to_plain, value_at
 from condensation.activations import x_tanh
-from condensation.values import replace_at, to_plain, value_at
 
 BASE = Experiment(
     Dense((5, 50, 20, 1), ("tanh", "relu")),
-    Start((Normal(0.1), WidthPower(0.5))),
+    Init((Normal(0.1), WidthPower(0.5))),
     sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2),
-    Adam(1e-3, rate=Stairs((5, 7))),
+    Adam(1e-3, schedule=StepDecay((5, 7))),
     100,
 )
 TABLE = {"kind": "cosine", "steps": 9}
@@ -49,18 +49,18 @@ TABLE = {"kind": "cosine", "steps": 9}
         ("network.activation", ["relu", x_tanh], ("relu", x_tanh)),
         ("network.activation.1", "tanh", "tanh"),
         ("network.residual", True, True),
-        ("start.hidden.0.std", 1, 1.0),
-        ("start.hidden.1.gamma", -0.0, 0.0),
-        ("start.hidden.1", {"kind": "normal", "std": 2}, Normal(2.0)),
-        ("start.hidden", [{"kind": "normal", "std": 2}, Normal(3.0)], (Normal(2.0), Normal(3.0))),
-        ("start.output", Normal(0.5), Normal(0.5)),
-        ("start.output", None, None),
+        ("init.hidden.0.std", 1, 1.0),
+        ("init.hidden.1.gamma", -0.0, 0.0),
+        ("init.hidden.1", {"kind": "normal", "std": 2}, Normal(2.0)),
+        ("init.hidden", [{"kind": "normal", "std": 2}, Normal(3.0)], (Normal(2.0), Normal(3.0))),
+        ("init.output", Normal(0.5), Normal(0.5)),
+        ("init.output", None, None),
         ("data.terms.0.1", 7, 7.0),
         ("data.terms", [[1, 2, 3]], ((1.0, 2.0, 3.0),)),
-        ("optimizer", {"kind": "adam", "learning_rate": 1, "rate": TABLE}, Adam(1.0, rate=Cosine(9))),
+        ("optimizer", {"kind": "adam", "learning_rate": 1, "rate": TABLE}, Adam(1.0, schedule=Cosine(9))),
         ("optimizer", GD(0.1), GD(0.1)),
-        ("optimizer.rate", TABLE, Cosine(9)),
-        ("optimizer.rate.at.1", 9.0, 9),
+        ("optimizer.schedule", TABLE, Cosine(9)),
+        ("optimizer.schedule.at.1", 9.0, 9),
         ("save", {"kind": "evenly", "count": 3}, Evenly(3)),
         ("kept_layers", ["dense1"], ("dense1",)),
     ],
@@ -78,10 +78,10 @@ def test_plain_data_stands_for_a_field(path, plain, expected):
         ("stepz", 1, "unknown field of Experiment 'stepz'; did you mean 'steps'"),
         ("", 1, "unknown field of Experiment ''"),
         ("optimizer.lr", 1, "unknown field of Adam 'lr'"),
-        ("optimizer.rate.at.2", 1, "unknown field of tuple '2'; known: 0, 1"),
+        ("optimizer.schedule.at.2", 1, "unknown field of tuple '2'; known: 0, 1"),
         ("network.widths.-1", 1, "unknown field of tuple '-1'; did you mean '1'"),
         ("network.widths.²", 1, "unknown field of tuple '²'"),
-        ("start.output.std", 1, "the field 'std' is looked for in None, which has no fields"),
+        ("init.output.std", 1, "the field 'std' is looked for in None, which has no fields"),
         ("steps.more", 1, "the field 'more' is looked for in 100, which has no fields"),
         ("steps", 7.5, "steps must be a whole number, not 7.5"),
         ("steps", float("inf"), "steps must be a whole number, not inf"),
@@ -111,7 +111,9 @@ def test_files_are_relative_to_the_folder(tmp_path):
         value_at(BASE, "data", {"kind": "arrays", "file": "own.npz"}, tmp_path / "elsewhere")
 
 
-@given(st.sampled_from(["network", "start", "data", "optimizer", "save", "start.hidden.1", "optimizer.rate", "steps"]))
+@given(
+    st.sampled_from(["network", "start", "data", "optimizer", "save", "init.hidden.1", "optimizer.schedule", "steps"])
+)
 def test_a_field_comes_back_from_its_own_plain_data(path):
     own = BASE
     for name in path.split("."):

@@ -9,15 +9,24 @@ from typing import Any
 
 import tomli_w
 
+from ._precision import DTYPES
+from ._serialization import (
+    FORMAT,
+    check_format,
+    coerce_fields,
+    fingerprint,
+    from_plain,
+    replace_at,
+    to_plain,
+    without_none,
+)
 from .data import Arrays, Data, Images
 from .errors import InputError, check_whole, unknown_name
+from .initialization import Init
+from .losses import Loss
 from .networks import Network
-from .precision import DTYPES
-from .starts import Start
-from .training.losses import Loss
-from .training.optimizers import GradientFlow, NormalisedGD, Optimizer
-from .training.schedule import At, Evenly, Schedule
-from .values import FORMAT, check_format, fingerprint, from_plain, replace_at, settle, to_plain, without_none
+from .optimizers import GradientFlow, NormalisedGD, Optimizer
+from .saving import At, Evenly, SaveSchedule
 
 
 @dataclass(frozen=True)
@@ -26,7 +35,7 @@ class Experiment:
 
     Args:
         network: what is trained.
-        start: the law of its first weights.
+        init: how its weights are initialized.
         data: what it is trained on.
         optimizer: how it is trained.
         steps: how long.
@@ -36,26 +45,26 @@ class Experiment:
         dtype: ``"float64"``, ``"float32"``, or ``"tf32"`` (float32 whose products a GPU may round to 10 bits); the
             user's JAX configuration is not touched.
         batch_size: samples in a step; all of them if not given. Each epoch goes through the samples in a new order
-            (by the start seed) and leaves out a last incomplete batch; loss and accuracy are recorded on all samples.
+            (by the init seed) and leaves out a last incomplete batch; loss and accuracy are recorded on all samples.
         test: held-out data, on which loss and accuracy are recorded too.
         kept_layers: the layers whose weights are kept; all of them if not given.
     """
 
     network: Network
-    start: Start
+    init: Init
     data: Data
     optimizer: Optimizer
     steps: int
     loss: Loss = Loss()
-    save: Schedule = Evenly(101)
-    record: Schedule = Evenly(1001)
+    save: SaveSchedule = Evenly(101)
+    record: SaveSchedule = Evenly(1001)
     dtype: str = "float64"
     batch_size: int | None = None
     test: Data | None = None
     kept_layers: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        settle(self)
+        coerce_fields(self)
         check_whole("steps", self.steps)
         if self.steps >= 2**31:
             raise InputError(f"steps must be below 2^31, not {self.steps}")
@@ -64,7 +73,7 @@ class Experiment:
         for schedule in (self.save, self.record):
             if isinstance(schedule, At):  # the only one that can ask for a step after the last
                 schedule.steps(self.steps)
-        self.start.laws(self.network)
+        self.init.laws(self.network)
         if self.batch_size is not None:
             check_whole("batch_size", self.batch_size)
         if isinstance(self.optimizer, GradientFlow) and (self.batch_size is not None or self.network.dropout):
@@ -75,7 +84,7 @@ class Experiment:
         if len(drawn) > len(set(drawn)):
             raise InputError(f"test images must come from the other split, not from {drawn[0][1]!r} too")
         if getattr(self.network, "concatenated", None) and (
-            self.start.antisymmetric or isinstance(self.optimizer, NormalisedGD)
+            self.init.antisymmetric or isinstance(self.optimizer, NormalisedGD)
         ):
             raise InputError("a concatenated network has no antisymmetric start and no neuron-normalised descent")
         if self.kept_layers == ():
@@ -96,7 +105,7 @@ class Experiment:
     def vary(self, path: str, values: Iterable[Any]) -> list["Experiment"]:
         """One experiment for each value of the field at a dotted path, to be trained as one ensemble.
 
-        ``train(experiment.vary("start.hidden.std", [1e-3, 1e-4]), seeds=10)``
+        ``train(experiment.vary("init.hidden.std", [1e-3, 1e-4]), seeds=10)``
         """
         return [self.replace(**{path: value}) for value in values]
 
@@ -165,5 +174,5 @@ class Experiment:
 
 
 @lru_cache(maxsize=64)  # the thousands of cells of a sweep share a few
-def _steps(last: int, *schedules: Schedule) -> tuple[int, ...]:
+def _steps(last: int, *schedules: SaveSchedule) -> tuple[int, ...]:
     return tuple(sorted({step for schedule in schedules for step in schedule.steps(last)}))

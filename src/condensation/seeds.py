@@ -1,4 +1,4 @@
-"""Seeds: what an experiment leaves open. The data's seed and the start's seed are apart."""
+"""Seeds: what an experiment leaves open. The data's seed and the initialization's seed are separate."""
 
 import numbers
 from collections.abc import Iterable
@@ -10,35 +10,35 @@ from .errors import InputError
 
 
 class Seed(NamedTuple):
-    """One run's seeds. A plain whole number k stands for ``Seed(data=k, start=k)``."""
+    """One run's seeds. A plain whole number k stands for ``Seed(data=k, init=k)``."""
 
     data: int
-    start: int
+    init: int
 
     def data_stream(self) -> np.random.Generator:
         """The random numbers that draw the data."""
         return np.random.default_rng([self.data, 0])
 
-    def start_stream(self) -> np.random.Generator:
-        """The random numbers that draw the start."""
-        return np.random.default_rng([self.start, 1])
+    def init_stream(self) -> np.random.Generator:
+        """The random numbers that draw the initial weights."""
+        return np.random.default_rng([self.init, 1])
 
     def held_out(self) -> "Seed":
         """The seed of held-out data: other samples than those that are trained on."""
-        return Seed(self.data + 2**32, self.start)
+        return Seed(self.data + 2**32, self.init)
 
     def training_key(self) -> np.ndarray:
         """The key of the random numbers used while training (order of the samples, dropout), two words of 32 bits."""
-        return np.random.SeedSequence([self.start, 2]).generate_state(2)
+        return np.random.SeedSequence([self.init, 2]).generate_state(2)
 
 
 def as_seeds(seeds: int | Seed | Iterable[int | Seed]) -> tuple[Seed, ...]:
     """Seeds as a tuple: a number n means the seeds 0 to n - 1.
 
     >>> as_seeds(2)
-    (Seed(data=0, start=0), Seed(data=1, start=1))
-    >>> as_seeds([Seed(data=0, start=7)])
-    (Seed(data=0, start=7),)
+    (Seed(data=0, init=0), Seed(data=1, init=1))
+    >>> as_seeds([Seed(data=0, init=7)])
+    (Seed(data=0, init=7),)
     """
     if isinstance(seeds, Seed):
         return (as_seed(seeds),)
@@ -58,4 +58,4 @@ def as_seed(seed: int | Seed) -> Seed:
     pair = seed if isinstance(seed, Seed) else Seed(seed, seed)
     if not all(isinstance(part, numbers.Integral) and not isinstance(part, bool) and part >= 0 for part in pair):
         raise InputError(f"a seed is a whole number of at least 0, not {seed!r}")
-    return Seed(int(pair.data), int(pair.start))
+    return Seed(int(pair.data), int(pair.init))

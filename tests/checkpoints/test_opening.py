@@ -12,10 +12,9 @@ import pytest
 from safetensors.numpy import save, save_file
 
 from condensation import InputError
-from condensation.checkpoints import measure_arrays, measure_listed
-from condensation.checkpoints.files import Checkpoint, natural, open_checkpoint
-from condensation.checkpoints.series import measure_path
-from condensation.files import Stored
+from condensation._files import Stored
+from condensation.weights import ModelFile, measure_arrays, measure_listed, measure_path, open_model_file
+from condensation.weights._files import natural
 
 
 def normal(*shape, seed=0):
@@ -55,7 +54,7 @@ def test_a_file_gives_the_rows_of_its_arrays(tmp_path, suffix):
 
 def test_nothing_is_read_before_it_is_asked_for(tmp_path):
     save_file(arrays(), tmp_path / "model.safetensors")
-    checkpoint = open_checkpoint(tmp_path / "model.safetensors")
+    checkpoint = open_model_file(tmp_path / "model.safetensors")
     mapped = checkpoint.arrays["h.10.fc.weight"].load()
     assert not mapped.flags.owndata
     assert not mapped.flags.writeable
@@ -68,7 +67,7 @@ def test_nothing_is_read_before_it_is_asked_for(tmp_path):
 def test_small_floats_are_measured_as_their_values(tmp_path, kind):
     weights = normal(30, 9).astype(getattr(ml_dtypes, kind, kind))
     write_tensors(tmp_path / "w.safetensors", {"a.weight": weights})
-    stored = open_checkpoint(tmp_path / "w.safetensors").arrays["a.weight"]
+    stored = open_model_file(tmp_path / "w.safetensors").arrays["a.weight"]
     assert (stored.dtype, stored.read().dtype) == (kind, np.float32)
     np.testing.assert_array_equal(stored.read(), weights.astype(np.float32))
     assert rows_of(tmp_path / "w.safetensors")["a.weight"].units == 30
@@ -95,7 +94,7 @@ def test_weights_with_a_scale_are_dequantised(tmp_path, shape, kind):
     scale = np.abs(normal(*shape, seed=3)) + 0.1
     scale = np.asarray(scale, np.float32)
     write_tensors(tmp_path / "w.safetensors", {"a.weight": weights, "a.weight_scale": scale})
-    [units, about] = open_checkpoint(tmp_path / "w.safetensors").units()
+    [units, about] = open_model_file(tmp_path / "w.safetensors").units()
     assert about.reason == "belongs to a.weight"
     wide = scale.reshape(-1, 1) if scale.ndim < 2 else scale
     rows = -(-256 // len(wide)) if len(wide) > 1 else 256
@@ -117,7 +116,7 @@ def test_scales_of_bitsandbytes_and_zero_points():
 
 
 def units_of(found):
-    from condensation.checkpoints import units_of_arrays
+    from condensation.weights import units_of_arrays
 
     return units_of_arrays({name: np.asarray(array) for name, array in found.items()})
 
@@ -169,7 +168,7 @@ def test_equal_weights_are_tied_and_equal_constants_are_not(tmp_path):
     assert not rows["near.weight"].reason
     assert "norm zero" in rows["lora.a.weight"].reason
     assert "norm zero" in rows["lora.b.weight"].reason
-    assert open_checkpoint(tmp_path / "m.safetensors").parameters == 50 * 8 * 4
+    assert open_model_file(tmp_path / "m.safetensors").parameters == 50 * 8 * 4
 
 
 def test_equal_weights_that_are_no_embedding_are_measured(tmp_path):
@@ -181,7 +180,7 @@ def test_equal_weights_that_are_no_embedding_are_measured(tmp_path):
     }
     found |= {f"skip.{k}.weight": np.eye(8, dtype=np.float32) for k in range(2)}
     save_file(found, tmp_path / "m.safetensors")
-    checkpoint = open_checkpoint(tmp_path / "m.safetensors")
+    checkpoint = open_model_file(tmp_path / "m.safetensors")
     assert not reasons(measure_path(tmp_path / "m.safetensors").rows)
     assert checkpoint.parameters == sum(array.size for array in found.values())
 
@@ -192,7 +191,7 @@ def test_arrays_are_compared_once():
         name: Stored((50, 8), "float32", lambda name=name: loads.append(name) or normal(50, 8))
         for name in ("wte.weight", "head.weight", "other.weight")
     }
-    checkpoint = Checkpoint(Path("m"), {"fc.weight": replace(stored["wte.weight"], shape=(8, 50))} | stored)
+    checkpoint = ModelFile(Path("m"), {"fc.weight": replace(stored["wte.weight"], shape=(8, 50))} | stored)
     assert [units.name for units in checkpoint.units() if units.reason] == ["head.weight", "other.weight"]
     once = len(loads)
     assert checkpoint.parameters == 2 * 50 * 8
@@ -205,7 +204,7 @@ def test_names_of_any_length_are_sorted_by_size(tmp_path):
     assert sorted((numbers[k] for k in (3, 0, 4, 2, 1)), key=natural) == numbers
     found = {f"h.{'9' * 5000}.weight": normal(9, 4), "h.2.weight": normal(9, 4)}
     save_file(found, tmp_path / "m.safetensors")
-    assert list(open_checkpoint(tmp_path / "m.safetensors").arrays) == list(found)[::-1]
+    assert list(open_model_file(tmp_path / "m.safetensors").arrays) == list(found)[::-1]
 
 
 def test_bad_layers_do_not_spoil_the_others():
@@ -345,7 +344,7 @@ def test_kernels_are_another_view(tmp_path):
 def test_files_that_cannot_be_used_are_refused_in_one_sentence(tmp_path, name, content, said):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=said) as refused:
-        open_checkpoint(tmp_path / name)
+        open_model_file(tmp_path / name)
     assert "\n" not in str(refused.value)
 
 
@@ -382,7 +381,7 @@ def test_planted_lines_are_found_and_random_weights_are_not(seed):
 
 
 def test_a_broken_read_is_a_reason():
-    from condensation.checkpoints import Units
+    from condensation.weights import Units
 
     def broken():
         raise InputError("the disk is gone")

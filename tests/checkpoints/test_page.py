@@ -8,10 +8,11 @@ import pytest
 from safetensors.numpy import save_file
 
 from condensation import InputError
-from condensation.checkpoints.report import GLOSSARY, report_page, write_report
-from condensation.checkpoints.series import measure_path
-from condensation.drawing.layers import MOST_UNITS, draw_beside_null, draw_layers, draw_steps
+from condensation.drawing import draw_beside_null, draw_layers, draw_steps
+from condensation.drawing._layers import MOST_UNITS
 from condensation.measure import Row, cosine_similarity, measure_units
+from condensation.weights import measure_path
+from condensation.weights._report import GLOSSARY, report_page, write_report
 
 
 def arrays(step=9):
@@ -93,7 +94,7 @@ def test_the_page_of_nothing_is_refused(tmp_path):
 
 
 def test_all_layers_are_drawn_with_their_null():
-    rows = [measure_units(n, w, "neuron", in_the_wild=True) for n, w in arrays().items() if w.ndim > 1]
+    rows = [measure_units(n, w, "neuron", with_null=True) for n, w in arrays().items() if w.ndim > 1]
     axes = draw_layers([*rows, Row("none", reason="a vector")], numbered=[rows[0].layer])
     marks = [line for line in axes.lines if len(line.get_xdata())]
     plain, centred = (np.asarray(line.get_ydata()) for line in marks)

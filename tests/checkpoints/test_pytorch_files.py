@@ -15,9 +15,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from condensation import InputError
-from condensation.checkpoints.files import open_checkpoint
-from condensation.checkpoints.series import measure_path
-from condensation.pytorch import measure_listed, units
+from condensation.pytorch import units
+from condensation.weights import measure_listed, measure_path, open_model_file
 
 pytestmark = pytest.mark.pytorch
 
@@ -85,7 +84,7 @@ def test_all_formats_give_the_rows_of_the_model(gpt2, tmp_path):
         told = {row.layer: row.reason for row in found.rows if row.reason}
         assert told.get("lm_head.weight", "tied: it is transformer.wte.weight") == "tied: it is transformer.wte.weight"
         assert ("lm_head.weight" in told) == path.is_file()
-    assert open_checkpoint(tmp_path / "w.pt").parameters == sum(p.numel() for p in gpt2.parameters())
+    assert open_model_file(tmp_path / "w.pt").parameters == sum(p.numel() for p in gpt2.parameters())
 
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48, "vocab_size": 61}
@@ -113,7 +112,7 @@ def test_names_tell_what_the_modules_tell(tmp_path, name, model, options, heads)
     made = getattr(transformers, model)(getattr(transformers, f"{name}Config")(**options))
     torch.save(made.state_dict(), tmp_path / "m.pt")
     (tmp_path / "config.json").write_text(json.dumps(made.config.to_dict()))
-    listed = open_checkpoint(tmp_path / "m.pt").units(heads=heads)
+    listed = open_model_file(tmp_path / "m.pt").units(heads=heads)
     told = {own.name: (own.kind, own.units, own.inputs) for own in listed if not own.reason}
     known = units(made, heads=heads)
     assert told == {own.name: (own.kind, own.units, own.inputs) for own in known if not own.reason}
@@ -179,7 +178,7 @@ def test_code_in_a_pickle_does_not_run(tmp_path, inside, protocol):
     with pytest.raises(
         InputError, match=rf"it names {os.mkdir.__module__}\.mkdir, which is not .*state_dict.*safetensors"
     ):
-        open_checkpoint(path)
+        open_model_file(path)
     assert not target.exists()
     pickle.loads(pickle.dumps(Payload(target)))
     assert target.exists()  # the payload does work where pickles are trusted
@@ -198,11 +197,11 @@ def test_the_command_line_refuses_code(tmp_path):
 def test_whole_models_and_programs_are_refused(tmp_path):
     torch.save(nn.Linear(3, 4), tmp_path / "whole.pt")
     with pytest.raises(InputError, match=r"it names torch\.nn\.modules\.linear\.Linear.*save model\.state_dict\(\)"):
-        open_checkpoint(tmp_path / "whole.pt")
+        open_model_file(tmp_path / "whole.pt")
     with warnings.catch_warnings(action="ignore"):
         torch.jit.save(torch.jit.script(nn.Linear(3, 4)), str(tmp_path / "script.pt"))
     with pytest.raises(InputError, match="is a TorchScript archive"):
-        open_checkpoint(tmp_path / "script.pt")
+        open_model_file(tmp_path / "script.pt")
 
 
 @pytest.mark.parametrize(
@@ -220,16 +219,16 @@ def test_broken_files_are_refused_in_one_sentence(tmp_path, change, said):
     torch.save({"a": torch.ones(9, 9)}, path)
     path.write_bytes(change(path.read_bytes()))
     with pytest.raises(InputError, match=said) as refused:
-        open_checkpoint(path)
+        open_model_file(path)
     assert "\n" not in str(refused.value)
 
 
 def test_what_holds_no_tensors_is_refused(tmp_path):
     torch.save({"step": 3, "name": "a"}, tmp_path / "m.pt")
     with pytest.raises(InputError, match="holds no tensors by name but a dict"):
-        open_checkpoint(tmp_path / "m.pt")
+        open_model_file(tmp_path / "m.pt")
     torch.save(torch.randn(9, 4), tmp_path / "one.pt")
-    assert list(open_checkpoint(tmp_path / "one.pt").arrays) == ["one"]
+    assert list(open_model_file(tmp_path / "one.pt").arrays) == ["one"]
 
 
 STATE = {
@@ -283,7 +282,7 @@ def under(key, state=STATE):
 )
 def test_the_weights_of_a_file_are_found_and_the_rest_told(tmp_path, content, names, notes):
     torch.save(content, tmp_path / "m.pt")
-    found = open_checkpoint(tmp_path / "m.pt")
+    found = open_model_file(tmp_path / "m.pt")
     assert list(found.arrays) == names
     assert found.notes == notes or (notes is None and found.notes[-1].endswith("left out: history"))
 
@@ -291,12 +290,12 @@ def test_the_weights_of_a_file_are_found_and_the_rest_told(tmp_path, content, na
 def test_numbers_of_numpy_beside_the_weights_do_no_harm(tmp_path):
     beside = {"acc": np.float64(0.9), "epoch": np.int64(3), "type": np.dtype("float32"), "seen": np.arange(5)}
     torch.save({"model": STATE, "rng": ("MT19937", np.arange(9), 3)} | beside, tmp_path / "m.pt")
-    found = open_checkpoint(tmp_path / "m.pt")
+    found = open_model_file(tmp_path / "m.pt")
     assert list(found.arrays) == list(STATE)
     old = tmp_path / "old.pt"  # as NumPy 1 called it
     torch.save({"model": STATE} | beside, old, _use_new_zipfile_serialization=False)
     old.write_bytes(old.read_bytes().replace(b"numpy._core.", b"numpy.core."))
-    assert list(open_checkpoint(old).arrays) == list(STATE)
+    assert list(open_model_file(old).arrays) == list(STATE)
 
 
 def test_what_is_not_loaded_safely_is_named_and_no_one_accused(tmp_path):
@@ -304,18 +303,18 @@ def test_what_is_not_loaded_safely_is_named_and_no_one_accused(tmp_path):
     with pytest.raises(
         InputError, match=r"it names argparse\.Namespace, which is not among what PyTorch loads safely"
     ) as e:
-        open_checkpoint(tmp_path / "m.pt")
+        open_model_file(tmp_path / "m.pt")
     assert "attack" not in str(e.value)
     assert "save model.state_dict()" in str(e.value)
     torch.save({"optimizer": {"a": torch.ones(2, 2)}}, tmp_path / "o.pt")
     with pytest.raises(InputError, match=r"holds no tensors by name but a dict \(optimizer not being called"):
-        open_checkpoint(tmp_path / "o.pt")
+        open_model_file(tmp_path / "o.pt")
 
 
 def test_a_watched_run_that_ends_in_nan_keeps_its_good_steps(tmp_path):
-    from condensation.checkpoints.report import report_page
-    from condensation.checkpoints.runs import measure_run
-    from condensation.pytorch.watch import watch
+    from condensation.pytorch import watch
+    from condensation.weights._report import report_page
+    from condensation.weights._runs import measure_run
 
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 20), nn.Tanh(), nn.Linear(20, 2))
@@ -348,7 +347,7 @@ def test_types_of_tensors(tmp_path):
         )
         torch.save(state, tmp_path / "m.pt")
         expected = {name: state[name].dequantize() for name in ("q.weight", "rows.weight")}
-    listed = {u.name: u for u in open_checkpoint(tmp_path / "m.pt").units()}
+    listed = {u.name: u for u in open_model_file(tmp_path / "m.pt").units()}
     for name in ("float64", "float16", "bfloat16", "float8_e4m3fn"):
         found = listed[f"{name}.weight"].weights()
         np.testing.assert_array_equal(found, state[f"{name}.weight"].to(torch.float64).numpy())
@@ -391,15 +390,15 @@ def test_pickled_shards(gpt2, tmp_path):
 def test_bfloat16_of_pytorch_is_read_from_safetensors(tmp_path):
     weights = torch.randn(20, 8).bfloat16()
     save_file({"a.weight": weights, "b.weight": weights.to(torch.float8_e5m2)}, tmp_path / "m.safetensors")
-    arrays = open_checkpoint(tmp_path / "m.safetensors").arrays
+    arrays = open_model_file(tmp_path / "m.safetensors").arrays
     np.testing.assert_array_equal(arrays["a.weight"].read(), weights.float().numpy())
     np.testing.assert_array_equal(arrays["b.weight"].read(), weights.to(torch.float8_e5m2).float().numpy())
 
 
 def test_a_watched_run_is_measured_by_its_curves(tmp_path):
-    from condensation.checkpoints.report import report_page
-    from condensation.checkpoints.runs import is_watched, measure_run
-    from condensation.pytorch.watch import watch
+    from condensation.pytorch import watch
+    from condensation.weights._report import report_page
+    from condensation.weights._runs import is_watched, measure_run
 
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 20), nn.Tanh(), nn.Linear(20, 2))

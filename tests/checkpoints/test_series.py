@@ -5,7 +5,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from condensation import InputError, find_lines
-from condensation.checkpoints.series import find_steps, measure_path
+from condensation.weights import measure_path
+from condensation.weights._series import find_steps
 
 
 def weights(step, seed=0):

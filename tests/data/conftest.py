@@ -2,7 +2,7 @@
 
 import pytest
 
-from condensation.data import images
+from condensation.data import _images as images
 
 
 @pytest.fixture(autouse=True)

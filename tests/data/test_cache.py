@@ -9,8 +9,8 @@ import pytest
 import tiny
 
 from condensation import InputError
-from condensation.data import cache as kept
-from condensation.data.sources import fetch, load
+from condensation.data import _cache as kept
+from condensation.data._sources import fetch, load
 
 
 @pytest.fixture

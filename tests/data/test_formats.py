@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from condensation import InputError
-from condensation.data.formats import (
+from condensation.data._formats import (
     CIFAR10,
     CIFAR100,
     IDX,

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 from condensation import Images, InputError, Seed
+from condensation._serialization import from_plain, to_plain, without_none
 from condensation.data import Data
-from condensation.data.sources import fetch
-from condensation.values import from_plain, to_plain, without_none
+from condensation.data._sources import fetch
 
 SEED = Seed(0, 0)
 PIXELS, LABELS = load_digits(return_X_y=True)

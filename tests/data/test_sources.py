@@ -19,9 +19,9 @@ import pytest
 import tiny
 
 from condensation import Images, InputError, Seed, cli, images_or_digits
-from condensation.data import sources
-from condensation.data.sets import SETS
-from condensation.data.sources import fetch, load
+from condensation.data import _sources as sources
+from condensation.data._catalog import SETS
+from condensation.data._sources import fetch, load
 
 
 def is_loaded(name, splits):
@@ -293,7 +293,7 @@ import sys, time
 sys.path.insert(0, sys.argv[1])
 import pytest, tiny
 from pathlib import Path
-from condensation.data.sources import fetch, load
+from condensation.data._sources import fetch, load
 tiny.make(pytest.MonkeyPatch())
 (Path(sys.argv[2]) / sys.argv[3]).touch()
 while len(list(Path(sys.argv[2]).iterdir())) < 2: time.sleep(0.001)

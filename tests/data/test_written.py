@@ -11,17 +11,17 @@ from condensation import (
     Dense,
     Experiment,
     Expression,
+    Init,
     InputError,
     Normal,
     Points,
     Seed,
-    Start,
     Synthetic,
     sine_sum,
     two_waves,
 )
-from condensation.data.spread import turn
-from condensation.values import fingerprint
+from condensation._serialization import fingerprint
+from condensation.data._sampling import turn
 
 finite = st.floats(-1e6, 1e6)
 small = st.floats(-3, 3)
@@ -29,7 +29,7 @@ seeds = st.builds(Seed, st.integers(0, 10**6), st.integers(0, 10**6))
 
 
 def experiment(data, dim):
-    return Experiment(Dense((dim, 7, 1), "tanh"), Start(Normal(1e-3)), data, Adam(1e-3), 40)
+    return Experiment(Dense((dim, 7, 1), "tanh"), Init(Normal(1e-3)), data, Adam(1e-3), 40)
 
 
 @given(small, small, small, st.integers(1, 6), st.integers(1, 90), seeds)

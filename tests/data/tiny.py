@@ -10,8 +10,8 @@ import tarfile
 import numpy as np
 from PIL import Image
 
-from condensation.data.formats import CIFAR10, CIFAR100, IDX, Split
-from condensation.data.sets import SETS, SPLITS, DataSet, digest
+from condensation.data._catalog import SETS, SPLITS, DataSet, digest
+from condensation.data._formats import CIFAR10, CIFAR100, IDX, Split
 
 CIFAR = {"shape": (3, 32, 32), "classes": 2, "counts": (10, 4)}
 MNIST = {"shape": (1, 5, 4), "classes": 3, "counts": (12, 6)}

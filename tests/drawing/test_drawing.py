@@ -2,16 +2,16 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from condensation import Adam, Dense, Every, Experiment, Normal, Start, train, two_waves
+from condensation import Adam, Dense, Every, Experiment, Init, Normal, train, two_waves
 from condensation.drawing import draw_features, draw_history, draw_loss, draw_similarity, save
-from condensation.drawing.style import BEIGE, NAVY, figure_of
+from condensation.drawing._style import BEIGE, NAVY, figure_of
 from condensation.measure import count_lines
 
 
 @pytest.fixture(scope="module")
 def trajectory():
     experiment = Experiment(
-        Dense((1, 60, 1), "x_tanh"), Start(Normal(0.005)), two_waves(), Adam(5e-4), 200, save=Every(50)
+        Dense((1, 60, 1), "x_tanh"), Init(Normal(0.005)), two_waves(), Adam(5e-4), 200, save=Every(50)
     )
     return train(experiment, 3)
 

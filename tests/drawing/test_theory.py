@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from matplotlib.patches import Wedge
 
-from condensation import InputError, Seed, two_waves
-from condensation.drawing import draw_basins, draw_field, draw_predicted, save
-from condensation.drawing.style import figure_of
+from condensation import Seed, two_waves
+from condensation.drawing import draw_field, draw_predicted, save
+from condensation.drawing._style import figure_of
 from condensation.theory import field, stationary_directions
 
 
@@ -50,21 +49,3 @@ def test_neurons_are_counted_on_predicted_lines(waves):
     assert legend is not None
     assert legend.get_title().get_text() == "3 of 3 neurons on a predicted line"
     assert [text.get_text() for text in legend.get_texts()] == ["line 1: 2", "line 2: 1", "line 3: 0"]
-
-
-def test_the_circle_falls_into_basins(waves):
-    figure = draw_basins(*waves, "x2_tanh", title="basins")
-    for axes in figure.axes:
-        wedges = [patch for patch in axes.patches if isinstance(patch, Wedge)]
-        assert len(wedges) == 360
-        assert len({patch.get_facecolor() for patch in wedges}) == 3
-    assert len(figure.legends[0].get_texts()) == 3
-
-
-def test_the_sphere_is_a_map(tmp_path):
-    stream = np.random.default_rng(0)
-    figure = draw_basins(stream.normal(size=(40, 3)), stream.normal(size=40), "x_tanh")
-    assert [axes.name for axes in figure.axes] == ["mollweide"] * 2
-    save(figure, tmp_path / "map.png")
-    with pytest.raises(InputError, match="two or three inputs"):
-        draw_basins(stream.normal(size=(40, 4)), stream.normal(size=40), "x_tanh")

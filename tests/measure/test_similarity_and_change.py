@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from condensation import InputError
-from condensation.measure import (
+from condensation.measure import (  # fmt: skip
     block_order,
     cosine_similarity,
     directions,
@@ -13,7 +13,7 @@ from condensation.measure import (
     participation_ratio,
     relative_change,
     share_along,
-)  # fmt: skip
+)
 
 
 @given(st.integers(1, 12), st.integers(1, 8), st.integers(0, 10**6), st.floats(1e-150, 1e150))

@@ -15,7 +15,7 @@ from condensation.measure import (
     relative_change,
 )
 
-WILD = {"in_the_wild": True}
+WILD = {"with_null": True}
 
 
 def random(units, inputs, seed=0):

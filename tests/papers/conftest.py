@@ -2,8 +2,8 @@
 
 import pytest
 
-from condensation.papers import RECIPES
 from condensation.papers.lab import Lab
+from condensation.papers.make import RECIPES
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condensation.papers import RECIPES, Claim, Rule, Seeds, Statement, Variant, judge
+from condensation.papers.claims import Claim, Rule, Seeds, Statement, judge
 from condensation.papers.fc.statements import ALL
 from condensation.papers.lab import untrained
+from condensation.papers.make import RECIPES
+from condensation.papers.variant import Variant
 
 SYNTHETIC = (
     *("fc-fig1", "fc-fig3"),

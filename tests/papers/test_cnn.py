@@ -5,14 +5,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from condensation import GD, Adam, Conv, Evenly, Experiment, Images, Loss, Model, Normal, Start, train
-from condensation.papers import RECIPES, Variant
+from condensation import GD, Adam, Conv, Evenly, Experiment, Images, Init, Loss, Model, Normal, train
 from condensation.papers.cnn import fig1, optimizers
 from condensation.papers.cnn.experiments import balanced, deep, deep_to_the_end, descent, shallow
 from condensation.papers.cnn.fig2 import DescentFigure
 from condensation.papers.cnn.kernels import cosine_to_v1, dynamics, predicted_sides, predicted_turning, start_of, times
 from condensation.papers.cnn.maps import Panel, map_statements
 from condensation.papers.lab import untrained
+from condensation.papers.make import RECIPES
+from condensation.papers.variant import Variant
 from condensation.theory import KernelDynamics
 
 FIGURES = (
@@ -27,7 +28,7 @@ def run():
     """Fig. 2's experiment on scikit-learn's digits, which are always there; these two classes have a gap of 20%."""
     experiment = Experiment(
         Conv((1, 8, 8), (16,), 3, 2),
-        Start(Normal(1e-10), convolution=Normal(1e-11)),
+        Init(Normal(1e-10), convolution=Normal(1e-11)),
         Images("digits", n=200, classes=(6, 9)),
         GD(5e-4),
         120,
@@ -53,7 +54,7 @@ def test_captioned_settings():
     two = descent("paper")
     assert (two.network.channels, two.network.kernel, two.network.hidden) == ((32,), 3, ())
     assert (two.optimizer, two.steps, two.data.n, two.loss) == (GD(5e-6), 4500, 500, Loss("softmax_mse", "sum"))
-    assert two.start.convolution.std_of(two.network.layers[0], 32) == pytest.approx((35 / 2 * 9) ** -4)
+    assert two.init.convolution.std_of(two.network.layers[0], 32) == pytest.approx((35 / 2 * 9) ** -4)
     three = deep("paper")
     assert (three.network.channels, three.network.kernel, three.network.hidden) == ((32, 32, 32), 5, (1024,))
     assert (three.optimizer, three.steps, three.loss.name) == (Adam(2e-6), 300, "cross_entropy")
@@ -102,7 +103,7 @@ def test_rows_of_z_and_output_weights_stand_in_one_order(run):
     step = 1e-6
     moved = theory.evolve(filters, outputs, step)[1]
     network, (x, y) = run.experiment.network, run.data(0)
-    start = run.experiment.start.draw(network, run.seeds[0].start_stream())
+    start = run.experiment.init.draw(network, run.seeds[0].init_stream())
     with jax.enable_x64(True):
         x, y = jnp.asarray(x, float), jnp.asarray(y, float)
         slope = jax.grad(lambda p: Loss("softmax_mse")(network.assemble(p)(x), y))(start)

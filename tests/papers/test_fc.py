@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from condensation.measure import count_lines, fit_polynomial
-from condensation.papers import RECIPES, Variant
+from condensation.optimizers import GD, Adam
 from condensation.papers.counts import count, median_seed
 from condensation.papers.fc import fig3, fig6
 from condensation.papers.fc.experiments import one_input, resnet, resnet_start, six_layers
 from condensation.papers.fc.fig5 import POINTS
-from condensation.training.optimizers import GD, Adam
-from condensation.training.train import Diverged, train
+from condensation.papers.make import RECIPES
+from condensation.papers.variant import Variant
+from condensation.training import Diverged, train
 
 pytestmark = pytest.mark.trials
 
@@ -91,7 +92,7 @@ def test_condensation_is_transient(runs_of):
 
 def test_the_deep_layers_condense_from_a_smaller_start_or_with_a_smaller_eps(lab):
     """Why Fig. 4's and App. A.5's deep layers fail as captioned."""
-    for residual, variant in ((True, Variant(start_scale=0.1)), (False, Variant(eps=1e-30))):
+    for residual, variant in ((True, Variant(init_scale=0.1)), (False, Variant(eps=1e-30))):
         run = lab.train(f"six {residual}", six_layers(residual), variant)
         for layer, epoch in ((3, 900), (4, 1400), (5, 1400)):
             found = count(run, layer, epoch, variant, 0.9)
@@ -108,12 +109,12 @@ def test_normalised_descent_brings_the_neurons_to_the_lines_of_the_field(lab):
 def test_captioned_settings():
     experiment = fig3.experiments("quick")["softplus"]
     assert experiment.optimizer == Adam(2.5e-4)
-    assert experiment.start.hidden.std == 0.005
+    assert experiment.init.hidden.std == 0.005
     assert experiment == fig3.experiments("paper")["softplus"]
     large = resnet("x_tanh", "paper")
     assert (large.steps, large.batch_size, large.network.hidden) == (61 * 390, 128, (1024, 1024))
     assert large.optimizer == Adam(5e-6)
-    assert resnet_start(True, "paper").start != resnet_start(False, "paper").start
+    assert resnet_start(True, "paper").init != resnet_start(False, "paper").init
 
 
 def test_the_seed_shown_is_the_median_one():

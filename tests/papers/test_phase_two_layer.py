@@ -12,9 +12,9 @@ from condensation.sweeps import Local, run_sweep
 def test_the_start_has_the_exponents():
     sweep = two_layer.sweeps(3, 1)[two_layer.NAME]
     for cell in sweep.cells():
-        m, start = int(cell.coordinates["m"]), cell.experiment.start
+        m, init = int(cell.coordinates["m"]), cell.experiment.init
         assert cell.experiment.network.widths == (1, m, 1)
-        drawn = start.draw(cell.experiment.network, Seed(0, 0).start_stream())
+        drawn = init.draw(cell.experiment.network, Seed(0, 0).init_stream())
         w, a = np.sqrt(np.mean(drawn["dense1.weight"] ** 2)), np.sqrt(np.mean(drawn["output.weight"] ** 2))
         gamma, prime = -np.log(a * w) / np.log(m), -np.log(a / w) / np.log(m)
         assert abs(gamma - cell.coordinates["gamma"]) < 0.1  # by the m numbers that are drawn

@@ -13,8 +13,7 @@ from condensation.papers.lab import Lab
 from condensation.papers.phases import SWEEPS, initial, three_layer
 from condensation.papers.phases.two_layer import edge
 from condensation.papers.variant import Variant
-from condensation.sweeps import Local, run_sweep
-from condensation.sweeps.table import SweepTable
+from condensation.sweeps import Local, SweepTable, run_sweep
 
 pytestmark = pytest.mark.trials
 PRIME = np.linspace(-0.8, 0.8, 9)
@@ -26,7 +25,7 @@ def made(sweep, columns):
     for number, cell in enumerate(sweep.cells()):
         for k, seed in enumerate(sweep.seeds):
             for step in sweep.experiment.saved_steps():
-                place = {"seed_data": seed.data, "seed_start": seed.start, "step": step}
+                place = {"seed_data": seed.data, "seed_init": seed.init, "step": step}
                 rows.append(cell.coordinates | place | columns(cell.coordinates, step))
                 places.append((number, k))
     return SweepTable(sweep, pa.Table.from_pylist(rows), np.array(places), {})
@@ -50,7 +49,7 @@ class TestSweeps:
         for cell in cells:
             gamma, prime, m = (cell.coordinates[name] for name in ("gamma", "gamma_prime", "m"))
             hidden, output = cell.experiment.network.layers
-            laws = cell.experiment.start.laws(cell.experiment.network)
+            laws = cell.experiment.init.laws(cell.experiment.network)
             w, a = laws[0].std_of(hidden, hidden.weight[0]), laws[1].std_of(output, output.weight[1])
             assert hidden.weight[0] == m
             assert -np.log(a * w) / np.log(m) == pytest.approx(gamma)
@@ -60,7 +59,7 @@ class TestSweeps:
         for cell in SWEEPS["phase-three-layer"](3)[three_layer.NAME].cells():
             gamma, prime, m = (cell.coordinates[name] for name in ("gamma", "gamma_prime", "m"))
             network = cell.experiment.network
-            laws = zip(cell.experiment.start.laws(network), network.layers, strict=True)
+            laws = zip(cell.experiment.init.laws(network), network.layers, strict=True)
             first, second, last = (law.std_of(layer, layer.weight[layer.name == "output"]) for law, layer in laws)
             assert network.hidden == (m, m)
             assert second == last
@@ -70,8 +69,8 @@ class TestSweeps:
     def test_a_step_of_three_layers_is_short_for_the_linearised_network(self):
         """A tenth of 1/max (e_i e_j)^2, e the layers' sizes."""
         for cell in three_layer.sweeps(3)[three_layer.NAME].cells():
-            m, start = cell.coordinates["m"], cell.experiment.start
-            sizes = np.sort([m ** (0.5 - law.gamma) for law in (*start.hidden, start.output)])
+            m, init = cell.coordinates["m"], cell.experiment.init
+            sizes = np.sort([m ** (0.5 - law.gamma) for law in (*init.hidden, init.output)])
             assert cell.experiment.optimizer.time_step == pytest.approx(0.1 / (sizes[1] * sizes[2]) ** 2)
 
     @pytest.mark.parametrize("module", [initial, three_layer])

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from scipy.integrate import quad
 
+from condensation.optimizers import Adam
 from condensation.papers.claims import Claim
 from condensation.papers.fc.experiments import fig3
 from condensation.papers.lab import Lab
@@ -15,11 +16,8 @@ from condensation.papers.phases import SWEEPS, eps, growing, lines
 from condensation.papers.phases.crossing import crossing, factor
 from condensation.papers.variant import Variant
 from condensation.seeds import as_seeds
-from condensation.sweeps import Local, run_sweep
-from condensation.sweeps.table import SweepTable
-from condensation.theory import stationary_directions
-from condensation.theory.leading import coefficient
-from condensation.training.optimizers import Adam
+from condensation.sweeps import Local, SweepTable, run_sweep
+from condensation.theory import coefficient, stationary_directions
 
 pytestmark = pytest.mark.trials
 RATE = 1e-3
@@ -43,7 +41,7 @@ def made(sweep, columns):
         for k, seed in enumerate(sweep.seeds):
             found = columns(cell.coordinates, seed)
             for step in sweep.experiment.saved_steps():
-                place = {"seed_data": seed.data, "seed_start": seed.start, "step": step, "loss_first": 1.0}
+                place = {"seed_data": seed.data, "seed_init": seed.init, "step": step, "loss_first": 1.0}
                 rows.append(cell.coordinates | place | found(step))
                 places.append((number, k))
     return SweepTable(sweep, pa.Table.from_pylist(rows), np.array(places), {})
@@ -138,8 +136,8 @@ class TestSweeps:
         assert sweep.experiment.saved_steps() == [0, 2, 4, 9, 21, 45, 97, 211, 460, 1000]
         assert {cell.experiment.network.activation for cell in cells} == set(lines.ACTIVATIONS)
         for cell in cells:
-            laws = cell.experiment.start.laws(cell.experiment.network)
-            assert {law.std for law in laws} == {cell.coordinates["start.hidden.std"]}
+            laws = cell.experiment.init.laws(cell.experiment.network)
+            assert {law.std for law in laws} == {cell.coordinates["init.hidden.std"]}
 
     def test_eps_has_eps_and_start(self):
         sweep = SWEEPS["phase-eps"](9)[eps.NAME]
@@ -164,7 +162,7 @@ class TestLinesOnTables:
     @lru_cache
     def table(late=1.0, stays=False):
         def columns(at, seed):
-            onset = late * growing.outweighed(6) * at["start.hidden.std"] / RATE
+            onset = late * growing.outweighed(6) * at["init.hidden.std"] / RATE
             last = late * growing.learnt(*samples(seed.data), 50, RATE)
 
             def found(step):
@@ -202,7 +200,7 @@ class TestEpsOnTables:
     @lru_cache
     def table(slower=1.0, same_line=False, own=40.0):
         def columns(at, seed):
-            std, value = np.array([at["start.hidden.std"]]), at["optimizer.eps"]
+            std, value = np.array([at["init.hidden.std"]]), at["optimizer.eps"]
             scale = eps._scales_of(DATA, seed, at["network.activation"])
             delay = slower * own * value / growing.doubling(std, own, scale, RATE)[0]
             outgrown = growing.outgrowing(std, 2048, scale, 6, RATE)[0] > value

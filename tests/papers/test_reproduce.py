@@ -7,11 +7,12 @@ import pytest
 from pyarrow import parquet
 
 from condensation import InputError
-from condensation.data import sources
-from condensation.papers import RECIPES, Seeds, Variant, reproduce
+from condensation.data import _sources as sources
+from condensation.papers.claims import Seeds
 from condensation.papers.fc.experiments import resnet
+from condensation.papers.make import RECIPES, reproduce
 from condensation.papers.recipe import Findings
-from condensation.papers.variant import NotRun
+from condensation.papers.variant import NotRun, Variant
 
 NAME = "fc-fig5"  # a small figure
 

@@ -2,11 +2,10 @@ import numpy as np
 import pytest
 
 from condensation import InputError, Seed
-from condensation.papers import Variant
+from condensation.optimizers import GD, Adam, GradientFlow, NormalisedGD
 from condensation.papers.counts import count
 from condensation.papers.fc.experiments import fig3, one_input, resnet, six_layers
-from condensation.papers.variant import NotRun
-from condensation.training.optimizers import GD, Adam, GradientFlow, NormalisedGD
+from condensation.papers.variant import NotRun, Variant
 
 
 def test_no_change_leaves_the_experiment_as_it_is():
@@ -19,9 +18,9 @@ def test_changes_of_numbers():
     experiment = fig3("tanh")
     assert Variant(eps=1e-30).apply(experiment).optimizer == Adam(1e-3, eps=1e-30)
     assert Variant(dtype="float32").apply(experiment).dtype == "float32"
-    start = Variant(start_scale=0.1, output_scale=10.0).apply(experiment).start
-    assert start.hidden[0].std == pytest.approx(5e-4)
-    assert start.output.std == pytest.approx(5e-3)
+    init = Variant(init_scale=0.1, output_scale=10.0).apply(experiment).init
+    assert init.hidden[0].std == pytest.approx(5e-4)
+    assert init.output.std == pytest.approx(5e-3)
     assert Variant(threshold=0.8).apply(experiment) == experiment
 
 

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from condensation import At, train
+from condensation._precision import precision
 from condensation.networks import Model
-from condensation.playground.settings import Settings
-from condensation.precision import precision
-from condensation.training.trajectory import Trajectory
+from condensation.playground._settings import Settings
+from condensation.runs import Trajectory
 
 CLOSE = 2e-6  # float32
 
@@ -18,7 +18,7 @@ CLOSE = 2e-6  # float32
 def start_of(settings: Settings) -> tuple[Model, np.ndarray, np.ndarray, float]:
     """The network at the start, the samples and their targets, and the loss."""
     experiment = settings.experiment()
-    model = Model(experiment.network, experiment.start.draw(experiment.network, settings.seeds.start_stream()))
+    model = Model(experiment.network, experiment.init.draw(experiment.network, settings.seeds.init_stream()))
     x, y = experiment.data.draw(settings.seeds)
     with precision("float64"):
         return model, x, y, float(experiment.loss(jnp.asarray(model(x)), jnp.asarray(y)))

@@ -5,14 +5,13 @@ from pathlib import Path
 import numpy as np
 
 from condensation import Every, sweep, train
-from condensation.measure.table import measure_units
-from condensation.playground.settings import Settings
-from condensation.training.ledger import Ledger
-from condensation.training.watched import Watched, WatchedLayer, WatchedRow
+from condensation.measure import measure_units
+from condensation.playground._settings import Settings
+from condensation.runs import Watched, WatchedLayer, WatchedRow, WatchWriter
 
 DENSE = Settings(width=24, seed=3)
 DIGITS = Settings(data="digits", n=40, layers=("tanh",), width=6, std_w=1e-3, std_a=1e-3, optimizer="gd", rate=0.2)
-AXES = {"start.hidden.std": [1e-3, 1e-2, 1e-1], "optimizer.learning_rate": [1e-3, 2e-3]}
+AXES = {"init.hidden.std": [1e-3, 1e-2, 1e-1], "optimizer.learning_rate": [1e-3, 2e-3]}
 LAYER = WatchedLayer("body.0", "neuron", 15, 3)
 
 
@@ -29,7 +28,7 @@ def fill(folder: Path) -> Path:
     train(DIGITS.experiment(steps=10).replace(**{"save.count": 3}), seeds=[0], out=folder / "made")
     _take(folder / "made", folder / "digits")
     watched = Watched("Net", (LAYER,), Every(1), keep=("body.0",), torch="2.0")
-    ledger = Ledger(watched, folder / "watched", resume=False)
+    ledger = WatchWriter(watched, folder / "watched", resume=False)
     ledger.keep_start(iter([watched_weights(0)]))
     for step in range(4):
         row = measure_units("body.0", watched_weights(step), "neuron", start=ledger.start_of("body.0"))

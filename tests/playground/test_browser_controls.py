@@ -6,10 +6,10 @@ from browser import ActionChains, Keys, Select, until
 from library import check_start, same, start_of, weights_at
 
 from condensation import reduce
-from condensation.playground.settings import OPTIMIZERS, Settings
-from condensation.playground.shelf import Shelf
-from condensation.playground.tour import hello as hello_of
-from condensation.theory.predict import predict
+from condensation.playground._library import Library
+from condensation.playground._settings import OPTIMIZERS, Settings
+from condensation.playground._tour import hello as hello_of
+from condensation.prediction import predict
 
 pytestmark = pytest.mark.browser
 
@@ -167,7 +167,7 @@ def test_digits_become_a_convolution_whose_units_can_be_chosen(page):
 
 def test_choosing_digits_begins_with_the_papers_example(page):
     page.go()
-    example = next(one for one in hello_of(Shelf())["figures"] if one["words"]["data"] == "digits")
+    example = next(one for one in hello_of(Library())["figures"] if one["words"]["data"] == "digits")
     page.choose("#word-data", "digits")
     until(lambda: page.words["data"] == "digits", "the digits")
     assert page.words == example["words"]

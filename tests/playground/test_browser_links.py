@@ -8,7 +8,7 @@ import pytest
 from browser import Keys, Page, chromium, served, until
 from library import check_start, same, weights_at
 
-from condensation.playground.settings import Settings
+from condensation.playground._settings import Settings
 
 pytestmark = pytest.mark.browser
 

@@ -6,8 +6,8 @@ from browser import ActionChains, Keys, colours, until, visible_views
 from library import check_start, loss_at, same, weights_at
 
 from condensation import find_lines
-from condensation.playground.settings import Settings
-from condensation.theory.predict import predict
+from condensation.playground._settings import Settings
+from condensation.prediction import predict
 
 pytestmark = pytest.mark.browser
 

@@ -7,7 +7,7 @@ from library import same
 from shelves import AXES, watched_weights
 
 from condensation import At, load_run, train
-from condensation.playground.settings import Settings
+from condensation.playground._settings import Settings
 from condensation.sweeps import open_sweep
 
 pytestmark = pytest.mark.browser

@@ -5,7 +5,7 @@ import pytest
 from browser import Keys, until
 from library import check_start, same, weights_at
 
-from condensation.playground.tour import scenes
+from condensation.playground._tour import scenes
 
 pytestmark = pytest.mark.browser
 SCENES = {scene.name: scene for scene in scenes()}

@@ -6,7 +6,7 @@ from browser import Keys, colours, number, until, visible_views
 from library import same, weights_at
 
 from condensation.measure import cosine_similarity
-from condensation.playground.settings import Settings
+from condensation.playground._settings import Settings
 
 pytestmark = pytest.mark.browser
 

@@ -4,13 +4,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condensation.playground.film import Film
-from condensation.training.live import Moment
+from condensation.playground._recording import Recording
+from condensation.training import Moment
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=200), st.integers(4, 30))
 def test_the_first_and_the_last_stay_and_the_rest_is_thinned(gaps, most):
-    film, steps = Film(most_moments=most), np.cumsum([0, *gaps]).tolist()
+    film, steps = Recording(most_moments=most), np.cumsum([0, *gaps]).tolist()
     for step in steps:
         film.add(Moment(step, {"w": np.zeros(3)}, {"loss": 1.0}))
         assert len(film) <= most
@@ -25,7 +25,7 @@ def test_the_first_and_the_last_stay_and_the_rest_is_thinned(gaps, most):
 
 
 def test_bytes_are_bounded():
-    film = Film(most_bytes=100_000)
+    film = Recording(most_bytes=100_000)
     for step in range(500):
         film.add(Moment(step, {"w": np.zeros(1000)}, {"loss": 1.0}))
     assert sum(one.parameters["w"].nbytes for one in film.moments) <= 100_000

@@ -17,11 +17,11 @@ pytestmark = pytest.mark.trials
 uvicorn = pytest.importorskip("uvicorn")
 websockets = pytest.importorskip("websockets")
 
-from condensation.cli.play import listen  # noqa: E402
-from condensation.playground.doors import Doors  # noqa: E402
-from condensation.playground.messages import unpack  # noqa: E402
-from condensation.playground.server import MOST_CHARACTERS, PAGE, Server, config_of  # noqa: E402
-from condensation.playground.shelf import Shelf  # noqa: E402
+from condensation.cli._play import listen  # noqa: E402
+from condensation.playground._access import Doors  # noqa: E402
+from condensation.playground._library import Library  # noqa: E402
+from condensation.playground._messages import unpack  # noqa: E402
+from condensation.playground._server import MOST_CHARACTERS, PAGE, Server, config_of  # noqa: E402
 
 
 class Running:
@@ -30,7 +30,7 @@ class Running:
     def __init__(self, doors):
         self.listening = listen("127.0.0.1", 0)
         self.port = self.listening.getsockname()[1]
-        self.server = uvicorn.Server(config_of(Server(doors, Shelf())))
+        self.server = uvicorn.Server(config_of(Server(doors, Library())))
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.listening]}, daemon=True)
         self.thread.start()
 

@@ -9,12 +9,12 @@ import pytest
 
 from condensation import Experiment, InputError, Seed, find_lines, reduce, sweep, train
 from condensation.measure import cosine_similarity
-from condensation.measure.similarity import norms
+from condensation.measure._similarity import norms
 from condensation.networks import Model
-from condensation.playground.session import Session
-from condensation.playground.settings import Settings
-from condensation.playground.shelf import Shelf
-from condensation.theory.predict import predict
+from condensation.playground._library import Library
+from condensation.playground._session import Session
+from condensation.playground._settings import Settings
+from condensation.prediction import predict
 
 NOTHING_LONG = float("inf")
 
@@ -86,7 +86,7 @@ def test_the_reduced_network_is_the_librarys(pair):
     session, _, opening = opened(**settings.words())
     seen, arrays = frame(session, steps=0, settled=True, reduce=3)
     experiment, seed = settings.experiment(), Seed(4, 4)
-    model = Model(experiment.network, experiment.start.draw(experiment.network, seed.start_stream()))
+    model = Model(experiment.network, experiment.init.draw(experiment.network, seed.init_stream()))
     small = reduce(model, experiment.data.draw(seed)[0], units=3)
     assert (seen["reduced"]["after"], seen["reduced"]["error"]) == (3, pytest.approx(small.error))
     grid = np.asarray(opening["grid"], float)[:, None]
@@ -185,7 +185,7 @@ def test_no_frame_takes_long_whatever_is_asked(words):
 def test_neurons_with_a_single_input_are_shown_without_lines(tmp_path):
     base = Settings(width=6).experiment(steps=4)
     table = sweep(base, {"network.bias": [True, False]}, "change", out=tmp_path / "single")
-    session = Session(Shelf([tmp_path / "single"]))
+    session = Session(Library([tmp_path / "single"]))
     header, arrays = session.map("single")
     assert (header["ys"], arrays["values"].shape, len(table)) == ([""], (1, 2), 2)
     session.open_cell("single", 1)
@@ -245,7 +245,7 @@ def test_every_kind_of_layer_is_shown(words, layer, view, kind):
 def test_a_saved_run_is_scrubbed(tmp_path):
     experiment = Settings(width=8).experiment(steps=20).replace(**{"save.count": 5})
     trajectory = train(experiment, seeds=2, out=tmp_path / "runs")
-    session = Session(Shelf([tmp_path / "runs"]))
+    session = Session(Library([tmp_path / "runs"]))
     (name,) = [entry["name"] for entry in session.shelf.listed()]
     header, arrays = session.open_run(name, 1)
     assert (header["live"], header["last"], header["steps"]) == (False, 20, [0, 5, 10, 15, 20])
@@ -265,15 +265,15 @@ def test_a_saved_run_is_scrubbed(tmp_path):
 @pytest.mark.trials
 def test_a_sweep_is_a_map_whose_cells_can_be_opened(tmp_path):
     experiment = Settings(width=8).experiment(steps=10)
-    axes = {"start.hidden.std": [1e-3, 1e-2, 1e-1], "optimizer.learning_rate": [1e-3, 2e-3]}
+    axes = {"init.hidden.std": [1e-3, 1e-2, 1e-1], "optimizer.learning_rate": [1e-3, 2e-3]}
     table = sweep(experiment, axes, "lines", seeds=2, out=tmp_path / "swept")
-    session = Session(Shelf([tmp_path / "swept"]))
+    session = Session(Library([tmp_path / "swept"]))
     header, arrays = session.map("swept")
     assert (header["x"], header["y"], header["x_log"]) == (*axes, True)
     known, xs, ys = table.map(header["quantity"], *axes)
     np.testing.assert_allclose(arrays["values"], known, rtol=1e-6)
     assert (header["xs"], header["ys"]) == (xs.tolist(), ys.tolist())
-    _, other = session.map("swept", "dense1.k_eff", x="optimizer.learning_rate", y="start.hidden.std")
+    _, other = session.map("swept", "dense1.k_eff", x="optimizer.learning_rate", y="init.hidden.std")
     np.testing.assert_array_equal(other["cells"], arrays["cells"].T)
     cell = int(arrays["cells"][1, 2])  # second rate, third std
     opening, _ = session.open_cell("swept", cell, 1)
@@ -289,4 +289,4 @@ def test_a_sweep_is_a_map_whose_cells_can_be_opened(tmp_path):
 
 def test_a_folder_without_runs_is_refused(tmp_path):
     with pytest.raises(InputError, match="neither a run nor a sweep"):
-        Shelf([tmp_path])
+        Library([tmp_path])

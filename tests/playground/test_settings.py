@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from condensation import InputError, Seed
 from condensation.papers.fc.experiments import fig3, one_input, six_layers
-from condensation.playground.figures import figures, settings_of, targets
-from condensation.playground.settings import LIMITS, OPTIMIZERS, Settings
-from condensation.playground.tour import scenes
+from condensation.playground._presets import figures, settings_of, targets
+from condensation.playground._settings import LIMITS, OPTIMIZERS, Settings
+from condensation.playground._tour import scenes
 
 
 @given(
@@ -83,7 +83,7 @@ def test_a_papers_experiment_as_settings_is_the_same(experiment):
     seed = Seed(2, 2)
     for drawn, known in zip(made.data.draw(seed), experiment.data.draw(seed), strict=True):
         np.testing.assert_allclose(drawn, known, rtol=1e-12, atol=1e-12)
-    mine, theirs = (one.start.draw(one.network, seed.start_stream()) for one in (made, experiment))
+    mine, theirs = (one.init.draw(one.network, seed.init_stream()) for one in (made, experiment))
     for name, value in theirs.items():
         np.testing.assert_array_equal(mine[name], value)
 

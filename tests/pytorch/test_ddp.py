@@ -82,7 +82,7 @@ def test_the_first_process_writes_once(tmp_path):
         assert first == {"steps": steps, "told": steps}
         assert second == {"steps": [], "told": []}
         names = {path.name for path in (tmp_path / way).iterdir()}
-        assert names == {"run.json", "data0-start0.safetensors", "start.safetensors"}
+        assert names == {"run.json", "data0-init0.safetensors", "initial.safetensors"}
         found = load_run(tmp_path / way)
         assert found.recorded.tolist() == steps
         for rank in (0, 1):

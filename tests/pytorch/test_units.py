@@ -24,10 +24,10 @@ from transformers import (
     T5Model,
 )
 
-from condensation import Adam, Conv, Dense, Experiment, InputError, Normal, Start, find_lines, sine_sum, train
-from condensation.checkpoints import measure_listed, units_of_arrays
+from condensation import Adam, Conv, Dense, Experiment, Init, InputError, Normal, find_lines, sine_sum, train
 from condensation.data import Images
 from condensation.pytorch import units
+from condensation.weights import measure_listed, units_of_arrays
 
 pytestmark = pytest.mark.pytorch
 
@@ -291,7 +291,7 @@ def test_names_alone_tell_the_same_as_the_model(name):
 def test_our_networks_and_the_same_weights_in_pytorch_measure_the_same():
     network = Dense((5, 50, 20, 1), "tanh")
     experiment = Experiment(
-        network, Start(Normal(std=0.005)), sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2), Adam(1e-3), steps=100
+        network, Init(Normal(std=0.005)), sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2), Adam(1e-3), steps=100
     )
     trajectory = train(experiment, seeds=2)
     theirs = nn.Sequential(nn.Linear(5, 50), nn.Tanh(), nn.Linear(50, 20), nn.Tanh(), nn.Linear(20, 1, bias=False))
@@ -312,7 +312,7 @@ def test_our_networks_and_the_same_weights_in_pytorch_measure_the_same():
 def test_our_convolutional_network_in_pytorch_measures_the_same_in_both_views():
     network = Conv(channels=(16, 8), kernel=3, hidden=(10,), outputs=10, image=(1, 8, 8))
     data = Images("digits", n=100)
-    trajectory = train(Experiment(network, Start(Normal(std=0.01)), data, Adam(1e-3), steps=30), seeds=1)
+    trajectory = train(Experiment(network, Init(Normal(std=0.01)), data, Adam(1e-3), steps=30), seeds=1)
     theirs = nn.Sequential(nn.Conv2d(1, 16, 3), nn.ReLU(), nn.Conv2d(16, 8, 3))
     ours = trajectory.parameters_at(30, 0)
     with torch.no_grad():

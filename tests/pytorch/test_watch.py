@@ -18,9 +18,10 @@ from torch.nn.utils.parametrizations import spectral_norm
 from torch.utils.tensorboard import SummaryWriter
 
 from condensation import At, Evenly, Every, Geometric, InputError, find_lines, load_run
-from condensation.files import read_tensors
+from condensation._files import read_tensors
 from condensation.pytorch import units, watch
-from condensation.training.watched import QUANTITIES, StartFile, Watched
+from condensation.runs import Watched
+from condensation.runs._watched import QUANTITIES, InitialWeights
 
 pytestmark = pytest.mark.pytorch
 
@@ -292,21 +293,21 @@ def test_names_with_slashes_and_brackets_return(tmp_path):
     assert found.curves["k_eff/a/b [c].weight"].shape == (1, 2)
     again = watch(model, tmp_path, heads=True, keep=["a/b [c].weight", "ü.in_proj_weight"], resume=True)
     assert rows_of(again) == rows_of(watcher)
-    start = StartFile(tmp_path)
+    start = InitialWeights(tmp_path)
     assert all(np.array_equal(start.read(name), one.weights()) for name, one in listed.items())
 
 
 def test_the_start_is_held_once(tmp_path):
     model = nn.Linear(100, 50)
     in_memory, on_disk = watch(model), watch(model, tmp_path)
-    assert isinstance(on_disk._ledger._start, StartFile)
+    assert isinstance(on_disk._ledger._start, InitialWeights)
     start = in_memory._ledger._start
     assert sum(array.nbytes for array in start.values()) == 50 * 101 * 4
     with torch.no_grad():
         model.weight.zero_()
     assert start["weight"].any()  # a copy, no view
     on_disk.step()
-    assert read_tensors(tmp_path / "start.safetensors")[1]["weight"].any()
+    assert read_tensors(tmp_path / "initial.safetensors")[1]["weight"].any()
     assert not list(tmp_path.glob(".*"))
 
 
@@ -389,7 +390,7 @@ def test_an_exception_leaves_what_was_measured(tmp_path):
 
 
 def test_a_disk_that_fills_up_does_not_stop_a_training(tmp_path, monkeypatch):
-    from condensation.training.store import RunFolder
+    from condensation.runs import RunFolder
 
     model = plain()
     watcher = watch(model, tmp_path, schedule=Every(1))
@@ -399,7 +400,7 @@ def test_a_disk_that_fills_up_does_not_stop_a_training(tmp_path, monkeypatch):
         raise InputError("no space is left")
 
     monkeypatch.setattr(RunFolder, "write", full)
-    monkeypatch.setattr("condensation.training.ledger.WRITING", 1.0)
+    monkeypatch.setattr("condensation.runs._watch_writer.WRITING", 1.0)
     with pytest.warns(UserWarning, match="no space is left; the training goes on"):
         watcher.step()
     with warnings.catch_warnings(action="error"):
@@ -473,7 +474,7 @@ def test_listed_steps():
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, ZeroDivisionError])
 def test_a_step_is_measured_whole_or_not_at_all(kind, tmp_path, monkeypatch):
     module, model, options = (
-        sys.modules["condensation.pytorch.watch"],
+        sys.modules["condensation.pytorch._watch"],
         plain(),
         {"schedule": Every(2), "keep": ["0.weight"]},
     )
@@ -519,7 +520,7 @@ def test_a_logger_that_fails_is_told_once_and_files_are_written(tmp_path):
 
 
 def test_a_live_table_that_fails_is_told(monkeypatch):
-    monkeypatch.setattr("condensation.drawing.terminal.LiveTable.show", lambda *_: 1 / 0)
+    monkeypatch.setattr("condensation.drawing._terminal.LiveTable.show", lambda *_: 1 / 0)
     with (
         pytest.warns(UserWarning, match="the live table failed: ZeroDivisionError"),
         watch(plain(), live=True) as watcher,

@@ -6,24 +6,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from condensation import (
+from condensation import (  # fmt: skip
     Adam,
     At,
     Conv,
     Dense,
     Experiment,
+    Init,
     InputError,
     Model,
     Normal,
     ResNet,
-    Start,
     embed,
     reduce,
     sine_sum,
     train,
-)  # fmt: skip
-from condensation.reduction.merge import output_weights, rule_of, unrolled
-from condensation.reduction.reduce import centred_error
+)
+from condensation.reduction._merge import merge_rule, output_weights, unrolled
+from condensation.reduction._reduce import centred_error
 
 FIG3 = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
 NETWORKS = {
@@ -46,7 +46,7 @@ def with_activation(network, activation):
 
 
 def random_model(network, seed=0, scale=1.0):
-    return Model(network, Start(Normal(scale)).draw(network, np.random.default_rng(seed)))
+    return Model(network, Init(Normal(scale)).draw(network, np.random.default_rng(seed)))
 
 
 def samples(network, seed=1, n=40):
@@ -135,7 +135,7 @@ def test_the_leading_order_holds_for_units_of_one_line(activation):
         parts = {"dense1.weight": rows[:, :-1], "dense1.bias": rows[:, -1], "output.weight": out}
         model = Model(Dense((4, 20, 1), activation), parts)
         found = reduce(model, x, units=1)
-        p, w = rule_of(activation).power, found.model.weights("dense1")[0]
+        p, w = merge_rule(activation).power, found.model.weights("dense1")[0]
         a = found.model.parameters["output.weight"][0, 0]
         signs = np.sign(lengths * (direction @ w))
         assert a * np.linalg.norm(w) ** p == pytest.approx(
@@ -152,7 +152,7 @@ def test_the_leading_order_holds_for_units_of_one_line(activation):
 
 def test_fig3s_tanh_networks_are_one_neuron():
     """Below 1% at epoch 50 for each seed, in the median at epoch 100; the untrained networks are not."""
-    experiment = Experiment(Dense((5, 50, 1)), Start(Normal(0.005)), FIG3, Adam(1e-3), 100, save=At((50,)))
+    experiment = Experiment(Dense((5, 50, 1)), Init(Normal(0.005)), FIG3, Adam(1e-3), 100, save=At((50,)))
     trajectory = train(experiment, 10)
     errors = {
         step: [
@@ -199,7 +199,7 @@ def test_the_smallest_of_several_layers_can_lose_no_unit():
 
 def test_an_untrained_network_without_output_is_no_control():
     network = Dense((4, 8, 1))
-    zero = Model(network, Start(Normal(0.1), antisymmetric=True).draw(network, np.random.default_rng(0)))
+    zero = Model(network, Init(Normal(0.1), antisymmetric=True).draw(network, np.random.default_rng(0)))
     assert reduce(random_model(network), samples(network), units=2, untrained=zero).untrained_error is None
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from condensation.reduction.tree import merging_tree, renumber
+from condensation.reduction._tree import merging_tree, renumber
 
 
 def spread(points, mass):

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import psutil
 
-from condensation import Adam, Dense, Evenly, Experiment, Normal, Start, sine_sum
+from condensation import Adam, Dense, Evenly, Experiment, Init, Normal, sine_sum
 from condensation.sweeps import Dask, Local, Ray, Sweep, SweepTable, run_sweep
-from condensation.sweeps.folder import SweepFolder
+from condensation.sweeps._folder import SweepFolder
 
 HERE = Path(__file__).parent
 OF_THE_RUN = {"seconds", "host", "process", "finished"}  # columns that tell who made a row, and when
@@ -31,8 +31,8 @@ RATES = (1e-3, 2e-3, 5e-3, 1e-2)
 def small(steps: int = 3000, seeds: int = 2, measure: Any = MEASURE, rates: Any = RATES) -> Sweep:
     """3 x 4 cells and two seeds: 24 networks."""
     data = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
-    base = Experiment(Dense((5, 20, 1)), Start(Normal(0.005)), data, Adam(1e-3), steps, save=Evenly(3))
-    axes = {"start.hidden.std": (1e-4, 1e-2, 1.0), "optimizer.learning_rate": tuple(rates)}
+    base = Experiment(Dense((5, 20, 1)), Init(Normal(0.005)), data, Adam(1e-3), steps, save=Evenly(3))
+    axes = {"init.hidden.std": (1e-4, 1e-2, 1.0), "optimizer.learning_rate": tuple(rates)}
     return Sweep(base, axes, seeds=seeds, measure=measure)  # type: ignore[arg-type]
 
 
@@ -58,7 +58,7 @@ def check_raw(out: Path, rows: int) -> None:
     import pandas
     import polars
 
-    key, files = ["fingerprint", "seed_data", "seed_start"], f"{out}/cells/*.parquet"
+    key, files = ["fingerprint", "seed_data", "seed_init"], f"{out}/cells/*.parquet"
     frame = pandas.read_parquet(out / "cells")
     assert len(frame) == rows
     assert not frame.duplicated(key).any()

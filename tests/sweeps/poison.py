@@ -11,7 +11,7 @@ RATE, SEED = 5e-3, 1  # of the first start
 
 def _here(trajectory: Trajectory) -> bool:
     experiment = trajectory.experiment
-    return (experiment.optimizer.learning_rate, experiment.start.hidden.std, trajectory.seeds[0].start) == (
+    return (experiment.optimizer.learning_rate, experiment.init.hidden.std, trajectory.seeds[0].init) == (
         RATE,
         1e-4,
         SEED,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from condensation import (
+from condensation import (  # fmt: skip
     GD,
     Adam,
     Arrays,
@@ -22,24 +22,24 @@ from condensation import (
     Every,
     Experiment,
     Images,
+    Init,
     InputError,
     Normal,
     Seed,
-    Start,
     WidthPower,
-    Zero,
+    Zeros,
     sine_sum,
-)  # fmt: skip
+)
 from condensation.activations import x_tanh
-from condensation.sweeps import Sweep, linspace, logspace
-from condensation.sweeps.axes import COLUMNS, label, read_axis
-from condensation.sweeps.folder import SweepFolder, open_sweep
+from condensation.sweeps import Sweep, linspace, logspace, open_sweep
+from condensation.sweeps._axes import COLUMNS, label, read_axis
+from condensation.sweeps._folder import SweepFolder
 
 BASE = Experiment(
-    Dense((5, 50, 1)), Start(Normal(0.005)), sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2), Adam(1e-3), 100,
+    Dense((5, 50, 1)), Init(Normal(0.005)), sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2), Adam(1e-3), 100,
     save=Evenly(3),
 )  # fmt: skip
-RATE, STD, WIDTH = "optimizer.learning_rate", "start.hidden.std", "network.widths.1"
+RATE, STD, WIDTH = "optimizer.learning_rate", "init.hidden.std", "network.widths.1"
 
 
 def one(trajectory, step):
@@ -143,7 +143,7 @@ def test_an_axis_that_cannot_be_read_is_refused(values, said):
 
 def test_labels():
     assert label(GD(0.1)) == "gd(learning_rate=0.1)"
-    assert label(Adam(0.1, rate=Cosine(5))) == "adam(learning_rate=0.1, rate=cosine(steps=5))"
+    assert label(Adam(0.1, schedule=Cosine(5))) == "adam(learning_rate=0.1, rate=cosine(steps=5))"
     assert label(Evenly(3)) == "evenly(count=3)"
     assert label(("relu", x_tanh)) == "(relu, condensation.activations:x_tanh)"
     assert [label(value) for value in (0.1, "0.1", 3, True, None, np.float64(0.5))] == [0.1, "0.1", 3, True, None, 0.5]
@@ -163,7 +163,7 @@ POOL = {
     RATE: [1e-4, 1e-3],
     WIDTH: [10, 20, 30],
     "network.activation": ["tanh", "relu", x_tanh],
-    "start.output": [None, Normal(0.1), WidthPower(0.5)],
+    "init.output": [None, Normal(0.1), WidthPower(0.5)],
     "batch_size": [None, 8],
     "network.bias": [True, False],
     "test": [None, Images("digits", n=20, flat=True)],
@@ -197,14 +197,14 @@ def test_a_sweep_without_axes_has_one_cell():
 
 
 def test_formulas_set_fields():
-    base = BASE.replace(start=Start(WidthPower(0.5), WidthPower(0.5)))
+    base = BASE.replace(init=Init(WidthPower(0.5), WidthPower(0.5)))
     fields = {
-        "start.hidden.gamma": "(gamma - prime) / 2",
-        "start.output.gamma": "(gamma + prime) / 2",
+        "init.hidden.gamma": "(gamma - prime) / 2",
+        "init.output.gamma": "(gamma + prime) / 2",
         "network.widths.1": "m",
     }
     sweep = Sweep(base, {"gamma": [1, 2], "prime": (0.5,), "m": logspace(10, 1000, 3)}, fields)
-    found = [(e.start.hidden.gamma, e.start.output.gamma, e.network.widths[1]) for e in experiments(sweep)]
+    found = [(e.init.hidden.gamma, e.init.output.gamma, e.network.widths[1]) for e in experiments(sweep)]
     assert found == [((g - 0.5) / 2, (g + 0.5) / 2, m) for g in (1, 2) for m in (10, 100, 1000)]
     assert all(type(m) is int for *_, m in found)
     first = next(sweep.cells()).coordinates
@@ -270,7 +270,7 @@ def test_cells_of_one_experiment():
         ({"data": [arrays(0), arrays(0)]}, {}, "stands twice"),
         ({"a": [0.0, -0.0]}, {STD: "1 + a"}, "but 0.0 stands twice"),
         ({"optimizer": [GD(1.0)], RATE: [0.1]}, {}, "optimizer.learning_rate is inside optimizer, and both are set"),
-        ({"start.hidden": [Normal(1)], "a": [1]}, {STD: "a"}, "start.hidden.std is inside start.hidden"),
+        ({"init.hidden": [Normal(1)], "a": [1]}, {STD: "a"}, "init.hidden.std is inside init.hidden"),
         ({RATE: [1], "a": [1]}, {RATE: "a"}, "the field optimizer.learning_rate is set by an axis and by a formula"),
         ({"a": [1]}, {STD: "a * b"}, "the formulas use b, which is no axis; the axes are a"),
         ({"a": ["x"]}, {STD: "a"}, "a value of the axis a must be a number, not 'x'"),
@@ -342,7 +342,7 @@ def test_the_key_of_what_is_measured():
         key(measure="lines"),
         key(at="initial"),
         key(threshold=0.9),
-        key(halvings=1),
+        key(backoffs=1),
         key(measure=one),
         key(measure=(one, "lines")),
     ]
@@ -423,7 +423,7 @@ at = "saved"
 "network.widths.1" = "m"
 """
 AXES = """
-"start.hidden.std" = {logspace = [1e-3, 1, 4]}
+"init.hidden.std" = {logspace = [1e-3, 1, 4]}
 "network.activation" = ["tanh", "condensation.activations:x_tanh"]
 optimizer = [{kind = "gd", learning_rate = 1}, {kind = "adam", learning_rate = 1e-3}]
 data = [{kind = "arrays", file = "own.npz"}]
@@ -460,15 +460,15 @@ def test_names_in_toml_need_no_quotation_marks(tmp_path):
 format = 1
 experiment = "base.toml"
 [axes]
-start.hidden.std = [1.0, 2.0]
-start.output = [{kind = "zero"}]
+init.hidden.std = [1.0, 2.0]
+init.output = [{kind = "zeros"}]
 m.linspace = [10, 20, 2]
 [fields]
 network.widths.1 = "m"
 """
     (tmp_path / "sweep.toml").write_text(text)
     sweep = Sweep.load(tmp_path / "sweep.toml")
-    assert sweep.axes == {STD: (1.0, 2.0), "start.output": (Zero(),), "m": (10.0, 20.0)}
+    assert sweep.axes == {STD: (1.0, 2.0), "init.output": (Zeros(),), "m": (10.0, 20.0)}
     assert sweep.fields == {WIDTH: "m"}
 
 

@@ -22,7 +22,7 @@ seeds = 2
 measure = ["lines", "own:middle"]
 
 [axes]
-"start.hidden.std" = { logspace = [1e-3, 1.0, 3] }
+"init.hidden.std" = { logspace = [1e-3, 1.0, 3] }
 "optimizer.learning_rate" = [1e-3, 1e-2]
 """
 
@@ -51,7 +51,7 @@ def test_a_file_gives_table_and_picture(swept, monkeypatch):
     assert (found["cells"], found["seeds"], found["rows"], found["failed"]) == (6, 2, 12, {})
     rows = parquet.read_table(folder / "out" / "table.parquet")
     assert rows.num_rows == 12
-    assert {"start.hidden.std", "dense1.k_eff", "middle", "experiment"} <= {*rows.column_names}
+    assert {"init.hidden.std", "dense1.k_eff", "middle", "experiment"} <= {*rows.column_names}
     for name in told["pictures"]:
         assert (folder / name).stat().st_size > 5000
     table = open_sweep(folder / "out")

@@ -32,7 +32,7 @@ from condensation.sweeps import Dask, Local, open_sweep, run_sweep
 pytestmark = pytest.mark.cluster
 ONE_LIFE = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}  # a task that kills two workers is given up
 HERE = Path(__file__).parent
-ROWS, POISONED = 24, "start.hidden.std = 0.0001, optimizer.learning_rate = 0.005, seed 1"
+ROWS, POISONED = 24, "init.hidden.std = 0.0001, optimizer.learning_rate = 0.005, seed 1"
 
 
 class DaskCluster:
@@ -148,11 +148,11 @@ def test_a_cell_that_kills_dask_workers_is_named(dask, tmp_path):
 
 
 def test_dask_that_does_not_answer_is_named(dask, tmp_path, monkeypatch):
-    monkeypatch.setattr("condensation.sweeps.engines.WAIT", 1)
+    monkeypatch.setattr("condensation.sweeps._backends.WAIT", 1)
     with pytest.raises(InputError, match=f"no Dask scheduler answers at {dask.address}"):
         Dask(dask.address).workers()
     dask.scheduler()
-    monkeypatch.setattr("condensation.sweeps.engines.WAIT", 10)
+    monkeypatch.setattr("condensation.sweeps._backends.WAIT", 10)
     with pytest.raises(InputError, match="has no workers"):
         Dask(dask.address).workers()
 

@@ -4,15 +4,15 @@ import pytest
 
 from condensation import InputError
 from condensation.sweeps import Dask, Local, Ray
-from condensation.sweeps.engines import engine_of
+from condensation.sweeps._backends import backend_of
 
 
 def test_engines_by_name():
-    assert engine_of("local", n_jobs=3) == Local(3)
-    assert engine_of("local").workers() >= 1
-    assert engine_of("dask", scheduler="tcp://h:8786") == Dask("tcp://h:8786", -1)
-    assert engine_of("ray", address="h:6379", n_jobs=4) == Ray("h:6379", 4)
-    assert engine_of("ray") == Ray("auto", -1)
+    assert backend_of("local", n_jobs=3) == Local(3)
+    assert backend_of("local").workers() >= 1
+    assert backend_of("dask", scheduler="tcp://h:8786") == Dask("tcp://h:8786", -1)
+    assert backend_of("ray", address="h:6379", n_jobs=4) == Ray("h:6379", 4)
+    assert backend_of("ray") == Ray("auto", -1)
     assert Dask("tcp://h:8786", 4).workers() == Ray("h:6379", 4).workers() == 4
 
 
@@ -28,7 +28,7 @@ def test_engines_by_name():
 )
 def test_what_is_no_engine_is_refused(on, given, said):
     with pytest.raises(InputError, match=said):
-        engine_of(on, **given)
+        backend_of(on, **given)
 
 
 @pytest.mark.parametrize(("engine", "module"), [(Dask("tcp://h:8786"), "distributed"), (Ray("auto"), "ray")])

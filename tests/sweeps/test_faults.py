@@ -29,14 +29,14 @@ from driving import (
 
 from condensation import Arrays, Experiment, InputError, Seed
 from condensation.sweeps import Local, open_sweep, run_sweep
-from condensation.sweeps import folder as folder_module
-from condensation.sweeps.folder import SweepFolder
-from condensation.sweeps.grid import array_file
-from condensation.sweeps.run import pairs_of
-from condensation.sweeps.task import Outcome, Task
-from condensation.sweeps.worker import pack, work
+from condensation.sweeps import _folder as folder_module
+from condensation.sweeps._folder import SweepFolder
+from condensation.sweeps._grid import array_file
+from condensation.sweeps._run import pairs_of
+from condensation.sweeps._task import Outcome, Task
+from condensation.sweeps._worker import pack, work
 
-ROWS, POISONED = 24, "start.hidden.std = 0.0001, optimizer.learning_rate = 0.005, seed 1"
+ROWS, POISONED = 24, "init.hidden.std = 0.0001, optimizer.learning_rate = 0.005, seed 1"
 QUICK = {"steps": 100, "measure": ("change",)}
 
 
@@ -143,7 +143,7 @@ def test_a_round_that_is_over_takes_nothing(tmp_path):
     """Whatever a worker of it was about to do."""
     sweep, folder = small(**QUICK), SweepFolder(tmp_path)
     folder.make(sweep)
-    rows = [{"fingerprint": "f", "seed_data": 0, "seed_start": 0, "measured": "m", "x": 1.0}]
+    rows = [{"fingerprint": "f", "seed_data": 0, "seed_init": 0, "measured": "m", "x": 1.0}]
     folder.open_round("first-0")
     assert folder.begin("first-0", "a1", [("f", 0, 0)])
     assert folder.begin("first-0", "a2", [("g", 0, 0)])
@@ -167,14 +167,14 @@ def test_a_round_may_end_between_writing_and_committing(tmp_path, monkeypatch):
     folder = SweepFolder(tmp_path)
     folder.make(small(**QUICK))
     folder.open_round("first-0")
-    write = folder_module.write_whole
+    write = folder_module.write_atomic
 
     def overtaken(path, content):
         write(path, content)
         folder.open_round("second-0")
 
-    monkeypatch.setattr(folder_module, "write_whole", overtaken)
-    row = {"fingerprint": "f", "seed_data": 0, "seed_start": 0, "measured": "m"}
+    monkeypatch.setattr(folder_module, "write_atomic", overtaken)
+    row = {"fingerprint": "f", "seed_data": 0, "seed_init": 0, "measured": "m"}
     assert not folder.commit("first-0", "a1", [row])
     assert folder.files() == []
 
@@ -194,7 +194,7 @@ def test_a_driver_that_is_overtaken_stops(tmp_path, monkeypatch):
 
 def test_a_full_disk_stops_only_what_it_hits(tmp_path, monkeypatch):
     """Some tasks find no space in any round; what they were to do is named, and done when there is."""
-    write, written = folder_module.write_whole, []
+    write, written = folder_module.write_atomic, []
 
     def full(path, content):
         if path.parent.parent.name == "rounds":
@@ -203,7 +203,7 @@ def test_a_full_disk_stops_only_what_it_hits(tmp_path, monkeypatch):
                 raise InputError(f"{path} cannot be written: No space left on device; what was saved before stays")
         write(path, content)
 
-    monkeypatch.setattr(folder_module, "write_whole", full)
+    monkeypatch.setattr(folder_module, "write_atomic", full)
     table = run_sweep(small(**QUICK), tmp_path, Local(1), block=2)
     assert len(written) == TASKS + 4 + 4
     assert len(table) == ROWS - 4

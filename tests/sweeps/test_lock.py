@@ -8,13 +8,13 @@ import sys
 import pytest
 
 from condensation import InputError
-from condensation.sweeps import lock
-from condensation.sweeps.lock import Busy, DriverLock, FileLock, NoLocks, read_driver
+from condensation.sweeps import _lock as lock
+from condensation.sweeps._lock import Busy, DriverLock, FileLock, NoLocks, read_driver
 
 HOLD = """
 import sys
 from pathlib import Path
-from condensation.sweeps.lock import DriverLock
+from condensation.sweeps._lock import DriverLock
 held = DriverLock(Path(sys.argv[1]), "local")
 print("held", flush=True)
 sys.stdin.read()

@@ -3,15 +3,13 @@
 import numpy as np
 import pytest
 
-from condensation import Adam, Arrays, Conv, Dense, Experiment, InputError, Normal, Seed, Start, sine_sum, train
+from condensation import Adam, Arrays, Conv, Dense, Experiment, Init, InputError, Normal, Seed, sine_sum, train
 from condensation.measure import effective_rank, find_lines, participation_ratio, relative_change
 from condensation.sweeps import Local, Sweep, run_sweep
-from condensation.sweeps.measures import NAMES, check_fit, check_measures, measure_step
-from condensation.training.train import train_pairs
+from condensation.sweeps._measures import NAMES, check_fit, check_measures, measure_step
+from condensation.training import train_pairs
 
-BASE = Experiment(
-    Dense((2, 8, 6, 1)), Start(Normal(0.3)), sine_sum(1, 2, 1, dim=2, n=9, low=-1, high=1), Adam(3e-2), 40
-)
+BASE = Experiment(Dense((2, 8, 6, 1)), Init(Normal(0.3)), sine_sum(1, 2, 1, dim=2, n=9, low=-1, high=1), Adam(3e-2), 40)
 SEED = Seed(1, 2)
 
 

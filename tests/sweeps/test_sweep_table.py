@@ -11,22 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from condensation import GD, Adam, Arrays, Dense, Evenly, Experiment, InputError, Normal, Seed, Start, sine_sum
+from condensation import GD, Adam, Arrays, Dense, Evenly, Experiment, Init, InputError, Normal, Seed, sine_sum
 from condensation.sweeps import Local, Sweep, SweepTable, linspace, logspace, open_sweep, run_sweep
-from condensation.sweeps.axes import COLUMNS, label
-from condensation.sweeps.folder import SweepFolder, as_parquet, as_table
+from condensation.sweeps._axes import COLUMNS, label
+from condensation.sweeps._folder import SweepFolder, as_parquet, as_table
 
 BASE = Experiment(
-    Dense((2, 6, 1)), Start(Normal(0.1)), sine_sum(1, 2, 1, dim=2, n=8, low=-1, high=1), Adam(1e-2), 8, save=Evenly(3)
+    Dense((2, 6, 1)), Init(Normal(0.1)), sine_sum(1, 2, 1, dim=2, n=8, low=-1, high=1), Adam(1e-2), 8, save=Evenly(3)
 )
-RATE, STD, WIDTH = "optimizer.learning_rate", "start.hidden.std", "network.widths.1"
+RATE, STD, WIDTH = "optimizer.learning_rate", "init.hidden.std", "network.widths.1"
 
 
 def rows_of(sweep, steps=(8,), value=lambda cell, seed, step: 0.0, **more):
     """The rows that tasks would commit for all cells."""
     return [
         cell.coordinates
-        | {"seed_data": seed.data, "seed_start": seed.start, "fingerprint": cell.fingerprint, "experiment": "{}"}
+        | {"seed_data": seed.data, "seed_init": seed.init, "fingerprint": cell.fingerprint, "experiment": "{}"}
         | {"diverged": -1, "step": step, "loss": 0.5, "dense1.k_eff": float(value(number, seed, step))}
         | {"measured": sweep.measured_key(), "host": "here"}
         | more
@@ -76,7 +76,7 @@ def test_arrays_and_maps_are_those_of_a_loop_over_the_rows(path, data):
         old.unlink()
     table = SweepTable.read(sweep, folder_of(path, rows[::2], rows[1::2] or rows[:1]))
     assert len(table) == len(rows)
-    assert table.complete == (len({(r["fingerprint"], r["seed_data"], r["seed_start"]) for r in rows})
+    assert table.complete == (len({(r["fingerprint"], r["seed_data"], r["seed_init"]) for r in rows})
                               == len(sweep) * len(sweep.seeds))  # fmt: skip
 
     found = table.array("dense1.k_eff")
@@ -86,7 +86,7 @@ def test_arrays_and_maps_are_those_of_a_loop_over_the_rows(path, data):
     places = {name: [label(value) for value in AXES[name]] for name in names}
     places |= {"seed": list(sweep.seeds), "step": table.steps.tolist()}
     for row in table.rows.to_pylist():
-        here = row | {"seed": Seed(row["seed_data"], row["seed_start"])}
+        here = row | {"seed": Seed(row["seed_data"], row["seed_init"])}
         expected[tuple(places[name].index(here[name]) for name in dimensions)] = row["dense1.k_eff"]
     np.testing.assert_array_equal(found, expected)
 
@@ -195,8 +195,8 @@ def test_cells_may_have_saved_steps_of_their_own(tmp_path):
 
 def test_types_that_differ_from_file_to_file(tmp_path):
     """Whatever stands in the files, a sweep's coordinates have one type each."""
-    axes = [{STD: [1, 2]}, {STD: [1.5]}, {"batch_size": [None]}, {"batch_size": [4, 8]}, {"start.output": [None]},
-            {"start.output": [Normal(1.0)]}, {WIDTH: linspace(4, 6, 3)}, {"network.bias": [True]}]  # fmt: skip
+    axes = [{STD: [1, 2]}, {STD: [1.5]}, {"batch_size": [None]}, {"batch_size": [4, 8]}, {"init.output": [None]},
+            {"init.output": [Normal(1.0)]}, {WIDTH: linspace(4, 6, 3)}, {"network.bias": [True]}]  # fmt: skip
     sweeps = [Sweep(BASE, one) for one in axes] + [Sweep(BASE, {"m": m}, {WIDTH: "2 * m"}) for m in ([1, 2], [1.5])]
     files = [rows_of(sweep) for sweep in sweeps]
     files.append([files[0][0] | {"loss": 1}])
@@ -207,7 +207,7 @@ def test_types_that_differ_from_file_to_file(tmp_path):
         for name, labels in sweep.labels.items():
             assert [row[name] for row in table.rows.to_pylist()] == list(labels)
     types = folder.rows().schema
-    assert [types.field(name).type for name in (STD, "batch_size", "start.output", WIDTH, "network.bias", "m")] == [
+    assert [types.field(name).type for name in (STD, "batch_size", "init.output", WIDTH, "network.bias", "m")] == [
         pa.float64(), pa.int64(), pa.string(), pa.int64(), pa.bool_(), pa.float64(),
     ]  # fmt: skip
 
@@ -291,6 +291,6 @@ def test_the_columns_of_every_table_are_known(trained):
     table, out = trained
     own = {*table.sweep.axes} | {name for name in table.rows.column_names if name.startswith("dense1.")}
     assert {*table.rows.column_names} - own <= {*COLUMNS}
-    assert {"seed_data", "seed_start", "step", "loss", "experiment", "fingerprint"} <= {*table.rows.column_names}
+    assert {"seed_data", "seed_init", "step", "loss", "experiment", "fingerprint"} <= {*table.rows.column_names}
     for text, expected in zip(table.column("experiment"), table.column("fingerprint"), strict=True):
         assert Experiment.from_plain(json.loads(text), out).fingerprint() == expected

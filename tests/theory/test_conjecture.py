@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from condensation import Arrays, At, Dense, Experiment, Normal, NormalisedGD, Start, find_lines, train
+from condensation import Arrays, At, Dense, Experiment, Init, Normal, NormalisedGD, find_lines, train
 from condensation.theory import labels_for, stationary_directions
 
 
@@ -25,7 +25,7 @@ def test_trained_networks_of_multiplicity_3_condense_on_five_lines():
     assert predicted.certified
     assert predicted.attracts.sum() == 5
     experiment = Experiment(
-        Dense((4, 200, 1), "x2_tanh", bias=False), Start(Normal(1e-3)), Arrays(x, y / np.abs(y).max()),
+        Dense((4, 200, 1), "x2_tanh", bias=False), Init(Normal(1e-3)), Arrays(x, y / np.abs(y).max()),
         NormalisedGD(1e-5), 4000, save=At(()),
     )  # fmt: skip
     trajectory = train(experiment, 5)

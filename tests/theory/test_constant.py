@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import condensation as c
-from condensation.theory.constant import effective_residual, held_weights
+from condensation.theory import effective_residual, held_weights
 
 DATA = c.sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
 
@@ -40,7 +40,7 @@ def test_p_2_is_ever_slower_than_the_constant():
 
 @pytest.mark.trials
 def test_sigmoid_networks_condense_on_the_line_of_the_centred_targets_and_on_its_predicted_sides():
-    network, start = c.Dense((5, 50, 1), "sigmoid"), c.Start(c.Normal(5e-3))
+    network, start = c.Dense((5, 50, 1), "sigmoid"), c.Init(c.Normal(5e-3))
     experiment = c.Experiment(network, start, DATA, c.GradientFlow(0.05, atol=1e-18), 1600, save=c.Evenly(201))
     run = c.train(experiment, 6)
     sides, cosines, others = [], [], []

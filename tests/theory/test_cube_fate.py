@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import condensation as c
-from condensation.theory.cube_fate import cube_fates
-from condensation.theory.geometry import cube_directions
-from condensation.theory.tensor import unit
+from condensation.theory import cube_directions, cube_fates
+from condensation.theory._tensor import unit
 
 ACTIVATIONS = {1: "tanh", 2: "x_tanh", 3: "x2_tanh"}
 few = settings(max_examples=10)
@@ -194,7 +193,7 @@ WAVES = c.two_waves()
 def shares(activation, data, width, optimizer, std, steps, runs=5):
     """Of trained neurons: share on the predicted side of the predicted line, of decided ones, and of permuted fates."""
     network, saved = c.Dense((data.dim, width, 1), activation), c.At((0, steps))
-    start = c.Start(c.Normal(std))
+    start = c.Init(c.Normal(std))
     run = c.train(c.Experiment(network, start, data, optimizer, steps, save=saved, record=saved, dtype="float64"), runs)
     rows, stream = [], np.random.default_rng(0)
     for seed in range(runs):

@@ -4,9 +4,10 @@ import jax
 import numpy as np
 import pytest
 
-from condensation import Conv, Dense, InputError, Loss, Model, Normal, Start, sine_sum
+from condensation import Conv, Dense, Init, InputError, Loss, Model, Normal, sine_sum
+from condensation.prediction import layer_fields
 from condensation.seeds import Seed
-from condensation.theory import layer_fields, stationary_directions
+from condensation.theory import stationary_directions
 
 FIG4 = Dense((3, *[18] * 5, 1), ("x2_tanh", "x_tanh", "sigmoid", "tanh", "softplus"), residual=True)
 DATA = sine_sum(4, 12, 1, dim=3, n=80, low=-4, high=2)
@@ -20,7 +21,7 @@ NETWORKS = {
 
 
 def model_of(network, std, seed=0):
-    return Model(network, Start(Normal(std)).draw(network, np.random.default_rng(seed)))
+    return Model(network, Init(Normal(std)).draw(network, np.random.default_rng(seed)))
 
 
 def data_of(network, seed=0):

@@ -4,9 +4,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import condensation as c
-from condensation.theory import stationary_directions
-from condensation.theory.fate import accuracy, fates
-from condensation.theory.paths import Law, States, follow
+from condensation.theory import accuracy, fates, stationary_directions
+from condensation.theory._paths import GrowthLaw, States, follow
 
 DATA = c.sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
 
@@ -19,7 +18,7 @@ def case(seed=0, units=200, dim=4):
 
 def trained(std, seeds):
     """Gradient flow of tanh networks, and the predicted fates of each seed."""
-    network, start = c.Dense((5, 50, 1), "tanh"), c.Start(c.Normal(std))
+    network, start = c.Dense((5, 50, 1), "tanh"), c.Init(c.Normal(std))
     optimizer, save = c.GradientFlow(0.02, atol=1e-18), c.Evenly(301)
     run = c.train(c.Experiment(network, start, DATA, optimizer, steps=300, save=save, record=save), seeds)
     predicted = []
@@ -40,7 +39,7 @@ def test_the_closed_form_of_p_1_is_what_following_the_neurons_gives():
     w, a, x, r = case()
     found = fates(w, a, x, r, "tanh")
     g = r @ x / len(r)
-    law, u = Law.leading(x, r, 1, 1.0), g / np.linalg.norm(g)
+    law, u = GrowthLaw.leading(x, r, 1, 1.0), g / np.linalg.norm(g)
     for unit in range(20):
         begin = States.begin(law, w[[unit]], a[[unit]])
         end, _ = follow(law, begin, until=float(found.times[unit]))

@@ -3,11 +3,19 @@ import numpy as np
 import pytest
 
 from condensation import InputError
+from condensation._precision import precision
 from condensation.networks import Dense
-from condensation.precision import precision
-from condensation.theory import stationary_directions
-from condensation.theory.field import field, operator_p, operator_q, polar_velocity, project, velocity
-from condensation.theory.leading import coefficient, evaluate
+from condensation.theory import (
+    coefficient,
+    field,
+    operator_p,
+    operator_q,
+    polar_velocity,
+    stationary_directions,
+    velocity,
+)
+from condensation.theory._field import project
+from condensation.theory._leading import evaluate
 
 ACTIVATIONS = ["tanh", "x_tanh", "x2_tanh", "sigmoid", "relu"]
 

@@ -14,18 +14,17 @@ from condensation import (
     Dense,
     Experiment,
     GradientFlow,
+    Init,
     InputError,
     Muon,
     Normal,
     NormalisedGD,
     SignGD,
-    Start,
     train,
 )
-from condensation.rotation import rotation
-from condensation.theory import stationary_directions
-from condensation.theory.geometry import cube_directions, muon_directions
-from condensation.theory.tensor import unit
+from condensation.data._rotation import rotation
+from condensation.theory import cube_directions, muon_directions, stationary_directions
+from condensation.theory._tensor import unit
 
 ACTIVATIONS = {1: "tanh", 2: "x_tanh", 3: "x2_tanh"}
 few = settings(max_examples=15)
@@ -219,7 +218,7 @@ def runs(optimizer, datasets, p, steps):
     network = Dense((datasets[0][0].shape[1], 50, 1), ACTIVATIONS[p], bias=False)
     saved = {"save": At((0, steps)), "record": At((0, steps)), "dtype": "float64"}
     found = train(
-        [Experiment(network, Start(Normal(5e-6)), Arrays(*one), optimizer, steps, **saved) for one in datasets]
+        [Experiment(network, Init(Normal(5e-6)), Arrays(*one), optimizer, steps, **saved) for one in datasets]
     )
     assert all(run.loss[0, -1] > 0.99 * run.loss[0, 0] for run in found)
     return found

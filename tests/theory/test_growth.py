@@ -4,8 +4,7 @@ from scipy.integrate import solve_ivp
 
 import condensation as c
 from condensation.measure import participation_ratio
-from condensation.theory.fate import fates
-from condensation.theory.growth import blow_up_times, evolve, predict_growth
+from condensation.theory import blow_up_times, evolve, fates, predict_growth
 
 DATA = c.sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
 
@@ -13,7 +12,7 @@ DATA = c.sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
 def neurons(experiment, seed):
     """Input and output weights, samples and targets of a seed of a two-layer experiment."""
     x, y = DATA.draw(c.Seed(seed, seed))
-    drawn = experiment.start.draw(experiment.network, c.Seed(seed, seed).start_stream())
+    drawn = experiment.init.draw(experiment.network, c.Seed(seed, seed).init_stream())
     w = experiment.network.layers[0].units(drawn)
     return w, drawn["output.weight"][0], np.concatenate([x, np.ones((80, 1))], axis=1), y[:, 0]
 
@@ -60,7 +59,7 @@ def check_winner(growth, time, found, ends):
 
 @pytest.mark.trials
 def test_one_neuron_takes_all_the_norm_and_is_predicted_with_the_time_at_which_the_loss_moves():
-    predicted, run = flow("x_tanh", c.Start(c.Normal(5e-5)), seeds=4)
+    predicted, run = flow("x_tanh", c.Init(c.Normal(5e-5)), seeds=4)
     for seed, growth in enumerate(predicted):
         ends = fates(*neurons(run.experiment, seed), "x_tanh", perturbations=0)
         check_winner(growth, run.curves["time"][seed, -1], run.weights(1, 100, seed), ends)
@@ -69,7 +68,7 @@ def test_one_neuron_takes_all_the_norm_and_is_predicted_with_the_time_at_which_t
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.trials
 def test_the_same_for_p_3(seed):
-    experiment = c.Experiment(c.Dense((5, 50, 1), "x2_tanh"), c.Start(c.Normal(5e-4)), DATA, c.GD(1.0), steps=1)
+    experiment = c.Experiment(c.Dense((5, 50, 1), "x2_tanh"), c.Init(c.Normal(5e-4)), DATA, c.GD(1.0), steps=1)
     start = neurons(experiment, seed)
     growth = predict_growth(*start, "x2_tanh")
     check_winner(growth, *flow_of_x2_tanh(*start, growth.loss_time), fates(*start, "x2_tanh", perturbations=0))
@@ -77,7 +76,7 @@ def test_the_same_for_p_3(seed):
 
 @pytest.mark.trials
 def test_from_large_output_weights_directions_condense_while_the_norm_concentrates():
-    predicted, run = flow("x_tanh", c.Start(c.Normal(1e-8), c.Normal(0.1)), seeds=4)
+    predicted, run = flow("x_tanh", c.Init(c.Normal(1e-8), c.Normal(0.1)), seeds=4)
     cosines, winners = [], []
     for seed, growth in enumerate(predicted):
         found = run.weights(1, 100, seed)
@@ -91,7 +90,7 @@ def test_from_large_output_weights_directions_condense_while_the_norm_concentrat
 
 @pytest.mark.trials
 def test_p_1_grows_as_one():
-    experiment = c.Experiment(c.Dense((5, 50, 1), "tanh"), c.Start(c.Normal(5e-5)), DATA, c.GD(1.0), steps=1)
+    experiment = c.Experiment(c.Dense((5, 50, 1), "tanh"), c.Init(c.Normal(5e-5)), DATA, c.GD(1.0), steps=1)
     growth = predict_growth(*neurons(experiment, 0), "tanh")
     assert growth.participation > 10
     assert np.isinf(growth.blow_up).all()

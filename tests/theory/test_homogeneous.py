@@ -6,7 +6,7 @@ from tensors import rotation
 
 from condensation import InputError
 from condensation.theory import extremal_directions
-from condensation.theory.homogeneous import _search
+from condensation.theory._homogeneous import _search
 
 
 def growth(u, x, r, slope=0.0):

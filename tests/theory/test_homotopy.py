@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from tensors import entries_of, rotation, same_lines, samples_of
 
-from condensation.theory import generic_count, stationary_directions
-from condensation.theory.homotopy import follow_lines, settle, start_lines
-from condensation.theory.tensor import Tensor, reduce
+from condensation.theory import Tensor, generic_count, stationary_directions
+from condensation.theory._homotopy import follow_lines, polish, start_lines
+from condensation.theory._tensor import reduce
 
 # Kolda and Mayo 2011, Example 3.6
 CUBIC = {
@@ -155,7 +155,7 @@ def test_zero_values_and_isotropic_lines_are_ordinary():
 def test_lines_that_come_twice_or_are_missing_are_not_complete():
     tensor = Tensor(np.eye(3), np.ones((3, 1)), 3)
     lines = np.array([s for s in product([0.0, 1.0], repeat=3) if any(s)])
-    assert settle(tensor, lines).complete
-    assert not settle(tensor, lines[1:]).complete
-    assert not settle(tensor, np.concatenate([lines[1:], lines[1:2]])).complete
-    assert settle(tensor, np.concatenate([lines, -lines * 1j])).count == 7
+    assert polish(tensor, lines).complete
+    assert not polish(tensor, lines[1:]).complete
+    assert not polish(tensor, np.concatenate([lines[1:], lines[1:2]])).complete
+    assert polish(tensor, np.concatenate([lines, -lines * 1j])).count == 7

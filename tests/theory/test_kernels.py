@@ -58,7 +58,7 @@ def test_residuals_in_closed_form():
 def test_the_velocity_at_small_weights_is_that_of_the_network(loss):
     x, y = data()
     network = c.Conv(x.shape[1:], (4,), 3, y.shape[1], activation="tanh")
-    start = c.Start(c.Normal(1e-7)).draw(network, np.random.default_rng(1))
+    start = c.Init(c.Normal(1e-7)).draw(network, np.random.default_rng(1))
     with jax.enable_x64(True):
         slope = jax.grad(lambda p: loss(network.assemble(p)(x), jnp.asarray(y)))(start)
     dynamics = KernelDynamics.of(x, y, 3, loss)
@@ -122,7 +122,7 @@ def test_linear_dynamics_against_real_training(loss):
     for ratio, allowed in ((0.999, 0.02), (0.9999, 0.002)):
         flow = c.GradientFlow(0.2 / dynamics.values[0], stop_ratio=ratio)
         experiment = c.Experiment(
-            network, c.Start(c.Normal(1e-5)), images, flow, 100, loss, save=c.At(()), record=c.Evenly(21)
+            network, c.Init(c.Normal(1e-5)), images, flow, 100, loss, save=c.At(()), record=c.Evenly(21)
         )
         run = c.train(experiment, seeds=1)
         assert run.loss[0, -1] / run.loss[0, 0] == pytest.approx(ratio, abs=1e-6)

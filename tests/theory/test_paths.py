@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 from scipy.integrate import quad, solve_ivp
 
-from condensation.theory.paths import NOWHERE, ON_ITS_WAY, Law, States, follow, time_left
+from condensation.theory._paths import NOWHERE, ON_ITS_WAY, GrowthLaw, States, follow, time_left
 
 
 def case(p, seed=0, units=6, dim=3, c=1.5):
     stream = np.random.default_rng(seed)
     x, r = stream.normal(size=(20, dim)), stream.normal(size=20)
-    return Law.leading(x, r, p, c), stream.normal(size=(units, dim)), stream.normal(size=units)
+    return GrowthLaw.leading(x, r, p, c), stream.normal(size=(units, dim)), stream.normal(size=units)
 
 
 def near_end(law, w, a):
@@ -56,7 +56,7 @@ def test_a_path_is_the_same_at_every_scale_at_another_speed(p):
 @pytest.mark.parametrize("balance", ["w", "none", "a", "a far"])
 def test_time_left_is_the_integral_over_the_amplitude(p, balance):
     r, a = {"w": (1.0, 0.1), "none": (1.0, p**-0.5), "a": (0.5, 1.0), "a far": (1e-3, 1.0)}[balance]
-    law = Law.leading(np.array([[1.0]]), np.array([2.0]), p, -1.5)  # F = 2
+    law = GrowthLaw.leading(np.array([[1.0]]), np.array([2.0]), p, -1.5)  # F = 2
     states = States.begin(law, np.array([[r]]), np.array([-a]))
     b = r**2 - p * a**2
     # s = r e^q, for an integrand that is smooth
@@ -66,7 +66,7 @@ def test_time_left_is_the_integral_over_the_amplitude(p, balance):
 
 
 def test_time_left_at_balance_and_far_from_it_for_p_2():
-    law = Law.leading(np.array([[1.0]]), np.array([2.0]), 2, 1.5)
+    law = GrowthLaw.leading(np.array([[1.0]]), np.array([2.0]), 2, 1.5)
     balanced = States.begin(law, np.array([[np.sqrt(2) * 0.1]]), np.array([0.1]))
     assert time_left(law, balanced, np.array([2.0]))[0] == pytest.approx(1 / (0.1 * 1.5 * 2))
     tiny = States.begin(law, np.array([[1e-40]]), np.array([0.1]))  # w grows at the rate a c F until it is about a

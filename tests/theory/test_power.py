@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from tensors import same_lines
 
-from condensation.theory import stationary_directions
-from condensation.theory.power import search_attracting
-from condensation.theory.tensor import Tensor
+from condensation.theory import Tensor, stationary_directions
+from condensation.theory._power import search_attracting
 
 
 @pytest.mark.parametrize(("p", "dim"), [(3, 3), (3, 6), (3, 8), (4, 4), (4, 5), (5, 4), (6, 3)])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from condensation import (
+from condensation import (  # fmt: skip
     Adam,
     Arrays,
     At,
@@ -12,14 +12,15 @@ from condensation import (
     Evenly,
     Experiment,
     GradientFlow,
+    Init,
     InputError,
     Normal,
-    Start,
     sine_sum,
     train,
     two_waves,
-)  # fmt: skip
-from condensation.theory import moving_line, plateaus, predict, predict_next, stationary_directions
+)
+from condensation.prediction import plateaus, predict, predict_next
+from condensation.theory import moving_line, stationary_directions
 
 FIG4 = Dense((3, *[18] * 5, 1), ("x2_tanh", "x_tanh", "sigmoid", "tanh", "softplus"), residual=True)
 
@@ -31,7 +32,7 @@ def cosines(weights, lines):
 @pytest.mark.parametrize(("activation", "lines"), [("tanh", 1), ("x_tanh", 2), ("x2_tanh", 3)])
 def test_equally_spaced_points_have_p_attracting_lines(activation, lines):
     experiment = Experiment(
-        Dense((1, 100, 1), activation), Start(Normal(0.005)), two_waves(spacing="even"), Adam(5e-4), 10
+        Dense((1, 100, 1), activation), Init(Normal(0.005)), two_waves(spacing="even"), Adam(5e-4), 10
     )
     found = predict(experiment)["dense1"]
     assert found.directions.attracts.sum() == lines
@@ -48,7 +49,7 @@ def test_tanh_goes_where_it_was_predicted():
     """
     data = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
     flow = GradientFlow(0.05, stop_ratio=0.99)
-    experiment = Experiment(Dense((5, 50, 1)), Start(Normal(5e-5)), data, flow, 600, save=At(()), record=Evenly(61))
+    experiment = Experiment(Dense((5, 50, 1)), Init(Normal(5e-5)), data, flow, 600, save=At(()), record=Evenly(61))
     trajectory = train(experiment, 10)
     assert np.allclose(trajectory.loss[:, -1] / trajectory.loss[:, 0], 0.99)
     standing = []
@@ -75,7 +76,7 @@ def test_the_moving_line_is_the_linear_networks():
     x = stream.normal(size=(30, 3))
     y = x @ np.array([1.0, 0.5, -0.2]) + 0.3 * stream.normal(size=30)
     experiment = Experiment(
-        Dense((3, 8, 1), linear, bias=False), Start(Normal(1e-2)), Arrays(x, y), GradientFlow(0.5, stop_ratio=0.95), 200
+        Dense((3, 8, 1), linear, bias=False), Init(Normal(1e-2)), Arrays(x, y), GradientFlow(0.5, stop_ratio=0.95), 200
     )
     trajectory = train(experiment, 1)
     model = trajectory.model(0, 0)
@@ -93,7 +94,7 @@ def linear(z):
 
 def test_each_layer_of_figure_4_is_predicted():
     data = sine_sum(4, 12, 1, dim=3, n=80, low=-4, high=2)
-    found = predict(Experiment(FIG4, Start(Normal(0.01)), data, Adam(4e-5), 10))
+    found = predict(Experiment(FIG4, Init(Normal(0.01)), data, Adam(4e-5), 10))
     assert list(found) == [f"dense{k}" for k in range(1, 6)]
     assert [one.directions.p for one in found.values()] == [3, 2, 1, 1, 1]
     assert all(one.fates is None for one in found.values())
@@ -108,7 +109,7 @@ def test_the_residual_of_a_plateau_tells_the_next_lines():
     turn = np.linalg.qr(stream.normal(size=(4, 4)))[0]
     y = 0.3 * (x @ turn[0]) ** 2 + 0.1 * (x @ turn[1]) ** 2 - 0.06 * (x @ turn[2]) ** 2
     experiment = Experiment(
-        Dense((4, 50, 1), "x_tanh", bias=False), Start(Normal(1e-3)), Arrays(x, y), GradientFlow(1.0, rtol=1e-6), 1600,
+        Dense((4, 50, 1), "x_tanh", bias=False), Init(Normal(1e-3)), Arrays(x, y), GradientFlow(1.0, rtol=1e-6), 1600,
         save=Evenly(161), record=Evenly(161),
     )  # fmt: skip
     trajectory = train(experiment, 4)
@@ -130,7 +131,7 @@ def test_the_residual_of_a_plateau_tells_the_next_lines():
 
 
 def test_adam_has_lines_of_its_own():
-    experiment = Experiment(Dense((1, 20, 1)), Start(Normal(1e-3)), two_waves(spacing="even"), Adam(1e-3), 10)
+    experiment = Experiment(Dense((1, 20, 1)), Init(Normal(1e-3)), two_waves(spacing="even"), Adam(1e-3), 10)
     found = predict(experiment)["dense1"]
     mean = found.residual @ found.field.inputs
     np.testing.assert_array_equal(np.abs(found.on_the_cube().directions), [[1, 1]])
@@ -145,11 +146,11 @@ def test_what_cannot_be_predicted_is_said():
     conv = Conv((1, 4, 4), (2,), 3, 1)
     images = Arrays(np.random.default_rng(0).normal(size=(8, 1, 4, 4)), np.arange(8.0))
     with pytest.raises(InputError, match="for dense networks, not for Conv"):
-        predict(Experiment(conv, Start(Normal(0.1)), images, Adam(1e-3), 5))
+        predict(Experiment(conv, Init(Normal(0.1)), images, Adam(1e-3), 5))
     zero = Arrays(np.random.default_rng(0).normal(size=(8, 2)), np.zeros(8))
     with pytest.raises(InputError, match="the targets are all zero: there is nothing to learn"):
-        predict(Experiment(Dense((2, 4, 1)), Start(Normal(0.1)), zero, Adam(1e-3), 5))
-    short = train(Experiment(Dense((2, 4, 1)), Start(Normal(0.1)), images_flat(), Adam(1e-3), 2, record=Evenly(3)), 1)
+        predict(Experiment(Dense((2, 4, 1)), Init(Normal(0.1)), zero, Adam(1e-3), 5))
+    short = train(Experiment(Dense((2, 4, 1)), Init(Normal(0.1)), images_flat(), Adam(1e-3), 2, record=Evenly(3)), 1)
     with pytest.raises(InputError, match="recorded at five steps or more, not at 3"):
         plateaus(short)
 

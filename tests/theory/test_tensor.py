@@ -3,7 +3,8 @@ import pytest
 from tensors import rotation
 
 from condensation import InputError
-from condensation.theory.tensor import Tensor, flow_eigenvalues, group_lines, reduce, tangents, unit
+from condensation.theory import Tensor
+from condensation.theory._tensor import flow_eigenvalues, group_lines, reduce, tangents, unit
 
 
 def written_out(points, weights, p):

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from condensation import Adam, At, Dense, Evenly, Experiment, GradientFlow, InputError, Normal, Start, sine_sum, train
-from condensation.theory import validity
+from condensation import Adam, At, Dense, Evenly, Experiment, GradientFlow, Init, InputError, Normal, sine_sum, train
+from condensation.prediction import validity
 
 DATA = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
 
 
 def run(std=0.005, activation="tanh", steps=200, optimizer=None, **more):
     experiment = Experiment(
-        Dense((5, 50, 1), activation), Start(Normal(std)), DATA, optimizer or Adam(1e-3), steps, save=Evenly(21), **more
+        Dense((5, 50, 1), activation), Init(Normal(std)), DATA, optimizer or Adam(1e-3), steps, save=Evenly(21), **more
     )
     return train(experiment, 2)
 
@@ -66,7 +66,7 @@ def test_the_drift_is_the_angle_between_predictions():
 
 def test_deep_layers_have_a_clock_too():
     network = Dense((5, 12, 12, 1), ("x_tanh", "tanh"), residual=True)
-    experiment = Experiment(network, Start(Normal(0.01)), DATA, Adam(1e-3), 100, save=At((50,)))
+    experiment = Experiment(network, Init(Normal(0.01)), DATA, Adam(1e-3), 100, save=At((50,)))
     trajectory = train(experiment, 1)
     for layer in (1, "dense2"):
         assert validity(trajectory, layer=layer).valid_until() is not None

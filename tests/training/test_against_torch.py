@@ -4,21 +4,21 @@ import numpy as np
 import pytest
 import torch
 
-from condensation import (
+from condensation import (  # fmt: skip
     GD,
     Adam,
     Arrays,
     At,
     Dense,
     Experiment,
-    GlorotNormal,
+    FanOutPower,
+    Glorot,
+    Init,
     Loss,
     Normal,
-    OutCubed,
-    Start,
     sine_sum,
     train,
-)  # fmt: skip
+)
 
 ACTIVATIONS = {
     "tanh": torch.tanh, "sigmoid": torch.sigmoid, "softplus": torch.nn.functional.softplus, "relu": torch.relu,
@@ -93,7 +93,7 @@ def compare(experiment: Experiment, steps: int, tolerance: float) -> None:
 @pytest.mark.parametrize("optimizer", [GD(1e-2), Adam(1e-3), Adam(1e-3, b1=0.8, b2=0.99, eps=1e-4)])
 def test_the_two_layer_network_after_1000_steps(optimizer):
     data = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
-    compare(Experiment(Dense((5, 50, 1)), Start(Normal(0.005)), data, optimizer, 1000, save=At(())), 1000, 1e-9)
+    compare(Experiment(Dense((5, 50, 1)), Init(Normal(0.005)), data, optimizer, 1000, save=At(())), 1000, 1e-9)
 
 
 NETWORKS = [
@@ -113,12 +113,12 @@ def classes() -> Arrays:
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda n: f"{n.widths}-{n.activation}")
 @pytest.mark.parametrize("optimizer", [GD(0.1), Adam(1e-1)], ids=["gd", "adam"])
 def test_every_network_after_one_step(network, optimizer):
-    compare(Experiment(network, Start(Normal(0.5)), classes(), optimizer, 1), 1, 1e-12)
+    compare(Experiment(network, Init(Normal(0.5)), classes(), optimizer, 1), 1, 1e-12)
 
 
 @pytest.mark.parametrize("name", ["mse", "softmax_mse", "cross_entropy"])
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
-@pytest.mark.parametrize("start", [Start(GlorotNormal()), Start(OutCubed(), output=Normal(1.0))])
+@pytest.mark.parametrize("start", [Init(Glorot()), Init(FanOutPower(1.5), output=Normal(1.0))])
 def test_every_loss_and_start_after_one_step(name, reduction, start):
     experiment = Experiment(Dense((4, 9, 3)), start, classes(), GD(1.0), 1, loss=Loss(name, reduction))
     compare(experiment, 1, 1e-12)
@@ -127,5 +127,5 @@ def test_every_loss_and_start_after_one_step(name, reduction, start):
 def test_the_six_layer_network_stays_near_for_300_steps():
     network = Dense((3, *[18] * 5, 1), ("x2_tanh", "x_tanh", "sigmoid", "tanh", "softplus"), residual=True)
     data = sine_sum(4, 12, 1, dim=3, n=80, low=-4, high=2)
-    experiment = Experiment(network, Start(Normal(0.01)), data, Adam(4e-5, eps=1e-30), 300, save=At(()))
+    experiment = Experiment(network, Init(Normal(0.01)), data, Adam(4e-5, eps=1e-30), 300, save=At(()))
     compare(experiment, 300, 1e-10)

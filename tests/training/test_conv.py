@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from condensation import (
+from condensation import (  # fmt: skip
     GD,
     Adam,
     Arrays,
@@ -12,13 +12,13 @@ from condensation import (
     Conv,
     Evenly,
     Experiment,
-    GlorotNormal,
+    Glorot,
+    Init,
     InputError,
     Loss,
     Normal,
-    Start,
     train,
-)  # fmt: skip
+)
 
 FUNCTIONS = {"tanh": torch.tanh, "relu": torch.relu, "sigmoid": torch.sigmoid, "x_tanh": lambda z: z * torch.tanh(z)}
 
@@ -95,35 +95,35 @@ NETWORKS = [
 @pytest.mark.parametrize("network", NETWORKS, ids=["plain", "deep", "padded"])
 @pytest.mark.parametrize("optimizer", [GD(0.1), Adam(0.01)], ids=["gd", "adam"])
 def test_every_convolutional_network_after_one_step(network, optimizer):
-    compare(Experiment(network, Start(Normal(0.3)), images(), optimizer, 1), 1e-12)
+    compare(Experiment(network, Init(Normal(0.3)), images(), optimizer, 1), 1e-12)
 
 
 @pytest.mark.parametrize("name", ["mse", "softmax_mse", "cross_entropy"])
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_every_loss_after_one_step(name, reduction):
-    compare(Experiment(NETWORKS[0], Start(GlorotNormal()), images(), GD(0.1), 1, Loss(name, reduction)), 1e-12)
+    compare(Experiment(NETWORKS[0], Init(Glorot()), images(), GD(0.1), 1, Loss(name, reduction)), 1e-12)
 
 
 @pytest.mark.parametrize("optimizer", [GD(0.1), Adam(1e-3)], ids=["gd", "adam"])
 def test_the_two_layer_network_after_50_steps(optimizer):
-    start = Start(Normal(0.1), convolution=ChannelPower(0.5))
+    start = Init(Normal(0.1), convolution=ChannelPower(0.5))
     compare(Experiment(NETWORKS[0], start, images(), optimizer, 50, Loss("cross_entropy"), save=Evenly(2)), 1e-11)
 
 
 def test_the_start_of_convolutions_has_its_own_law():
     network = Conv((3, 32, 32), channels=(32, 64), kernel=5, outputs=10, hidden=(64,))
-    drawn = Start(Normal(1e-4), convolution=ChannelPower(2)).draw(network, np.random.default_rng(0))
+    drawn = Init(Normal(1e-4), convolution=ChannelPower(2)).draw(network, np.random.default_rng(0))
     stds = {name: np.std(value) for name, value in drawn.items()}
     assert stds["conv1.weight"] == pytest.approx((17.5 * 25) ** -2, rel=0.05)
     assert stds["conv2.weight"] == pytest.approx((48 * 25) ** -2, rel=0.05)
     assert stds["dense1.weight"] == pytest.approx(1e-4, rel=0.05)
     assert stds["output.weight"] == pytest.approx(1e-4, rel=0.1)
-    glorot = Start(GlorotNormal()).draw(network, np.random.default_rng(0))
+    glorot = Init(Glorot()).draw(network, np.random.default_rng(0))
     assert np.std(glorot["conv2.weight"]) == pytest.approx((2 / (96 * 25)) ** 0.5, rel=0.02)
 
 
 def test_kernels_and_filters_are_two_views():
-    experiment = Experiment(NETWORKS[1], Start(Normal(0.3)), images(), GD(0.1), 1)
+    experiment = Experiment(NETWORKS[1], Init(Normal(0.3)), images(), GD(0.1), 1)
     trajectory = train(experiment, 2)
     kernels, filters = (trajectory.weights("conv1", 0, 1, view=view) for view in ("kernel", "filter"))
     assert kernels.shape == (4 * 2, 9)
@@ -136,7 +136,7 @@ def test_kernels_and_filters_are_two_views():
 
 
 def test_accuracy_is_the_share_of_right_classes():
-    experiment = Experiment(NETWORKS[0], Start(Normal(0.3)), images(40), Adam(0.01), 60, Loss("cross_entropy"))
+    experiment = Experiment(NETWORKS[0], Init(Normal(0.3)), images(40), Adam(0.01), 60, Loss("cross_entropy"))
     trajectory = train(experiment, 1)
     x, y = trajectory.data(0)
     for step in (0, 60):
@@ -146,7 +146,7 @@ def test_accuracy_is_the_share_of_right_classes():
 
 
 def test_what_is_recorded_does_not_change_a_convolutional_run():
-    experiment = Experiment(NETWORKS[0], Start(Normal(0.3)), images(), Adam(0.01), 30, save=Evenly(2), record=Evenly(2))
+    experiment = Experiment(NETWORKS[0], Init(Normal(0.3)), images(), Adam(0.01), 30, save=Evenly(2), record=Evenly(2))
     plain, dense = train(experiment, 2), train(experiment.replace(record=Evenly(31), save=Evenly(11)), 2)
     np.testing.assert_array_equal(plain.weights("conv1", 30), dense.weights("conv1", 30))
 
@@ -157,8 +157,8 @@ def test_what_is_recorded_does_not_change_a_convolutional_run():
         (lambda: Conv((3, 4, 4), channels=(2, 2), kernel=3, outputs=1), "leave nothing of an image of 4 x 4"),
         (lambda: Conv((3, 8, 8), channels=(), kernel=3, outputs=1), "at least one convolution layer"),
         (lambda: Conv((3, 8, 8), channels=(2,), kernel=3, outputs=1, dropout=1.0), "dropout is a share"),
-        (lambda: Start(ChannelPower(2)).draw(NETWORKS[0], np.random.default_rng(0)), "not for output"),
-        (lambda: train(Experiment(NETWORKS[0], Start(Normal(1.0)), images(side=9), GD(1.0), 1), 1), r"\(2, 9, 9\)"),
+        (lambda: Init(ChannelPower(2)).draw(NETWORKS[0], np.random.default_rng(0)), "not for output"),
+        (lambda: train(Experiment(NETWORKS[0], Init(Normal(1.0)), images(side=9), GD(1.0), 1), 1), r"\(2, 9, 9\)"),
     ],
 )
 def test_a_convolutional_network_that_cannot_be_is_refused(make, said):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condensation import (
+from condensation import (  # fmt: skip
     GD,
     Adam,
     Arrays,
@@ -22,29 +22,29 @@ from condensation import (
     Every,
     Experiment,
     Geometric,
+    Init,
     Loss,
     Normal,
     Seed,
-    Start,
-    device,
     sine_sum,
     train,
-)  # fmt: skip
-from condensation.training import engine
-from condensation.training.rows import Plan
-from condensation.training.train import member_of, program_of
+)
+from condensation import _device as device
+from condensation.training import _engine as engine
+from condensation.training._chunks import RunPlan
+from condensation.training._train import member_of, program_of
 
 train_module = sys.modules[train.__module__]
 
 pytestmark = pytest.mark.trials
 DATA = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
-BASE = Experiment(Dense((5, 50, 1)), Start(Normal(0.005)), DATA, Adam(1e-3), 600, save=Every(200))
+BASE = Experiment(Dense((5, 50, 1)), Init(Normal(0.005)), DATA, Adam(1e-3), 600, save=Every(200))
 MEMBER = member_of(BASE, Seed(0, 0))
 PROGRAM = program_of([BASE], [MEMBER])
 stream = np.random.default_rng(0)
 IMAGES = Arrays(stream.normal(size=(16, 1, 8, 8)), np.eye(3)[stream.integers(3, size=16)])
 CONV = Experiment(
-    Conv((1, 8, 8), channels=(4,), kernel=3, outputs=3, hidden=(16,)), Start(Normal(0.1)), IMAGES, GD(1e-2), 30,
+    Conv((1, 8, 8), channels=(4,), kernel=3, outputs=3, hidden=(16,)), Init(Normal(0.1)), IMAGES, GD(1e-2), 30,
     Loss("cross_entropy"), save=Every(10), dtype="float32",
 )  # fmt: skip
 # In a process with two devices: trains, writes the arrays, and tells on which devices the blocks' states lay. The first
@@ -147,7 +147,7 @@ def test_an_interrupt_stops_the_workers_of_two_devices():
         "import signal, threading\n"
         "from condensation import *\n"
         "d = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)\n"
-        "e = Experiment(Dense((5, 50, 1)), Start(Normal(0.005)), d, GD(1e-3), 50_000_000, save=Evenly(3))\n"
+        "e = Experiment(Dense((5, 50, 1)), Init(Normal(0.005)), d, GD(1e-3), 50_000_000, save=Evenly(3))\n"
         "once = iter([signal.SIGINT])\n"
         "def interrupt(_):\n"
         "    [signal.pthread_kill(threading.get_ident(), number) for number in once]\n"
@@ -177,7 +177,7 @@ def test_places_for_work(count, cpu, whole, expected, monkeypatch):
     monkeypatch.setattr(device, "cores", lambda: 4)
     monkeypatch.setattr(device, "devices", lambda: list(range(count)))
     monkeypatch.setattr(device, "on_cpu", lambda: cpu)
-    assert device.places_for_work(whole) == expected
+    assert device.device_slots(whole) == expected
 
 
 def test_a_batch_has_one_of_two_sizes_and_fits_into_memory():
@@ -197,7 +197,7 @@ def test_a_call_holds_as_many_rows_as_its_room_for_saved_ones_allows(recorded, b
     members = dict.fromkeys(range(networks), MEMBER)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "BYTES_PER_CALL", room * size)
-        plan = Plan(np.arange(recorded + 1), saved)
+        plan = RunPlan(np.arange(recorded + 1), saved)
         work = engine._Batch(PROGRAM, plan, members, [None] * networks, networks)
     held = lambda rows: max(np.isin(np.arange(k, k + rows), saved).sum() for k in range(recorded + 2 - rows))  # noqa: E731
     assert work.slots == held(work.rows) <= room

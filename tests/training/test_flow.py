@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from condensation import (
+from condensation import (  # fmt: skip
     GD,
     Arrays,
     Conv,
@@ -13,17 +13,17 @@ from condensation import (
     Every,
     Experiment,
     GradientFlow,
+    Init,
     InputError,
     Normal,
-    Start,
     find_lines,
     sine_sum,
     train,
-)  # fmt: skip
+)
 
 DATA = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
 FLOW = Experiment(
-    Dense((5, 50, 1)), Start(Normal(0.005)), DATA, GradientFlow(0.05), 200, save=Evenly(5), record=Evenly(21)
+    Dense((5, 50, 1)), Init(Normal(0.005)), DATA, GradientFlow(0.05), 200, save=Evenly(5), record=Evenly(21)
 )
 
 
@@ -46,7 +46,7 @@ def one_linear_neuron(std: float) -> Experiment:
     """The loss (a w - 1)^2 / 2: dw/dt = a (1 - a w), da/dt = w (1 - a w)."""
     data = Arrays(np.ones((1, 1)), np.ones(1))
     network = Dense((1, 1, 1), linear, bias=False)
-    return Experiment(network, Start(Normal(std)), data, GradientFlow(0.1), 100, save=Every(10))
+    return Experiment(network, Init(Normal(std)), data, GradientFlow(0.1), 100, save=Every(10))
 
 
 def test_the_flow_of_tiny_weights_is_the_exponential():
@@ -89,7 +89,7 @@ def test_the_flow_stops_exactly_at_a_loss_ratio_and_stands_still_after():
 
 def test_the_flow_stops_in_float32_too():
     flow = GradientFlow(0.05, stop_ratio=0.99, rtol=1e-5, atol=1e-9)
-    trajectory = train(FLOW.replace(optimizer=flow, dtype="float32", start=Start(Normal(5e-5))), 4)
+    trajectory = train(FLOW.replace(optimizer=flow, dtype="float32", init=Init(Normal(5e-5))), 4)
     assert not trajectory.diverged
     np.testing.assert_allclose(trajectory.loss[:, -1] / trajectory.loss[:, 0], 0.99, rtol=1e-4)
 
@@ -105,7 +105,7 @@ def test_tolerance_is_kept_and_recording_hardly_matters():
 
 
 def test_tanh_from_tiny_weights_condenses_on_one_line_under_the_flow():
-    experiment = FLOW.replace(start=Start(Normal(5e-5)), optimizer=GradientFlow(0.05, stop_ratio=0.99))
+    experiment = FLOW.replace(init=Init(Normal(5e-5)), optimizer=GradientFlow(0.05, stop_ratio=0.99))
     trajectory = train(experiment, 10)
     for seed in range(10):
         found = find_lines(trajectory.weights(1, 200, seed))
@@ -116,7 +116,7 @@ def test_the_flow_of_a_convolutional_network():
     stream = np.random.default_rng(0)
     data = Arrays(stream.normal(size=(6, 1, 5, 5)), stream.normal(size=(6, 1)))
     network = Conv((1, 5, 5), channels=(3,), kernel=3, outputs=1)
-    base = Experiment(network, Start(Normal(0.1)), data, GradientFlow(0.1), 20, save=Evenly(2), record=Evenly(3))
+    base = Experiment(network, Init(Normal(0.1)), data, GradientFlow(0.1), 20, save=Evenly(2), record=Evenly(3))
     flow = train(base, 1)
     descent = train(base.replace(optimizer=GD(0.001), steps=2000), 1)
     np.testing.assert_allclose(flow.weights("conv1", 20), descent.weights("conv1", 2000), atol=2e-3)

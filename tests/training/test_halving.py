@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condensation import (
+from condensation import (  # fmt: skip
     GD,
     Adam,
     Arrays,
@@ -22,6 +22,7 @@ from condensation import (
     Experiment,
     Geometric,
     GradientFlow,
+    Init,
     InputError,
     Loss,
     Muon,
@@ -30,20 +31,19 @@ from condensation import (
     ResNet,
     Seed,
     SignGD,
-    Stairs,
-    Start,
+    StepDecay,
     Warmup,
     load_run,
     sine_sum,
     train,
-)  # fmt: skip
-from condensation.training import engine
-from condensation.training.halving import StillRising, halved, rises, train_descending
-from condensation.training.rates import Constant
-from condensation.training.train import train_pairs
+)
+from condensation.schedules import Constant
+from condensation.training import StillRising, train_pairs, train_with_backoff
+from condensation.training import _engine as engine
+from condensation.training._backoff import rises, with_half_rate
 
 DATA = sine_sum(1, 2, 0.5, dim=2, n=16, low=-1, high=1)
-BASE = Experiment(Dense((2, 6, 1), bias=False), Start(Normal(0.5)), DATA, GD(40.0), 50, save=Every(10), record=Every(1))
+BASE = Experiment(Dense((2, 6, 1), bias=False), Init(Normal(0.5)), DATA, GD(40.0), 50, save=Every(10), record=Every(1))
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -53,7 +53,7 @@ def by_hand(experiment: Experiment, seed: Seed) -> tuple[float, int, np.ndarray,
     assert isinstance(experiment.optimizer, GD)
     rate, times = experiment.optimizer.learning_rate, 1
     while True:
-        start = experiment.start.draw(experiment.network, seed.start_stream())
+        start = experiment.init.draw(experiment.network, seed.init_stream())
         w, a = start["dense1.weight"], start["output.weight"]
         losses: list[float] = []
         for step in range(experiment.steps * times + 1):
@@ -73,7 +73,7 @@ def test_rates_are_those_of_a_loop_by_hand():
     experiment = BASE.replace(**{"optimizer.learning_rate": 5.0})
     pairs = [(experiment, Seed(k, k)) for k in range(6)]
     rates = set()
-    for (_, seed), trajectory in zip(pairs, train_descending(pairs), strict=True):
+    for (_, seed), trajectory in zip(pairs, train_with_backoff(pairs), strict=True):
         rate, steps, losses, w, a = by_hand(experiment, seed)
         assert trajectory.experiment.optimizer == GD(rate)
         assert trajectory.experiment.steps == steps
@@ -87,13 +87,13 @@ def test_rates_are_those_of_a_loop_by_hand():
 
 def test_each_network_of_an_ensemble_ends_as_it_would_alone():
     """Different rates and starts at the beginning, some of which need no halving."""
-    experiments = [BASE.replace(**{"optimizer.learning_rate": rate, "start.hidden.std": std})
+    experiments = [BASE.replace(**{"optimizer.learning_rate": rate, "init.hidden.std": std})
                    for rate, std in ((0.1, 0.5), (5.0, 0.5), (5.0, 1.0))]  # fmt: skip
     pairs = [(one, Seed(k, k)) for one in experiments for k in range(1, 3)]
-    together = train_descending(pairs)
+    together = train_with_backoff(pairs)
     assert together[0].experiment == experiments[0]
     for pair, trajectory in zip(pairs, together, strict=True):
-        [alone] = train_descending([pair])
+        [alone] = train_with_backoff([pair])
         assert alone.experiment == trajectory.experiment
         [again] = train_pairs([(trajectory.experiment, pair[1])])  # what it says can be run again
         for other in (alone, again):
@@ -106,7 +106,7 @@ def test_each_network_of_an_ensemble_ends_as_it_would_alone():
 def test_the_time_is_kept(dtype):
     """Recorded and saved steps mean the same moments, so that the weights are those of gradient flow."""
     experiment = BASE.replace(dtype=dtype, save=Geometric(4), record=Evenly(7), steps=53)
-    [found] = train_descending([(experiment, Seed(0, 0))])
+    [found] = train_with_backoff([(experiment, Seed(0, 0))])
     ours = found.experiment.optimizer
     assert isinstance(ours, GD)
     assert ours.learning_rate < 40
@@ -114,7 +114,7 @@ def test_the_time_is_kept(dtype):
     np.testing.assert_array_equal(found.saved * ours.learning_rate, 40.0 * np.array(experiment.saved_steps()))
     fine = experiment
     for _ in range(12):
-        fine = halved(fine)
+        fine = with_half_rate(fine)
     flow = train(experiment.replace(optimizer=GradientFlow(40.0), dtype="float64"), 1)
     close = train(fine, 1)
     np.testing.assert_allclose(close.history(1), flow.history(1), atol=0.01)
@@ -124,22 +124,22 @@ def test_the_time_is_kept(dtype):
 def test_a_network_that_rises_after_all_halvings_is_named():
     wild = BASE.replace(**{"optimizer.learning_rate": 1000.0})
     with pytest.warns(StillRising, match=r"Seed\(data=3, start=4\) still rises with the learning rate 250, halved 2"):
-        [found] = train_descending([(wild, Seed(3, 4))], most=2)
+        [found] = train_with_backoff([(wild, Seed(3, 4))], most=2)
     assert found.experiment.optimizer == GD(250.0)
     assert rises(found)
 
 
 def test_a_network_that_diverges_is_halved():
     data = Arrays(np.ones((4, 1)), np.ones(4))
-    bad = Experiment(Dense((1, 4, 1), "x2_tanh"), Start(Normal(1.0)), data, GD(30.0), 400, save=Every(20))
+    bad = Experiment(Dense((1, 4, 1), "x2_tanh"), Init(Normal(1.0)), data, GD(30.0), 400, save=Every(20))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert train(bad, 1).diverged
-    [found] = train_descending([(bad, Seed(0, 0))])
+    [found] = train_with_backoff([(bad, Seed(0, 0))])
     assert not found.diverged
     assert np.isfinite(found.loss).all()
     with pytest.warns(StillRising):
-        assert train_descending([(bad, Seed(0, 0))], most=0)[0].diverged
+        assert train_with_backoff([(bad, Seed(0, 0))], most=0)[0].diverged
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -148,7 +148,7 @@ def test_a_fitted_network_does_not_rise_by_rounding(dtype):
     stream = np.random.default_rng(0)
     data = Arrays(stream.normal(size=(3, 2)), stream.normal(size=3))
     experiment = BASE.replace(data=data, dtype=dtype, steps=4000, **{"optimizer.learning_rate": 0.2})
-    [found] = train_descending([(experiment, Seed(0, 0))])
+    [found] = train_with_backoff([(experiment, Seed(0, 0))])
     assert found.experiment == experiment
     loss = found.loss[0].astype(float)
     assert loss[-1] < 1e-10 * loss[0]
@@ -157,25 +157,34 @@ def test_a_fitted_network_does_not_rise_by_rounding(dtype):
 
 @pytest.mark.parametrize(
     "optimizer",
-    [Adam(0.1), NormalisedGD(0.3), SignGD(0.05), Muon(0.5), GD(60.0, rate=Cosine(40)), GD(60.0, rate=Warmup(9))],
+    [
+        Adam(0.1),
+        NormalisedGD(0.3),
+        SignGD(0.05),
+        Muon(0.5),
+        GD(60.0, schedule=Cosine(40)),
+        GD(60.0, schedule=Warmup(9)),
+    ],
     ids=lambda optimizer: optimizer.kind,
 )
 def test_every_rate_can_be_halved(optimizer):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        [found] = train_descending([(BASE.replace(optimizer=optimizer), Seed(0, 0))], most=3)
+        [found] = train_with_backoff([(BASE.replace(optimizer=optimizer), Seed(0, 0))], most=3)
     ours = found.experiment
     times = ours.steps // BASE.steps
     assert times > 1
-    expected = replace(optimizer, learning_rate=optimizer.learning_rate / times, rate=optimizer.rate.stretched(times))
+    expected = replace(
+        optimizer, learning_rate=optimizer.learning_rate / times, rate=optimizer.schedule.stretched(times)
+    )
     assert ours.optimizer == expected
 
 
 def test_runs_are_kept_and_found_again(tmp_path, monkeypatch):
     pairs = [(BASE, Seed(k, k)) for k in range(3)]
-    first = train_descending(pairs, out=tmp_path)
+    first = train_with_backoff(pairs, out=tmp_path)
     monkeypatch.setattr(engine._Work, "advance", None)
-    again = train_descending(pairs, out=tmp_path)
+    again = train_with_backoff(pairs, out=tmp_path)
     for one, other in zip(first, again, strict=True):
         np.testing.assert_array_equal(one.loss, other.loss)
         loaded = load_run(tmp_path / one.experiment.fingerprint()[:16])
@@ -193,7 +202,7 @@ IMAGES = Arrays(np.zeros((4, 1, 8, 8)), np.eye(2)[[0, 1, 0, 1]])
         (BASE.replace(batch_size=4), 10, "with batch_size=4 the loss rises by chance"),
         (BASE.replace(**{"network.dropout": 0.1}), 10, "with dropout the loss rises by chance"),
         (BASE.replace(optimizer=GD(0.1, weight_decay=0.01)), 10, "weight_decay=0.01 the loss is not what is descended"),
-        (Experiment(ResNet((1, 8, 8), 2, (4,), channels=(2,), depth=1, stem="small"), Start(Normal(0.1)), IMAGES,
+        (Experiment(ResNet((1, 8, 8), 2, (4,), channels=(2,), depth=1, stem="small"), Init(Normal(0.1)), IMAGES,
                     GD(0.1), 4, Loss("cross_entropy")), 10, "with batch norm"),
         (BASE.replace(dtype="tf32"), 10, "use float32 or float64"),
         (BASE, -1, "most must be a whole number of at least 0, not -1"),
@@ -202,15 +211,15 @@ IMAGES = Arrays(np.zeros((4, 1, 8, 8)), np.eye(2)[[0, 1, 0, 1]])
 )  # fmt: skip
 def test_what_cannot_be_halved_is_refused(experiment, most, said):
     with pytest.raises(InputError, match=said):
-        train_descending([(BASE, Seed(0, 0)), (experiment, Seed(0, 0))], most=most)
+        train_with_backoff([(BASE, Seed(0, 0)), (experiment, Seed(0, 0))], most=most)
 
 
 def test_convolutions_can_be_halved():
     stream = np.random.default_rng(0)
     images = Arrays(stream.normal(size=(8, 1, 6, 6)), np.eye(2)[stream.integers(2, size=8)])
     network = Conv((1, 6, 6), channels=(2,), kernel=3, outputs=2)
-    experiment = Experiment(network, Start(Normal(0.3)), images, GD(50.0), 20, Loss("cross_entropy"), save=Every(5))
-    [found] = train_descending([(experiment, Seed(0, 0))])
+    experiment = Experiment(network, Init(Normal(0.3)), images, GD(50.0), 20, Loss("cross_entropy"), save=Every(5))
+    [found] = train_with_backoff([(experiment, Seed(0, 0))])
     assert found.experiment.steps > 20
     assert not rises(found)
 
@@ -248,7 +257,7 @@ def test_a_constant_rate_stays():
 @given(
     parts=st.one_of(
         st.tuples(st.just(Cosine), st.integers(1, 60), st.floats(0, 1)),
-        st.tuples(st.just(Stairs), st.lists(st.integers(1, 60), min_size=1, max_size=4), st.floats(0.125, 1)),
+        st.tuples(st.just(StepDecay), st.lists(st.integers(1, 60), min_size=1, max_size=4), st.floats(0.125, 1)),
         st.tuples(st.just(Warmup), st.integers(1, 60)),
     ),
     step=st.integers(0, 80),

@@ -14,20 +14,20 @@ from condensation import (
     Experiment,
     GradientFlow,
     Images,
+    Init,
     Loss,
     Normal,
     NormalisedGD,
-    Start,
     train,
     two_waves,
 )
-from condensation.training.live import Live
+from condensation.training import Live
 
 STEPS = (0, 1, 2, 9, 40)
 
 
 def one(optimizer, **changes):
-    base = Experiment(Dense((1, 6, 1), "x_tanh"), Start(Normal(0.1)), two_waves(), optimizer, 40, save=At(STEPS))
+    base = Experiment(Dense((1, 6, 1), "x_tanh"), Init(Normal(0.1)), two_waves(), optimizer, 40, save=At(STEPS))
     return base.replace(**changes)
 
 
@@ -63,7 +63,7 @@ def test_a_time_limit_shortens_the_way_and_is_no_limit_in_the_end():
 
 
 def test_a_convolutional_network_goes_step_by_step():
-    network, start = Conv((1, 8, 8), (3,), 3, 10), Start(Normal(0.01), convolution=Normal(0.01))
+    network, start = Conv((1, 8, 8), (3,), 3, 10), Init(Normal(0.01), convolution=Normal(0.01))
     experiment = Experiment(
         network, start, Images("digits", n=20), GD(0.1), 6, loss=Loss("cross_entropy"), save=At((0, 2, 6))
     )

@@ -3,26 +3,27 @@
 import numpy as np
 import pytest
 
-from condensation import (
+from condensation import (  # fmt: skip
     GD,
     Adam,
     Arrays,
     Dense,
     Evenly,
     Experiment,
+    Init,
     InputError,
     Normal,
     Seed,
-    Start,
     load_run,
     sine_sum,
     train,
-)  # fmt: skip
-from condensation.training import train as training
-from condensation.training.train import ensemble_key, train_pairs
+)
+from condensation.training import _train as training
+from condensation.training import train_pairs
+from condensation.training._train import ensemble_key
 
 BASE = Experiment(
-    Dense((2, 6, 1)), Start(Normal(0.3)), sine_sum(1, 2, 1, dim=2, n=8, low=-1, high=1), Adam(1e-2), 12, save=Evenly(3)
+    Dense((2, 6, 1)), Init(Normal(0.3)), sine_sum(1, 2, 1, dim=2, n=8, low=-1, high=1), Adam(1e-2), 12, save=Evenly(3)
 )
 CLASSES = Arrays(np.linspace(-1, 1, 16).reshape(8, 2), np.eye(2)[[0, 1] * 4])
 NUMBERS = Arrays(np.linspace(-1, 1, 16).reshape(8, 2), np.linspace(0, 1, 16).reshape(8, 2))
@@ -32,7 +33,7 @@ PAIRS = [
     (BASE.replace(**{"optimizer.learning_rate": 0.1}), Seed(3, 1)),
     (BASE.replace(**{"data.n": 5}), Seed(0, 0)),
     (BASE, Seed(1, 0)),
-    (BASE.replace(**{"start.hidden.std": 1.0, "data.high": 2.0}), Seed(0, 5)),
+    (BASE.replace(**{"init.hidden.std": 1.0, "data.high": 2.0}), Seed(0, 5)),
     (BASE.replace(data=CLASSES, **{"network.widths.2": 2}), Seed(0, 0)),
     (BASE.replace(data=NUMBERS, **{"network.widths.2": 2}), Seed(0, 0)),
 ]
@@ -105,8 +106,8 @@ def test_a_pair_that_cannot_be_trained_is_refused():
     ("change", "shared"),
     [
         ({"optimizer.learning_rate": 0.5, "optimizer.eps": 1e-3}, True),
-        ({"start.hidden.std": 0.5}, True),
-        ({"start": Start(Normal(1.0), antisymmetric=True)}, True),
+        ({"init.hidden.std": 0.5}, True),
+        ({"init": Init(Normal(1.0), antisymmetric=True)}, True),
         ({"data": NUMBERS}, True),
         ({"optimizer.b1": 0.5}, False),
         ({"optimizer": GD(1e-2)}, False),

@@ -7,27 +7,28 @@ import pytest
 import torch
 from torch import nn
 
-from condensation import (
+from condensation import (  # fmt: skip
     Adam,
     Arrays,
     At,
     Evenly,
     Experiment,
-    GlorotNormal,
+    FanOutPower,
+    Glorot,
     GradientFlow,
+    Init,
     InputError,
     Loss,
     Model,
-    OutCubed,
     ResNet,
     Seed,
-    Start,
     load_run,
     train,
-)  # fmt: skip
-from condensation.training import engine, rows
+)
+from condensation.training import _chunks as rows
+from condensation.training import _engine as engine
 
-START = Start(OutCubed(), convolution=GlorotNormal())
+START = Init(FanOutPower(1.5), convolution=Glorot())
 SMALL = ResNet((3, 12, 12), 5, hidden=(16,), channels=(4, 8), depth=1, stem="small")
 
 
@@ -117,15 +118,15 @@ CASES = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::condensation.training.train.GradientBelowEps")
+@pytest.mark.filterwarnings("ignore::condensation.training._train.GradientBelowEps")
 @pytest.mark.parametrize("case", [pytest.param("resnet18", marks=pytest.mark.trials), "small"])  # the large one is slow
 def test_it_is_pytorchs_layer_by_layer(case):
     """Three Adam steps: the running statistics tell each layer's output, the weights each layer's gradient."""
     network, theirs, depth, n = CASES[case]
     data = images(n, network.image, network.outputs)
-    # GlorotNormal for all, so that gradients are far above Adam's eps and every layer matters
+    # Glorot for all, so that gradients are far above Adam's eps and every layer matters
     experiment = Experiment(
-        network, Start(GlorotNormal()), data, Adam(1e-3), 3, Loss("cross_entropy"), save=At((1, 3)), record=Evenly(4)
+        network, Init(Glorot()), data, Adam(1e-3), 3, Loss("cross_entropy"), save=At((1, 3)), record=Evenly(4)
     )
     trajectory = train(experiment, 1)
     values = theirs.values(depth)
@@ -169,7 +170,7 @@ def score(loss, f, y):
 
 
 @pytest.mark.trials
-@pytest.mark.filterwarnings("ignore::condensation.training.train.GradientBelowEps")
+@pytest.mark.filterwarnings("ignore::condensation.training._train.GradientBelowEps")
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_what_is_recorded_is_the_network_after_training_on_all_samples(reduction, monkeypatch):
     monkeypatch.setattr(engine, "EVALUATED", 7)  # in parts that do not divide the samples
@@ -184,7 +185,7 @@ def test_what_is_recorded_is_the_network_after_training_on_all_samples(reduction
 
 
 @pytest.mark.trials
-@pytest.mark.filterwarnings("ignore::condensation.training.train.GradientBelowEps")
+@pytest.mark.filterwarnings("ignore::condensation.training._train.GradientBelowEps")
 def test_only_the_layers_that_are_kept(tmp_path):
     run = experiment(kept_layers=("dense1",))
     trajectory = train(run, 1, out=tmp_path)
@@ -212,7 +213,7 @@ def test_what_cannot_be_is_said():
         ResNet((3, 32, 32), 10, hidden=(), dropout=0.5)
 
 
-@pytest.mark.filterwarnings("ignore::condensation.training.train.GradientBelowEps")
+@pytest.mark.filterwarnings("ignore::condensation.training._train.GradientBelowEps")
 def test_a_model_is_saved_and_loaded_whole(tmp_path):
     trajectory = train(experiment(), 1)
     model = trajectory.model(30, 0)
@@ -232,7 +233,7 @@ def test_a_model_is_saved_and_loaded_whole(tmp_path):
         Model(model.network, model.parameters | {"more": np.zeros(3)})
 
 
-@pytest.mark.filterwarnings("ignore::condensation.training.train.GradientBelowEps")
+@pytest.mark.filterwarnings("ignore::condensation.training._train.GradientBelowEps")
 def test_an_interrupted_run_goes_on_with_its_statistics(tmp_path, monkeypatch):
     monkeypatch.setattr(rows, "SECONDS_PER_CALL", 0.01)
     monkeypatch.setattr(engine, "KEEP_SECONDS", 0.0)

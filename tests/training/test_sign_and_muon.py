@@ -13,14 +13,14 @@ from condensation import (
     Dense,
     Every,
     Experiment,
+    Init,
     InputError,
     Muon,
     Normal,
     SignGD,
-    Start,
     train,
 )
-from condensation.training import rows
+from condensation.training import _chunks as rows
 
 
 def arrays(inputs=4, outputs=3):
@@ -30,7 +30,7 @@ def arrays(inputs=4, outputs=3):
 
 def run(optimizer, steps, network=None, std=0.5, data=None):
     experiment = Experiment(
-        network or Dense((4, 9, 3), bias=False), Start(Normal(std)), data or arrays(), optimizer, steps,
+        network or Dense((4, 9, 3), bias=False), Init(Normal(std)), data or arrays(), optimizer, steps,
         save=At((0, steps)), dtype="float64",
     )  # fmt: skip
     return train(experiment, 1)
@@ -135,7 +135,7 @@ def test_muon_moves_biases_by_adams_rule_and_filters_as_a_matrix():
 
 
 def test_experiments_that_differ_in_muons_numbers_are_one_ensemble():
-    first = Experiment(Dense((4, 9, 3)), Start(Normal(0.1)), arrays(), Muon(1e-3), 3)
+    first = Experiment(Dense((4, 9, 3)), Init(Normal(0.1)), arrays(), Muon(1e-3), 3)
     slow, fast = train([first, first.replace(**{"optimizer.learning_rate": 1e-2})], 1)
     moved = [np.abs(run.weights(1, 3, 0) - run.weights(1, 0, 0)).mean() for run in (slow, fast)]
     assert 8 < moved[1] / moved[0] < 12
@@ -157,7 +157,7 @@ def test_numbers_that_cannot_be_are_refused(make, said):
 
 def test_a_run_by_muon_that_was_interrupted_goes_on_with_the_same_numbers(tmp_path, monkeypatch):
     monkeypatch.setattr(rows, "SECONDS_PER_CALL", 0.01)
-    experiment = Experiment(Dense((4, 9, 3)), Start(Normal(0.1)), arrays(), Muon(1e-3), 3000, save=Every(500))
+    experiment = Experiment(Dense((4, 9, 3)), Init(Normal(0.1)), arrays(), Muon(1e-3), 3000, save=Every(500))
     seen = []
 
     def stop(progress):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from condensation import (
+from condensation import (  # fmt: skip
     GD,
     Adam,
     Arrays,
@@ -18,18 +18,18 @@ from condensation import (
     Every,
     Experiment,
     Images,
+    Init,
     InputError,
     Loss,
     Normal,
-    Stairs,
-    Start,
+    StepDecay,
     Warmup,
     sine_sum,
     train,
-)  # fmt: skip
+)
 
 DATA = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
-BASE = Experiment(Dense((5, 20, 1)), Start(Normal(0.1)), DATA, GD(0.01), 40, save=Every(1))
+BASE = Experiment(Dense((5, 20, 1)), Init(Normal(0.1)), DATA, GD(0.01), 40, save=Every(1))
 
 
 def torch_steps(experiment, batches, factor=lambda step: 1.0):
@@ -52,13 +52,13 @@ def torch_steps(experiment, batches, factor=lambda step: 1.0):
 
 RATES = [
     (Cosine(30, final=0.1), lambda step: 0.1 + 0.45 * (1 + math.cos(math.pi * min(step, 30) / 30))),
-    (Stairs((10, 25)), lambda step: 0.1 ** ((step >= 10) + (step >= 25))),
+    (StepDecay((10, 25)), lambda step: 0.1 ** ((step >= 10) + (step >= 25))),
     (Warmup(15), lambda step: min((step + 1) / 15, 1)),
 ]
 
 
 @pytest.mark.parametrize("optimizer", [GD(0.01, weight_decay=0.3), Adam(0.01, weight_decay=0.3)], ids=["gd", "adam"])
-@pytest.mark.parametrize(("rate", "factor"), RATES, ids=["cosine", "stairs", "warmup"])
+@pytest.mark.parametrize(("rate", "factor"), RATES, ids=["cosine", "step_decay", "warmup"])
 def test_schedules_and_weight_decay_agree_with_torch(optimizer, rate, factor):
     experiment = BASE.replace(optimizer=replace(optimizer, rate=rate))
     trajectory, theirs = torch_steps(experiment, [np.arange(80)] * 40, factor)
@@ -75,7 +75,7 @@ def batches_of(n, size, steps, seed=0):
     """Which samples each step saw, read off the weights."""
     network = Dense((n, 1, 1), linear, bias=False)
     experiment = Experiment(
-        network, Start(Normal(0.5)), identity_data(n), GD(0.05), steps, save=Every(1), batch_size=size
+        network, Init(Normal(0.5)), identity_data(n), GD(0.05), steps, save=Every(1), batch_size=size
     )
     weights = train(experiment, [seed]).history(1)[0, :, 0]
     return [set(np.flatnonzero(row)) for row in np.diff(weights, axis=0) != 0]
@@ -143,7 +143,7 @@ def test_dropout_and_batches_on_a_convolutional_network():
     stream = np.random.default_rng(0)
     data = Arrays(stream.normal(size=(24, 1, 6, 6)), np.eye(3)[stream.integers(3, size=24)])
     network = Conv((1, 6, 6), channels=(3,), kernel=3, outputs=3, hidden=(10,), dropout=0.4)
-    experiment = Experiment(network, Start(Normal(0.3)), data, Adam(0.01), 20, Loss("cross_entropy"), batch_size=8)
+    experiment = Experiment(network, Init(Normal(0.3)), data, Adam(0.01), 20, Loss("cross_entropy"), batch_size=8)
     trajectory = train(experiment, 2)
     sparse = train(experiment.replace(save=Evenly(2), record=Evenly(2)), 2)
     np.testing.assert_array_equal(trajectory.weights("conv1", 20), sparse.weights("conv1", 20))
@@ -158,7 +158,7 @@ def test_dropout_and_batches_on_a_convolutional_network():
         (lambda: GD(0.1, weight_decay=-1.0), "weight_decay must be"),
         (lambda: Cosine(0), "steps must be"),
         (lambda: Cosine(5, 2.0), "final is a share"),
-        (lambda: Stairs((0,)), "a step of the stairs"),
+        (lambda: StepDecay((0,)), "a step of the stairs"),
         (lambda: Dense((2, 3, 1), dropout=1.0), "dropout is a share"),
     ],
 )
@@ -176,6 +176,6 @@ def test_held_out_samples_are_other_samples():
     assert trajectory.curves["test_loss"][1, -1] == pytest.approx(expected)
     with pytest.raises(InputError, match="test images must come from the other split, not from 'train' too"):
         Experiment(
-            Dense((64, 4, 10)), Start(Normal(0.1)), Images("digits", flat=True), GD(0.1), 5,
+            Dense((64, 4, 10)), Init(Normal(0.1)), Images("digits", flat=True), GD(0.1), 5,
             test=Images("digits", n=50, flat=True),
         )  # fmt: skip

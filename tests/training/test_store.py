@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from condensation import (
+from condensation import (  # fmt: skip
     GD,
     Adam,
     Arrays,
@@ -22,20 +22,21 @@ from condensation import (
     Every,
     Experiment,
     GradientFlow,
+    Init,
     InputError,
     Loss,
     Normal,
     ResNet,
     Seed,
-    Start,
     load_run,
     sine_sum,
     train,
-)  # fmt: skip
-from condensation.training import engine, rows
+)
+from condensation.training import _chunks as rows
+from condensation.training import _engine as engine
 
 DATA = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
-BASE = Experiment(Dense((5, 50, 1)), Start(Normal(0.005)), DATA, Adam(1e-3), 300, save=Every(50))
+BASE = Experiment(Dense((5, 50, 1)), Init(Normal(0.005)), DATA, Adam(1e-3), 300, save=Every(50))
 
 
 def same(one, other) -> None:
@@ -68,7 +69,7 @@ def test_more_seeds_are_added_to_a_run(tmp_path):
     train(BASE, [1], out=tmp_path)
     same(train(BASE, 3, out=tmp_path), train(BASE, 3))
     about = json.loads((folder_of(tmp_path, BASE) / "run.json").read_text())
-    assert [entry["start"] for entry in about["seeds"]] == [0, 1, 2]
+    assert [entry["init"] for entry in about["seeds"]] == [0, 1, 2]
     assert about["fingerprint"] == BASE.fingerprint()
     assert "jax" in about["versions"]
     assert all(entry["seconds"] > 0 for entry in about["seeds"])
@@ -82,7 +83,7 @@ def test_a_run_with_arrays_carries_them(tmp_path):
 
 def test_a_diverged_seed_is_kept_as_such(tmp_path):
     data = Arrays(np.ones((4, 1)), np.ones(4))
-    bad = Experiment(Dense((1, 4, 1), "x2_tanh"), Start(Normal(1.0)), data, GD(30.0), 400, save=Every(20))
+    bad = Experiment(Dense((1, 4, 1), "x2_tanh"), Init(Normal(1.0)), data, GD(30.0), 400, save=Every(20))
     with pytest.warns(UserWarning, match="not finite"):
         first = train(bad, 1, out=tmp_path)
     loaded = load_run(folder_of(tmp_path, bad))
@@ -98,9 +99,9 @@ LONG = {
     "gd": BASE.replace(optimizer=GD(1e-3), steps=100_000, save=Every(25_000)),
     "batches": BASE.replace(batch_size=16, steps=100_000, save=Every(25_000), **{"network.dropout": 0.2}),
     "flow": BASE.replace(optimizer=GradientFlow(0.05), steps=5000, save=Every(1000)),
-    "conv": Experiment(CONV, Start(Normal(0.1)), IMAGES, Adam(1e-3), 5000, Loss("cross_entropy"), save=Every(1000)),
+    "conv": Experiment(CONV, Init(Normal(0.1)), IMAGES, Adam(1e-3), 5000, Loss("cross_entropy"), save=Every(1000)),
     "resnet": Experiment(
-        ResNet((1, 10, 10), 3, (16,), channels=(4, 8), depth=1, stem="small"), Start(Normal(0.1)), IMAGES, Adam(1e-3),
+        ResNet((1, 10, 10), 3, (16,), channels=(4, 8), depth=1, stem="small"), Init(Normal(0.1)), IMAGES, Adam(1e-3),
         800, Loss("cross_entropy"), save=Every(200), record=Every(200), batch_size=8, test=IMAGES,
     ),
 }  # fmt: skip
@@ -183,7 +184,7 @@ def test_an_interrupted_run_goes_on(tmp_path, block, monkeypatch):
 def test_what_is_not_a_run_is_refused(tmp_path):
     train(BASE, 1, out=tmp_path)
     folder = folder_of(tmp_path, BASE)
-    seed, about = folder / "data0-start0.safetensors", folder / "run.json"
+    seed, about = folder / "data0-init0.safetensors", folder / "run.json"
     good, described = seed.read_bytes(), about.read_text()
 
     def refused(said):
@@ -226,14 +227,14 @@ def test_a_kill_between_two_files_loses_nothing(tmp_path):
 
 
 def test_a_worker_that_fails_stops_the_others(tmp_path, monkeypatch):
-    from condensation.training.store import RunFolder
+    from condensation.runs import RunFolder
 
     monkeypatch.setattr(engine, "KEEP_SECONDS", 0.1)
     monkeypatch.setattr(rows, "SECONDS_PER_CALL", 0.05)
     write = RunFolder.write
 
     def full(self, seed, kept):
-        if seed.start == 1:
+        if seed.init == 1:
             raise InputError("the disk is full")
         write(self, seed, kept)
 

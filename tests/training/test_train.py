@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from condensation import (
+from condensation import (  # fmt: skip
     GD,
     Adam,
     Arrays,
@@ -19,23 +19,23 @@ from condensation import (
     Every,
     Experiment,
     Geometric,
+    Init,
     InputError,
     Loss,
     Normal,
     NormalisedGD,
     Seed,
-    Start,
     sine_sum,
     train,
     two_waves,
-)  # fmt: skip
-from condensation.training import engine
-from condensation.training.train import Diverged, GradientBelowEps
+)
+from condensation.training import Diverged, GradientBelowEps
+from condensation.training import _engine as engine
 
 train_module = sys.modules[train.__module__]
 
 DATA = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
-TANH = Experiment(Dense((5, 50, 1)), Start(Normal(0.005)), DATA, Adam(1e-3), 200, save=Every(50))
+TANH = Experiment(Dense((5, 50, 1)), Init(Normal(0.005)), DATA, Adam(1e-3), 200, save=Every(50))
 
 
 def same(one, other) -> bool:
@@ -79,7 +79,7 @@ def test_several_experiments_train_as_one_ensemble():
     for trajectory, experiment in zip(together, TANH.vary("optimizer.learning_rate", rates), strict=True):
         assert trajectory.experiment == experiment
         assert same(trajectory, train(experiment, 2))
-    small, large = train(TANH.vary("start.hidden.std", [1e-4, 1e-2]), 2)
+    small, large = train(TANH.vary("init.hidden.std", [1e-4, 1e-2]), 2)
     np.testing.assert_allclose(small.weights(1, 0) * 100, large.weights(1, 0))
 
 
@@ -113,7 +113,7 @@ def test_float32_follows_float64():
 
 def test_a_diverging_seed_stops_and_the_others_go_on():
     x, y = np.ones((4, 1)), np.ones(4)
-    stable = Experiment(Dense((1, 4, 1), "x2_tanh"), Start(Normal(1.0)), Arrays(x, y), GD(0.01), 400, save=Every(20))
+    stable = Experiment(Dense((1, 4, 1), "x2_tanh"), Init(Normal(1.0)), Arrays(x, y), GD(0.01), 400, save=Every(20))
     with pytest.warns(Diverged, match=r"Seed\(data=0, start=0\) was not finite at step"):
         good, bad = train([stable, stable.replace(**{"optimizer.learning_rate": 30.0})], 1)
     assert same(good, train(stable, 1))
@@ -130,7 +130,7 @@ def test_a_diverging_seed_stops_and_the_others_go_on():
 def test_gradients_below_adams_eps_are_warned_of_and_recorded():
     network = Dense((3, *[18] * 5, 1), ("x2_tanh", "x_tanh", "sigmoid", "tanh", "softplus"), residual=True)
     data = sine_sum(4, 12, 1, dim=3, n=80, low=-4, high=2)
-    experiment = Experiment(network, Start(Normal(0.01)), data, Adam(4e-5), 5)
+    experiment = Experiment(network, Init(Normal(0.01)), data, Adam(4e-5), 5)
     with pytest.warns(GradientBelowEps, match="below Adam's eps 1e-08 in dense2.weight"):
         trajectory = train(experiment, 2)
     assert (trajectory.gradient["dense2.weight"] < 1e-8).any()
@@ -140,7 +140,7 @@ def test_gradients_below_adams_eps_are_warned_of_and_recorded():
 
 
 def test_neuron_normalised_steps_have_one_length_along_the_gradient():
-    experiment = Experiment(Dense((5, 50, 2), "tanh"), Start(Normal(0.005)), Arrays(*two_outputs()), GD(1e-3), 1)
+    experiment = Experiment(Dense((5, 50, 2), "tanh"), Init(Normal(0.005)), Arrays(*two_outputs()), GD(1e-3), 1)
     plain, normal = train(experiment, 1), train(experiment.replace(optimizer=NormalisedGD(1e-3)), 1)
 
     def moves(t):
@@ -162,7 +162,7 @@ def two_outputs():
 def test_a_neuron_without_gradient_stays():
     x, y = -np.ones((4, 1)), np.ones(4)
     experiment = Experiment(
-        Dense((1, 30, 1), "relu", bias=False), Start(Normal(1.0)), Arrays(x, y), NormalisedGD(0.1), 1
+        Dense((1, 30, 1), "relu", bias=False), Init(Normal(1.0)), Arrays(x, y), NormalisedGD(0.1), 1
     )
     trajectory = train(experiment, 1)
     dead = trajectory.weights(1, 0, 0)[:, 0] > 0
@@ -173,7 +173,7 @@ def test_a_neuron_without_gradient_stays():
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_neuron_normalised_steps_survive_tiny_gradients(dtype):
     tiny = {"float32": 1e-10, "float64": 1e-100}[dtype]
-    experiment = Experiment(Dense((5, 50, 1), "x2_tanh"), Start(Normal(tiny)), DATA, NormalisedGD(1e-3), 1, dtype=dtype)
+    experiment = Experiment(Dense((5, 50, 1), "x2_tanh"), Init(Normal(tiny)), DATA, NormalisedGD(1e-3), 1, dtype=dtype)
     trajectory = train(experiment, 1)
     moved = np.linalg.norm(trajectory.weights(1, 1, 0).astype(float), axis=1)
     assert np.median(moved) > 1e-4
@@ -201,7 +201,7 @@ def test_an_interrupt_stops_the_workers():
         "import signal, threading\n"
         "from condensation import *\n"
         "d = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)\n"
-        "e = Experiment(Dense((5, 50, 1)), Start(Normal(0.005)), d, GD(1e-3), 50_000_000, save=Evenly(3))\n"
+        "e = Experiment(Dense((5, 50, 1)), Init(Normal(0.005)), d, GD(1e-3), 50_000_000, save=Evenly(3))\n"
         "once = iter([signal.SIGINT])\n"
         "def interrupt(_):\n"
         "    assert threading.current_thread() is not threading.main_thread()\n"

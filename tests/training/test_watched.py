@@ -13,15 +13,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from condensation import At, Every, Geometric, InputError, load_run
-from condensation.checkpoints.runs import measure_run
-from condensation.cli import watch as command
-from condensation.drawing import terminal
-from condensation.files import read_tensors
-from condensation.measure.table import measure_units
-from condensation.training.ledger import Ledger
-from condensation.training.watched import StartFile, Watched, WatchedLayer, WatchedRow, to_curves, to_rows
+from condensation._files import read_tensors
+from condensation.cli._watch import watch as command
+from condensation.drawing import _terminal as terminal
+from condensation.measure import measure_units
+from condensation.runs import Watched, WatchedLayer, WatchedRow, WatchWriter
+from condensation.runs._watched import InitialWeights, to_curves, to_rows
+from condensation.weights._runs import measure_run
 
-follow = sys.modules["condensation.cli.watch"]
+follow = sys.modules["condensation.cli._watch"]
 LAYERS = (WatchedLayer("a/b", "neuron", 20, 4), WatchedLayer("c", "filter", 5, 7))
 WATCHED = Watched("Net", LAYERS, Every(2), keep=("c",), torch="2.0")
 
@@ -35,7 +35,7 @@ def weights_at(step: int) -> dict[str, np.ndarray]:
     }
 
 
-def enter(ledger: Ledger, step: int) -> None:
+def enter(ledger: WatchWriter, step: int) -> None:
     weights, rows = weights_at(step), []
     for layer in LAYERS:
         row = measure_units(layer.name, weights[layer.name], layer.kind, start=ledger.start_of(layer.name))
@@ -43,8 +43,8 @@ def enter(ledger: Ledger, step: int) -> None:
     ledger.add(rows, {"c": weights["c"]})
 
 
-def filled(path, steps=(0, 2, 4), finished=True) -> Ledger:
-    ledger = Ledger(WATCHED, path, resume=False)
+def filled(path, steps=(0, 2, 4), finished=True) -> WatchWriter:
+    ledger = WatchWriter(WATCHED, path, resume=False)
     ledger.keep_start(iter(weights_at(0).values()))
     for step in steps:
         enter(ledger, step)
@@ -86,14 +86,14 @@ def test_what_stands_in_the_folder(tmp_path):
     ledger = filled(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
         "run.json",
-        "start.safetensors",
-        "data0-start0.safetensors",
+        "initial.safetensors",
+        "data0-init0.safetensors",
     }
     about = json.loads((tmp_path / "run.json").read_text())
     assert Watched.from_plain(about["watched"]) == WATCHED
     assert about["fingerprint"] == WATCHED.fingerprint()
     assert [(one["data"], one["diverged"]) for one in about["seeds"]] == [(0, None)]
-    for name, array in read_tensors(tmp_path / "start.safetensors")[1].items():
+    for name, array in read_tensors(tmp_path / "initial.safetensors")[1].items():
         assert np.array_equal(array, weights_at(0)[name])
         assert array.dtype == weights_at(0)[name].dtype
     found = load_run(tmp_path)
@@ -107,7 +107,7 @@ def test_what_stands_in_the_folder(tmp_path):
 def test_an_unfinished_run_can_be_read_and_gone_on_with(tmp_path):
     filled(tmp_path, finished=False)
     assert load_run(tmp_path).recorded.tolist() == [0, 2, 4]
-    again = Ledger(WATCHED, tmp_path, resume=True)
+    again = WatchWriter(WATCHED, tmp_path, resume=True)
     assert again.resumed
     again.begin(lambda step: step < 4)
     enter(again, 4)
@@ -119,7 +119,7 @@ def test_an_unfinished_run_can_be_read_and_gone_on_with(tmp_path):
 
 
 def test_nothing_has_its_name_before_the_first_step(tmp_path):
-    ledger = Ledger(WATCHED, tmp_path, resume=False)
+    ledger = WatchWriter(WATCHED, tmp_path, resume=False)
     ledger.keep_start(iter(weights_at(0).values()))
     enter(ledger, 0)
     assert [path.name[0] for path in tmp_path.iterdir()] == ["."]
@@ -132,7 +132,7 @@ def test_nothing_has_its_name_before_the_first_step(tmp_path):
 
 def test_rows_of_a_checkpoint_come_without_weights():
     rows = filled(None).rows
-    ledger = Ledger(WATCHED, None, resume=True, rows=rows)
+    ledger = WatchWriter(WATCHED, None, resume=True, rows=rows)
     ledger.begin(lambda step: step < 4)
     enter(ledger, 4)
     assert np.isnan(ledger.rows[-2].change)
@@ -143,9 +143,9 @@ def test_rows_of_a_checkpoint_come_without_weights():
 
 def test_damaged_files_are_told(tmp_path):
     filled(tmp_path)
-    (tmp_path / "start.safetensors").write_bytes(b"nothing")
+    (tmp_path / "initial.safetensors").write_bytes(b"nothing")
     with pytest.raises(InputError, match="the weights at the start cannot be read from"):
-        StartFile(tmp_path).read("c")
+        InitialWeights(tmp_path).read("c")
     about = json.loads((tmp_path / "run.json").read_text())
     for watched, said in (
         ([], "a watched run is a table of fields, not list"),
@@ -226,17 +226,17 @@ def test_sparklines():
 def test_a_folder_is_written_by_one_at_a_time(tmp_path):
     ledger = filled(tmp_path, finished=False)
     with pytest.raises(InputError, match=r"another watcher of this process writes to .*: close\(\) it"):
-        Ledger(WATCHED, tmp_path / ".." / tmp_path.name, resume=True)
+        WatchWriter(WATCHED, tmp_path / ".." / tmp_path.name, resume=True)
     ledger.release()
-    again = Ledger(WATCHED, tmp_path, resume=True)
+    again = WatchWriter(WATCHED, tmp_path, resume=True)
     del again  # one that nobody has any more does not write
-    assert Ledger(WATCHED, tmp_path, resume=True).resumed
+    assert WatchWriter(WATCHED, tmp_path, resume=True).resumed
 
 
 def test_a_start_that_is_gone_is_told_once(tmp_path):
     filled(tmp_path).release()
-    (tmp_path / "start.safetensors").unlink()
-    again = Ledger(WATCHED, tmp_path, resume=True)
+    (tmp_path / "initial.safetensors").unlink()
+    again = WatchWriter(WATCHED, tmp_path, resume=True)
     again.begin(lambda _: True)
     with warnings.catch_warnings(record=True, action="always") as told:
         enter(again, 6)
@@ -254,12 +254,12 @@ def test_a_folder_that_is_taken_away_is_written_again(tmp_path):
     ledger.write(4, finished=True)
     assert load_run(tmp_path / "run").recorded.tolist() == [0, 2, 4]
     ledger.release()
-    assert [repr(row) for row in Ledger(WATCHED, tmp_path / "run", resume=True).rows] == whole
+    assert [repr(row) for row in WatchWriter(WATCHED, tmp_path / "run", resume=True).rows] == whole
 
 
 def test_a_start_without_a_name_goes_with_its_process(tmp_path):
     for number in range(2):
-        start = StartFile(tmp_path)
+        start = InitialWeights(tmp_path)
         start.write(LAYERS, iter(weights_at(0).values()))
         assert len(list(tmp_path.iterdir())) == 1
         if number:
@@ -268,19 +268,19 @@ def test_a_start_without_a_name_goes_with_its_process(tmp_path):
         assert len(list(tmp_path.iterdir())) == number
     program = (
         "import sys; from pathlib import Path; import numpy as np\n"
-        "from condensation.training.watched import StartFile, WatchedLayer\n"
-        "start = StartFile(Path(sys.argv[1])); start.write([WatchedLayer('a', '', 2, 2)], iter([np.ones((2, 2))]))\n"
+        "from condensation.runs._watched import InitialWeights, WatchedLayer\n"
+        "file = InitialWeights(Path(sys.argv[1])); file.write([WatchedLayer('a', '', 2, 2)], iter([np.ones((2, 2))]))\n"
         "print(len(list(Path(sys.argv[1]).glob('.*.part')))); raise SystemExit(3)"
     )
     ended = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout.strip()) == (3, "1"), ended.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["start.safetensors"]
+    assert [path.name for path in tmp_path.iterdir()] == ["initial.safetensors"]
 
 
 def test_a_watched_run_is_measured_with_its_reasons_and_zeros(tmp_path):
     layers = (WatchedLayer("one", "neuron", 1, 4), WatchedLayer("some", "neuron", 25, 4))
     arrays = {"one": np.ones((1, 4)), "some": np.concatenate([np.zeros((5, 4)), np.ones((20, 4))])}
-    ledger = Ledger(Watched("Net", layers, Every(1), keep=("some",)), tmp_path, resume=False)
+    ledger = WatchWriter(Watched("Net", layers, Every(1), keep=("some",)), tmp_path, resume=False)
     ledger.keep_start(iter(arrays.values()))
     rows = [WatchedRow(**vars(measure_units(name, array, "neuron")), step=0) for name, array in arrays.items()]
     ledger.add(rows, {"some": arrays["some"]})

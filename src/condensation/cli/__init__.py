@@ -12,17 +12,17 @@ import warnings
 import tyro
 
 from ..errors import InputError
-from .data import data
-from .info import info
-from .measure import measure
-from .play import play
-from .predict import predict
-from .reduce import reduce
-from .reproduce import reproduce
-from .show import BAD_INPUT, INTERRUPTED, UNREAD
-from .sweep import sweep
-from .train import train
-from .watch import watch
+from ._data import data
+from ._info import info
+from ._measure import measure
+from ._output import BAD_INPUT, INTERRUPTED, UNREAD
+from ._play import play
+from ._predict import predict
+from ._reduce import reduce
+from ._reproduce import reproduce
+from ._sweep import sweep
+from ._train import train
+from ._watch import watch
 
 COMMANDS = {
     "play": play,

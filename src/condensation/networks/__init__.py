@@ -1,13 +1,5 @@
-"""Networks: a frozen description (``Dense``, ``Conv``, ``ResNet``) and the value it describes, an Equinox module."""
+"""Networks: frozen descriptions (``Dense``, ``Conv``, ``ResNet``), and the Equinox modules they describe."""
 
-from .conv import Conv as Conv
-from .conv import ConvNetwork as ConvNetwork
-from .dense import Dense as Dense
-from .dense import DenseNetwork as DenseNetwork
-from .layer import Affine as Affine
-from .layer import LayerShape as LayerShape
-from .model import Model as Model
-from .model import Network as Network
-from .norm import NormShape as NormShape
-from .resnet import ResNet as ResNet
-from .resnet import ResNetwork as ResNetwork
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from ..measure import LineHistory, count_lines
-from ..training.trajectory import Trajectory
+from ..runs import Trajectory
 from .claims import Seeds
 from .variant import Variant
 

@@ -11,17 +11,13 @@ from typing import Any, Literal
 import numpy as np
 
 from ..data import Images
-from ..data.sources import load
+from ..data._sources import load
 from ..errors import InputError
 from ..experiment import Experiment
-from ..sweeps.engines import Local
-from ..sweeps.grid import Sweep
-from ..sweeps.run import State, run_sweep
-from ..sweeps.table import SweepTable
-from ..training.progress import Progress, Reporter
-from ..training.store import RunFolder
-from ..training.train import train
-from ..training.trajectory import Trajectory
+from ..runs import RunFolder, Trajectory
+from ..sweeps import Local, Sweep, SweepTable, run_sweep
+from ..sweeps._run import SweepProgress
+from ..training import Progress, Reporter, train
 from .variant import NotRun, Variant
 
 Scale = Literal["quick", "paper"]
@@ -96,7 +92,7 @@ class Lab:
         asked = dataclasses.replace(sweep, seeds=self.seeds) if self.seeds else sweep
         began = time.perf_counter()
 
-        def watch(state: State) -> None:
+        def watch(state: SweepProgress) -> None:
             assert self.reporter is not None
             passed = time.perf_counter() - began
             left = passed * (state.total - state.done) / max(state.done, 1)

@@ -24,14 +24,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ..device import device_name, on_cpu
-from ..drawing.style import save
+from .._device import device_name, on_cpu
+from .._files import make_folder, write_atomic
+from .._versions import versions
+from ..drawing import save
 from ..errors import check_whole, unknown_name
-from ..files import make_folder, write_whole
-from ..sweeps.table import SweepTable
-from ..training.progress import Reporter
-from ..training.trajectory import Trajectory
-from ..versions import versions
+from ..runs import Trajectory
+from ..sweeps import SweepTable
+from ..training import Reporter
 from . import phases
 from .claims import Claim
 from .cnn import recipes as cnn
@@ -214,7 +214,7 @@ def _write_data(path: Path, columns: Mapping[str, np.ndarray]) -> str:
     parquet.write_table(
         pyarrow.table({name: pyarrow.array(np.asarray(values)) for name, values in columns.items()}), buffer
     )
-    write_whole(path, buffer.getvalue())
+    write_atomic(path, buffer.getvalue())
     return f"data/{path.name}"
 
 
@@ -222,8 +222,8 @@ def _write_report(folder: Path) -> None:
     """``claims.json`` and the page, of all sections that this version has finished."""
     sections = finished(folder)
     claims = [claim for section in sections for claim in section.claims]
-    write_whole(folder / "claims.json", (json.dumps(claims, indent=1, ensure_ascii=False) + "\n").encode())
-    write_whole(folder / "index.html", write_report(sections, folder).encode())
+    write_atomic(folder / "claims.json", (json.dumps(claims, indent=1, ensure_ascii=False) + "\n").encode())
+    write_atomic(folder / "index.html", write_report(sections, folder).encode())
 
 
 def finished(folder: Path) -> list[Section]:

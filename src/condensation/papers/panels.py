@@ -7,10 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from ..drawing.history import draw_history
-from ..drawing.similarity import draw_bar, draw_similarity
-from ..drawing.style import COLOURS, FAINT, PAGE, look
-from ..training.trajectory import Trajectory
+from ..drawing import draw_bar, draw_history, draw_similarity, look
+from ..drawing._style import COLOURS, FAINT, PAGE
+from ..runs import Trajectory
 from .counts import Counts
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

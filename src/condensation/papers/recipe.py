@@ -8,9 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ..experiment import Experiment
-from ..sweeps.grid import Sweep
-from ..sweeps.table import SweepTable
-from ..training.trajectory import Trajectory
+from ..runs import Trajectory
+from ..sweeps import Sweep, SweepTable
 from .claims import Claim, Seeds, Statement
 from .lab import Lab
 from .variant import Variant

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from ..page import page_environment
+from .._templates import page_environment
 from .claims import PARTLY, REPRODUCED, Verdict, judge
 from .section import Section
 from .strip import strip

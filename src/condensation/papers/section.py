@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from .._files import read_json, write_atomic
 from ..errors import InputError
-from ..files import read_json, write_whole
 
 Status = Literal["done", "not run", "failed"]
 
@@ -60,7 +60,7 @@ class Section:
 
     def write(self, folder: Path) -> None:
         """Keep it as a file of its name."""
-        write_whole(
+        write_atomic(
             folder / f"{self.name}.json", (json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n").encode()
         )
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from .._precision import DTYPES
+from .._serialization import coerce_fields
 from ..data import Synthetic
 from ..errors import InputError, check_positive, unknown_name
 from ..experiment import Experiment
-from ..precision import DTYPES
-from ..starts import Normal, Start
-from ..training.optimizers import GD, Adam, GradientFlow, NormalisedGD
-from ..training.schedule import At, Geometric
-from ..values import settle
+from ..initialization import Init, Normal
+from ..optimizers import GD, Adam, GradientFlow, NormalisedGD
+from ..saving import At, Geometric
 
 OPTIMIZERS = ("adam", "gradient_flow", "normalised_gd", "gd")
 FLOW_STEPS, FLOW_TIME, FLOW_STOP = 10**7, 1e-2, 0.9  # saved geometrically; it stops itself when 10% of the loss is gone
@@ -33,7 +33,7 @@ class Variant:
         learning_rate: of the optimizer.
         eps: Adam's.
         threshold: the cosine that decides which units are of one line.
-        start_scale: factor of all stds of the start.
+        init_scale: factor of all stds of the start.
         output_scale: factor of the output layer's std alone, a against w.
         dtype: ``"float32"``, say.
         rotated: inputs turned by a random rotation, one a seed; for synthetic data.
@@ -43,18 +43,18 @@ class Variant:
     learning_rate: float | None = None
     eps: float | None = None
     threshold: float | None = None
-    start_scale: float | None = None
+    init_scale: float | None = None
     output_scale: float | None = None
     dtype: str | None = None
     rotated: bool | None = None
 
     def __post_init__(self) -> None:
-        settle(self)
+        coerce_fields(self)
         if self.optimizer not in (None, *OPTIMIZERS):
             raise unknown_name("optimizer of a variant", self.optimizer, OPTIMIZERS)
         if self.dtype not in (None, *DTYPES):
             raise unknown_name("dtype", self.dtype, DTYPES)
-        for name in ("learning_rate", "eps", "start_scale", "output_scale"):
+        for name in ("learning_rate", "eps", "init_scale", "output_scale"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
         if self.threshold is not None and not 0 < self.threshold < 1:
@@ -93,15 +93,15 @@ class Variant:
             changes["data"] = replace(experiment.data, rotated=True)
         if self.dtype is not None:
             changes["dtype"] = self.dtype
-        if self.start_scale is not None or self.output_scale is not None:
-            changes["start"] = self._start(experiment)
+        if self.init_scale is not None or self.output_scale is not None:
+            changes["init"] = self._start(experiment)
         changes |= self._optimizer(experiment)
         try:
             return experiment.replace(**changes) if changes else experiment
         except InputError as error:
             raise NotRun(f"{self}: {error}") from error
 
-    def _start(self, experiment: Experiment) -> Start:
+    def _start(self, experiment: Experiment) -> Init:
         """The laws as explicit stds, scaled; those of a ResNet's convolutions, which are not small, stay."""
         *hidden, output = [layer for layer in experiment.network.layers if not layer.is_convolution]
         kernels = [
@@ -110,11 +110,11 @@ class Variant:
         laws = dict(
             zip(
                 (layer.name for layer in experiment.network.layers),
-                experiment.start.laws(experiment.network),
+                experiment.init.laws(experiment.network),
                 strict=True,
             )
         )
-        both = self.start_scale or 1.0
+        both = self.init_scale or 1.0
 
         def scaled(layer: Any, factor: float) -> Normal:
             law = laws[layer.name]
@@ -123,9 +123,9 @@ class Variant:
             return Normal(law.std_of(layer, layer.weight[1 if layer is output else 0]) * factor)
 
         return replace(
-            experiment.start,
+            experiment.init,
             hidden=tuple(scaled(layer, both) for layer in hidden),
-            convolution=tuple(scaled(layer, both) for layer in kernels) or experiment.start.convolution,
+            convolution=tuple(scaled(layer, both) for layer in kernels) or experiment.init.convolution,
             output=scaled(output, both * (self.output_scale or 1.0)),
         )
 

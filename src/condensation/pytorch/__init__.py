@@ -7,27 +7,27 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("condensation.pytorch needs PyTorch: pip install 'condensation[pytorch]'") from error
 
-from ..checkpoints import Units as Units
-from ..checkpoints import measure_listed as measure_listed
-from .units import units as units
-from .watch import Watcher as Watcher
-from .watch import watch as watch
+from ..weights import Units as Units
+from ..weights import measure_listed as measure_listed
+from ._units import units as units
+from ._watch import Watcher as Watcher
+from ._watch import watch as watch
 
 if TYPE_CHECKING:
-    from .reduction import Reduction as Reduction
-    from .reduction import reduce as reduce
+    from ._reduction import ReducedModel as ReducedModel
+    from ._reduction import reduce_model as reduce_model
 
-__all__ = ["Reduction", "Units", "Watcher", "measure_listed", "reduce", "units", "watch"]
+__all__ = ["ReducedModel", "Units", "Watcher", "measure_listed", "reduce_model", "units", "watch"]
 
 
 def __getattr__(name: str) -> Any:
     """Reduction is imported when first used: watching needs neither Torch-Pruning nor JAX."""
-    if name not in ("Reduction", "reduce"):
+    if name not in ("ReducedModel", "reduce"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from . import reduction
+        from . import _reduction
     except ModuleNotFoundError as error:
         if error.name != "torch_pruning":
             raise
-        raise ModuleNotFoundError("reduce needs Torch-Pruning: pip install 'condensation[pytorch]'") from error
-    return getattr(reduction, name)
+        raise ModuleNotFoundError("reduce_model needs Torch-Pruning: pip install 'condensation[pytorch]'") from error
+    return getattr(_reduction, name)

@@ -12,8 +12,8 @@ except ModuleNotFoundError as error:
         "condensation.pytorch.huggingface needs Transformers: pip install 'transformers[torch]'"
     ) from error
 
-from ..training.watched import WatchedRow
-from .watch import Options, Watcher, check_options
+from ..runs import WatchedRow
+from ._watch import Options, Watcher, check_options
 
 
 class WatchCallback(TrainerCallback):

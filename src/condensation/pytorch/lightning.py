@@ -4,8 +4,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ..training.watched import WatchedRow
-from .watch import Options, Watcher, check_options
+from ..runs import WatchedRow
+from ._watch import Options, Watcher, check_options
 
 if TYPE_CHECKING:
     from lightning.pytorch import Callback, LightningModule, Trainer

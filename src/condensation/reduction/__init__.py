@@ -1,5 +1,5 @@
 """Reduction: the units of one line become one effective unit; and its inverse, embedding."""
 
-from .embed import embed as embed
-from .reduce import Reduction as Reduction
-from .reduce import reduce as reduce
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,53 +1,5 @@
-"""What the leading order predicts from the data alone, before any training: NumPy in, NumPy out."""
+"""What the leading order predicts from arrays and activations, before any training: NumPy in, NumPy out."""
 
-from ..rotation import rotation as rotation
-from .basins import basins as basins
-from .constant import EffectiveResidual as EffectiveResidual
-from .constant import effective_residual as effective_residual
-from .constant import held_weights as held_weights
-from .cube_fate import CubeFates as CubeFates
-from .cube_fate import cube_fates as cube_fates
-from .deep import LayerField as LayerField
-from .deep import layer_fields as layer_fields
-from .directions import Directions as Directions
-from .directions import stationary_directions as stationary_directions
-from .fate import Accuracy as Accuracy
-from .fate import Fates as Fates
-from .fate import accuracy as accuracy
-from .fate import fates as fates
-from .field import field as field
-from .field import operator_p as operator_p
-from .field import operator_q as operator_q
-from .field import polar_velocity as polar_velocity
-from .field import velocity as velocity
-from .geometry import CubeDirections as CubeDirections
-from .geometry import MuonStep as MuonStep
-from .geometry import cube_directions as cube_directions
-from .geometry import muon_directions as muon_directions
-from .growth import Growth as Growth
-from .growth import blow_up_times as blow_up_times
-from .growth import evolve as evolve
-from .growth import predict_growth as predict_growth
-from .homogeneous import extremal_directions as extremal_directions
-from .homotopy import generic_count as generic_count
-from .kernels import KernelDynamics as KernelDynamics
-from .kernels import effective_time as effective_time
-from .kernels import heuristic_time as heuristic_time
-from .kernels import patch_matrix as patch_matrix
-from .kernels import residual_at_zero as residual_at_zero
-from .labels import labels_for as labels_for
-from .leading import coefficient as coefficient
-from .leading import leading_error as leading_error
-from .leading import leading_output as leading_output
-from .moving import MovingLine as MovingLine
-from .moving import moving_line as moving_line
-from .predict import Prediction as Prediction
-from .predict import plateaus as plateaus
-from .predict import predict as predict
-from .predict import predict_model as predict_model
-from .predict import predict_next as predict_next
-from .tensor import Tensor as Tensor
-from .trial import Trial as Trial
-from .trial import compare_optimizers as compare_optimizers
-from .validity import Validity as Validity
-from .validity import validity as validity
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,4 +1,5 @@
-"""Training: losses, optimizers, schedules, the compiled engine, and the trajectory it leaves.
+"""Training: experiments trained for many seeds at once by one compiled program."""
 
-Import the parts from their modules (``condensation.training.optimizers``) or from ``condensation``.
-"""
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from ...drawing.style import COLOURS, PAGE, look
+from ...drawing import look
+from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
-from ...starts import GlorotNormal, Start
-from ...training.optimizers import Adam
-from ...training.schedule import Evenly
+from ...initialization import Glorot, Init
+from ...optimizers import Adam
+from ...saving import Evenly
 from ..claims import Claim, Rule, Seeds, Statement
 from ..counts import count
 from ..lab import Lab
@@ -52,7 +53,7 @@ def experiments(scale: str) -> Mapping[str, Experiment]:
     steps = small.steps // SHORTER
     rate = FIG3_RATE if scale == "paper" else QUICK_FIG3_RATE
     common = small.replace(
-        start=Start(GlorotNormal(), convolution=GlorotNormal()),
+        init=Init(Glorot(), convolution=Glorot()),
         optimizer=Adam(rate * SHORTER),
         steps=steps,
         save=Evenly(2),

@@ -13,19 +13,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ...data import Images
-from ...drawing.similarity import draw_bar, draw_similarity
-from ...drawing.style import COLOURS, FAINT, PAGE, look
+from ...drawing import draw_bar, draw_similarity, look
+from ...drawing._style import COLOURS, FAINT, PAGE
 from ...experiment import Experiment
+from ...initialization import Init, Normal
+from ...losses import Loss
 from ...measure import count_lines, share_along
 from ...networks import Conv, Dense
+from ...optimizers import GD
+from ...runs import Trajectory
+from ...saving import At
 from ...seeds import Seed, as_seeds
-from ...starts import Normal, Start
-from ...theory.kernels import RANK as ROUNDING
-from ...theory.kernels import patch_matrix, residual_at_zero
-from ...training.losses import Loss
-from ...training.optimizers import GD
-from ...training.schedule import At
-from ...training.trajectory import Trajectory
+from ...theory import patch_matrix, residual_at_zero
+from ...theory._kernels import RANK as ROUNDING
 from ..claims import Claim, Rule, Seeds, Statement
 from ..counts import median_seed, relative_loss, stack_columns
 from ..lab import Lab
@@ -181,21 +181,21 @@ def experiments(scale: str) -> Mapping[str, Experiment]:
     pixels = flat.input_shape[0]
     one, channels = Normal(STD), CHANNELS if scale == "paper" else QUICK_CHANNELS
     return {
-        "dense": _experiment("dense", scale, Dense((pixels, NEURONS, 1)), Start(one), flat, Loss()),
+        "dense": _experiment("dense", scale, Dense((pixels, NEURONS, 1)), Init(one), flat, Loss()),
         "cnn": _experiment(
-            "cnn", scale, Conv(two.shape, (channels,), GD_KERNEL, 1), Start(one, convolution=one), two, Loss()
+            "cnn", scale, Conv(two.shape, (channels,), GD_KERNEL, 1), Init(one, convolution=one), two, Loss()
         ),
-        "outputs": _experiment("outputs", scale, Dense((pixels, NEURONS, 10)), Start(one), ten, CROSS_ENTROPY),
+        "outputs": _experiment("outputs", scale, Dense((pixels, NEURONS, 10)), Init(one), ten, CROSS_ENTROPY),
     }
 
 
-def _experiment(name: str, scale: str, network: Dense | Conv, start: Start, data: Images, loss: Loss) -> Experiment:
+def _experiment(name: str, scale: str, network: Dense | Conv, start: Init, data: Images, loss: Loss) -> Experiment:
     rate, first, last = PACES[name]
     finer = FINER[scale]
     saved = At(tuple(finer * step for step in range(first, last + 1, BETWEEN)))
     return Experiment(
         network=network,
-        start=start,
+        init=start,
         data=data,
         optimizer=GD(rate / finer),
         steps=finer * last,

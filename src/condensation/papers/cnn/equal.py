@@ -18,16 +18,17 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle
 
 from ...data import Arrays, Images
-from ...drawing.style import COLOURS, FAINT, PAGE, look
+from ...drawing import look
+from ...drawing._style import COLOURS, FAINT, PAGE
 from ...experiment import Experiment
+from ...initialization import Init, Normal
 from ...measure import count_lines
 from ...networks import Conv
+from ...optimizers import GradientFlow
+from ...runs import Trajectory
+from ...saving import At
 from ...seeds import Seed
-from ...starts import Normal, Start
 from ...theory import KernelDynamics
-from ...training.optimizers import GradientFlow
-from ...training.schedule import At
-from ...training.trajectory import Trajectory
 from ..claims import Claim, Rule, Seeds, Statement
 from ..lab import Lab
 from ..recipe import Findings, Recipe, Runs, Table
@@ -121,7 +122,7 @@ def _experiment(data: Arrays) -> Experiment:
     shape = data.x.shape
     return Experiment(
         network=Conv((shape[1], shape[2], shape[3]), (FILTERS,), KERNEL, data.y.shape[1]),
-        start=Start(Normal(STD), convolution=Normal(STD)),
+        init=Init(Normal(STD), convolution=Normal(STD)),
         data=data,
         optimizer=GradientFlow(TIME_STEP, stop_ratio=STOP, rtol=1e-4, atol=1e-12),
         steps=STEPS,
@@ -189,7 +190,7 @@ def _filters(run: Trajectory) -> _Filters:
     history = run.history("conv1", view="filter").astype(float)
     first, last = history[:, 0], history[:, -1]
     network, outputs = run.experiment.network, data.y.shape[1]
-    drawn = [run.experiment.start.draw(network, seed.start_stream())["output.weight"] for seed in run.seeds]
+    drawn = [run.experiment.init.draw(network, seed.init_stream())["output.weight"] for seed in run.seeds]
     a = np.stack([one.reshape(outputs, FILTERS, -1).transpose(1, 0, 2).reshape(FILTERS, -1) for one in drawn])
     size, norms = np.linalg.norm(last, axis=(1, 2)), np.linalg.norm(last, axis=2)
     return _Filters(

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from ...data import Images
 from ...experiment import Experiment
+from ...initialization import ChannelPower, Init, Normal
+from ...losses import Loss
 from ...networks import Conv
-from ...starts import ChannelPower, Normal, Start
-from ...training.losses import Loss
-from ...training.optimizers import GD, Adam
-from ...training.schedule import At, Evenly, Geometric
+from ...optimizers import GD, Adam
+from ...saving import At, Evenly, Geometric
 
 SAMPLES = 500
 OUTPUT_STD = 1e-4
@@ -56,7 +56,7 @@ def descent(scale: str, data: str = "cifar10", channels: int = CHANNELS) -> Expe
     rate = GD_RATE if paper else QUICK_GD_RATE * QUICK_GD_SAMPLES / (images.n or 1)
     return Experiment(
         network=Conv(images.shape, (channels,), GD_KERNEL, images.outputs),
-        start=Start(Normal(OUTPUT_STD), convolution=ChannelPower(GD_GAMMA)),
+        init=Init(Normal(OUTPUT_STD), convolution=ChannelPower(GD_GAMMA)),
         data=images,
         optimizer=GD(rate),
         steps=steps,
@@ -116,7 +116,7 @@ def _by_adam(
 ) -> Experiment:
     return Experiment(
         network=Conv(images.shape, channels, KERNEL, images.outputs, (hidden,), activation),
-        start=Start(Normal(OUTPUT_STD), convolution=ChannelPower(GAMMA)),
+        init=Init(Normal(OUTPUT_STD), convolution=ChannelPower(GAMMA)),
         data=images,
         optimizer=optimizer,
         steps=steps,

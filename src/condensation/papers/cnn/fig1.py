@@ -8,13 +8,14 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ...drawing.style import PAGE, look
+from ...drawing import look
+from ...drawing._style import PAGE
 from ...experiment import Experiment
 from ...networks import Conv, Model
 from ...reduction import reduce
-from ...reduction.reduce import centred_error
-from ...training.schedule import At
-from ...training.trajectory import Trajectory
+from ...reduction._reduce import centred_error
+from ...runs import Trajectory
+from ...saving import At
 from ..claims import Claim, Rule, Seeds, Statement
 from ..counts import Counts, count
 from ..lab import Lab

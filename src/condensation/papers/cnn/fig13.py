@@ -5,9 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from ...drawing.style import COLOURS, FAINT, PAGE, look
+from ...drawing import look
+from ...drawing._style import COLOURS, FAINT, PAGE
 from ...experiment import Experiment
-from ...training.trajectory import Trajectory
+from ...runs import Trajectory
 from ..claims import Claim, Rule, Seeds, Statement, columns_of
 from ..counts import STAGE
 from ..lab import Lab

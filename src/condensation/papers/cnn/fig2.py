@@ -7,12 +7,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ...drawing.history import draw_history
-from ...drawing.similarity import draw_similarity
-from ...drawing.spectrum import draw_spectrum
-from ...drawing.style import COLOURS, FAINT, PAGE, look
+from ...drawing import draw_history, draw_similarity, draw_spectrum, look
+from ...drawing._style import COLOURS, FAINT, PAGE
 from ...experiment import Experiment
-from ...training.trajectory import Trajectory
+from ...runs import Trajectory
 from ..claims import Claim, Rule, Seeds, Statement
 from ..counts import Counts, count
 from ..lab import Lab

@@ -6,10 +6,11 @@ from dataclasses import replace
 import numpy as np
 from matplotlib.figure import Figure
 
-from ...drawing.style import COLOURS, PAGE, look
+from ...drawing import look
+from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
 from ...measure import cosine_similarity
-from ...training.trajectory import Trajectory
+from ...runs import Trajectory
 from ..claims import Claim, Rule, Seeds, Statement
 from ..counts import Counts, count
 from ..lab import Lab

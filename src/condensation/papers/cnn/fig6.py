@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from ...experiment import Experiment
-from ...training.losses import Loss
+from ...losses import Loss
 from ..recipe import Recipe
 from .experiments import CROSS_ENTROPY, FIG3_EPOCH, FIG3_RATE, QUICK_FIG3_EPOCH, deep, layers_of
 from .maps import Maps, Panel, map_statements

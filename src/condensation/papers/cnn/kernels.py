@@ -5,12 +5,12 @@ from functools import lru_cache
 import numpy as np
 from jaxtyping import Float, Int
 
-from ...measure.similarity import norms
+from ...losses import Loss
+from ...measure._similarity import norms
 from ...networks import Conv
-from ...theory.kernels import KernelDynamics
-from ...training.losses import Loss
-from ...training.optimizers import GD
-from ...training.trajectory import Trajectory
+from ...optimizers import GD
+from ...runs import Trajectory
+from ...theory import KernelDynamics
 
 
 @lru_cache(maxsize=64)
@@ -25,7 +25,7 @@ def dynamics(run: Trajectory, k: int) -> KernelDynamics:
 def start_of(run: Trajectory, k: int) -> tuple[Float[np.ndarray, "filters columns"], Float[np.ndarray, "filters rows"]]:
     """The filters of a run's k-th seed at its start, and the output weights of each, as the rows of Z stand."""
     network = run.experiment.network
-    start = run.experiment.start.draw(network, run.seeds[k].start_stream())
+    start = run.experiment.init.draw(network, run.seeds[k].init_stream())
     filters = network.layers[0].units(start, "filter")
     by_filter = start["output.weight"].reshape(len(start["output.weight"]), len(filters), -1)
     return filters, np.moveaxis(by_filter, 1, 0).reshape(len(filters), -1)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from ...training.trajectory import Trajectory
+from ...runs import Trajectory
 from ..claims import Claim, Rule, Seeds, Statement
 from ..counts import Counts, count, stack_columns
 from ..lab import Lab

@@ -6,11 +6,11 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from ...drawing.similarity import draw_bar, draw_similarity
-from ...drawing.style import PAGE, look
+from ...drawing import draw_bar, draw_similarity, look
+from ...drawing._style import PAGE
 from ...experiment import Experiment
-from ...theory.kernels import KernelDynamics
-from ...training.optimizers import Adam, SignGD
+from ...optimizers import Adam, SignGD
+from ...theory import KernelDynamics
 from ..claims import Claim, Rule, Seeds, Statement
 from ..counts import count, stack_columns
 from ..lab import Lab

@@ -16,16 +16,17 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from ...data import Images
-from ...drawing.style import COLOURS, FAINT, PAGE, SIMILARITY, look
+from ...drawing import look
+from ...drawing._style import COLOURS, FAINT, PAGE, SIMILARITY
 from ...experiment import Experiment
+from ...initialization import Glorot, Init, Normal
 from ...measure import count_lines
 from ...networks import Conv
+from ...optimizers import GD
+from ...runs import Trajectory
+from ...saving import At
 from ...seeds import Seed
-from ...starts import GlorotNormal, Normal, Start
-from ...theory.kernels import KernelDynamics
-from ...training.optimizers import GD
-from ...training.schedule import At
-from ...training.trajectory import Trajectory
+from ...theory import KernelDynamics
 from ..claims import Claim, Rule, Seeds, Statement
 from ..counts import relative_loss
 from ..lab import Lab, require
@@ -145,17 +146,17 @@ def experiments(scale: str) -> Mapping[str, Experiment]:
     for name, factor in SIZES.items():
         leaves = LEAVES - np.log(factor)
         times = [*(early for early in EARLY if early < leaves), *(leaves + around for around in AROUND)]
-        found[name] = _saved_at(on_these.replace(start=_scaled(captioned, factor)), times, pace)
-    slower = on_these.replace(start=Start(GlorotNormal()), optimizer=GD(rate * COMMON_RATE))
+        found[name] = _saved_at(on_these.replace(init=_scaled(captioned, factor)), times, pace)
+    slower = on_these.replace(init=Init(Glorot()), optimizer=GD(rate * COMMON_RATE))
     return found | {"common": _saved_at(slower, COMMON_TIMES, pace * COMMON_RATE)}
 
 
-def _scaled(experiment: Experiment, factor: float) -> Start:
+def _scaled(experiment: Experiment, factor: float) -> Init:
     """The experiment's start with all stds times a factor."""
     network = experiment.network
-    laws = zip(network.layers, experiment.start.laws(network), strict=True)
+    laws = zip(network.layers, experiment.init.laws(network), strict=True)
     convolution, output = (Normal(factor * law.std_of(layer, layer.weight[0])) for layer, law in laws)
-    return Start(output, convolution=convolution)
+    return Init(output, convolution=convolution)
 
 
 def _saved_at(experiment: Experiment, times: list[float] | tuple[float, ...], pace: float) -> Experiment:
@@ -308,7 +309,7 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
     after = {name: _condensed(runs[name]) for name in TITLES}
     seeds, experiment = len(runs["captioned"].seeds), runs["captioned"].experiment
     assert isinstance(experiment.network, Conv)
-    laws = zip(experiment.network.layers, experiment.start.laws(experiment.network), strict=True)
+    laws = zip(experiment.network.layers, experiment.init.laws(experiment.network), strict=True)
     convolution, output = (law.std_of(layer, layer.weight[0]) for layer, law in laws)
     return Findings(
         caption=(

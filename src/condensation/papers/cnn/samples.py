@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 from matplotlib.figure import Figure
 
-from ...drawing.style import COLOURS, PAGE, look
+from ...drawing import look
+from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
 from ..claims import Claim, Rule, Seeds, Statement
 from ..counts import count, stack_columns

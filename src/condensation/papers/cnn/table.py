@@ -8,11 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ...data import Images
-from ...drawing.spectrum import draw_spectrum
-from ...drawing.style import COLOURS, PAGE, look
+from ...drawing import draw_spectrum, look
+from ...drawing._style import COLOURS, PAGE
+from ...losses import Loss
 from ...seeds import Seed
-from ...theory.kernels import KernelDynamics
-from ...training.losses import Loss
+from ...theory import KernelDynamics
 from ..claims import Claim, Rule, Seeds, Statement, columns_of
 from ..lab import Lab, require
 from ..recipe import Findings, Recipe, Runs, Table

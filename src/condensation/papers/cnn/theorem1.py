@@ -18,15 +18,16 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
 
 from ...data import Images
-from ...drawing.style import COLOURS, INK, PAGE, look
+from ...drawing import look
+from ...drawing._style import COLOURS, INK, PAGE
 from ...experiment import Experiment
-from ...measure.change import relative_change, share_along
+from ...initialization import Init, Normal
+from ...measure import relative_change, share_along
 from ...networks import Conv
-from ...starts import Normal, Start
+from ...optimizers import GradientFlow
+from ...runs import Trajectory
+from ...saving import At
 from ...theory import KernelDynamics, effective_time, heuristic_time
-from ...training.optimizers import GradientFlow
-from ...training.schedule import At
-from ...training.trajectory import Trajectory
 from ..claims import Claim, Rule, Seeds, Statement
 from ..lab import Lab
 from ..recipe import Findings, Recipe, Runs, Table
@@ -150,7 +151,7 @@ def _experiment(scale: str, gamma: int, width: int) -> Experiment:
     images, std = IMAGES[scale], width ** (-gamma / 2)
     return Experiment(
         network=Conv(images.shape, (width,), KERNEL, images.outputs),
-        start=Start(Normal(std), convolution=Normal(std)),
+        init=Init(Normal(std), convolution=Normal(std)),
         data=images,
         optimizer=GradientFlow(UNIT / LAMBDA[scale], stop_ratio=STOP, rtol=1e-4, atol=1e-16),
         steps=STEPS,

@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 from matplotlib.figure import Figure
 
-from ...drawing.style import COLOURS, PAGE, look
+from ...drawing import look
+from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
-from ...starts import Zero
+from ...initialization import Zeros
 from ..claims import Claim, Rule, Seeds, Statement
 from ..counts import count, stack_columns
 from ..lab import Lab
@@ -58,8 +59,8 @@ def experiments(scale: str) -> Mapping[str, Experiment]:
     one, other = descent(scale), shallow(scale, "tanh")
     return {
         "captioned": one,
-        "zero": one.replace(start=replace(one.start, hidden=(), output=Zero())),
-        "dense": other.replace(start=replace(other.start, output=Zero())),
+        "zero": one.replace(init=replace(one.init, hidden=(), output=Zeros())),
+        "dense": other.replace(init=replace(other.init, output=Zeros())),
     }
 
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from ...drawing.loss import draw_loss
-from ...drawing.style import COLOURS, PAGE, look
+from ...drawing import draw_loss, look
+from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
-from ...training.schedule import At, Geometric
-from ...training.trajectory import Trajectory
+from ...runs import Trajectory
+from ...saving import At, Geometric
 from ..claims import Claim, Seeds, columns_of
 from ..counts import STAGE, relative_loss
 from ..lab import Lab

@@ -6,10 +6,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ...activations import label
-from ...drawing.similarity import draw_similarity
-from ...drawing.style import PAGE, look
+from ...drawing import draw_similarity, look
+from ...drawing._style import PAGE
 from ...experiment import Experiment
-from ...training.trajectory import Trajectory
+from ...runs import Trajectory
 from ..claims import Claim, Seeds, columns_of
 from ..counts import cosine_of, in_stage, line_history, median_seed
 from ..lab import Lab

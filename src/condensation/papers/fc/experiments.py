@@ -1,13 +1,13 @@
 """The fully connected paper's experiments, with its captions' hyperparameters and with those of the quick scale."""
 
 from ...data import Images, sine_sum, two_waves
-from ...data.sets import known
+from ...data._catalog import known
 from ...experiment import Experiment
+from ...initialization import FanOutPower, Glorot, Init, Normal
+from ...losses import Loss
 from ...networks import Dense, ResNet
-from ...starts import GlorotNormal, Normal, OutCubed, Start
-from ...training.losses import Loss
-from ...training.optimizers import Adam
-from ...training.schedule import At, Evenly, Geometric
+from ...optimizers import Adam
+from ...saving import At, Evenly, Geometric
 
 FIG3_EPOCH, FIG3_LAST = 100, 600  # the last step is beyond the caption, to show that condensation is transient
 FIG3_RATES = {"tanh": 1e-3, "x_tanh": 1e-3, "x2_tanh": 1e-3, "sigmoid": 8e-4, "softplus": 2.5e-4}
@@ -36,7 +36,7 @@ def fig3(activation: str, frequency: float = 5.0) -> Experiment:
     """Fig. 3: a 5-50-1 network on 80 points of sum 3.5 sin(5 x_k + 1); the appendix has the frequency 2 too."""
     return Experiment(
         network=Dense((5, 50, 1), activation),
-        start=Start(Normal(std=0.005)),
+        init=Init(Normal(std=0.005)),
         data=sine_sum(3.5, frequency, 1, dim=5, n=80, low=-4, high=2),
         optimizer=Adam(FIG3_RATES[activation]),
         steps=FIG3_LAST,
@@ -49,7 +49,7 @@ def six_layers(residual: bool) -> Experiment:
     last = max(FIG4_EPOCHS)
     return Experiment(
         network=Dense((3, *[18] * 5, 1), FIG4_LAYERS, residual=residual),
-        start=Start(Normal(std=0.01)),
+        init=Init(Normal(std=0.01)),
         data=sine_sum(4, 12, 1, dim=3, n=80, low=-4, high=2),
         optimizer=Adam(4e-5),
         steps=last,
@@ -61,7 +61,7 @@ def one_input(activation: str) -> Experiment:
     """Figs. 5 and 6: a 1-100-1 network on 40 points of sin(3x) + sin(6x)/2."""
     return Experiment(
         network=Dense((1, 100, 1), activation),
-        start=Start(Normal(std=0.005)),
+        init=Init(Normal(std=0.005)),
         data=two_waves(n=40, low=-1, high=1.5),
         optimizer=Adam(5e-4),
         steps=FIG5_EPOCH,
@@ -84,7 +84,7 @@ def _resnet(
 ) -> Experiment:
     return Experiment(
         network=network or ResNet(images.shape, images.outputs, activation=activation),
-        start=Start(OutCubed(), convolution=GlorotNormal()),
+        init=Init(FanOutPower(1.5), convolution=Glorot()),
         data=images,
         optimizer=optimizer,
         steps=steps,
@@ -111,8 +111,8 @@ def resnet_start(common: bool, scale: str) -> Experiment:
     else:
         one = _small_resnet(Images("cifar10", n=2000, balanced=True), "tanh", Adam(3e-3), 200)
         test = Images("cifar10", n=1000, balanced=True, split="test")
-    start = Start(GlorotNormal(), convolution=GlorotNormal()) if common else one.start
-    return one.replace(start=start, test=test, save=Evenly(6), record=Evenly(6 if scale == "quick" else 21))
+    start = Init(Glorot(), convolution=Glorot()) if common else one.init
+    return one.replace(init=start, test=test, save=Evenly(6), record=Evenly(6 if scale == "quick" else 21))
 
 
 def low_frequency(activation: str) -> Experiment:

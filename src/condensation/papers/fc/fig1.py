@@ -5,13 +5,13 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from ...drawing.network import draw_network
-from ...drawing.style import PAGE, look
+from ...drawing import draw_network, look
+from ...drawing._style import PAGE
 from ...experiment import Experiment
-from ...measure.similarity import norms
+from ...measure._similarity import norms
 from ...reduction import Reduction, reduce
-from ...reduction.reduce import centred_error
-from ...training.trajectory import Trajectory
+from ...reduction._reduce import centred_error
+from ...runs import Trajectory
 from ..claims import Claim, Seeds
 from ..counts import count
 from ..lab import Lab

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...activations import label
 from ...experiment import Experiment
-from ...training.trajectory import Trajectory
+from ...runs import Trajectory
 from ..claims import Claim, Seeds
 from ..counts import Counts, count, stack_columns
 from ..lab import Lab

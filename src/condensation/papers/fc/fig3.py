@@ -7,7 +7,7 @@ import numpy as np
 
 from ...activations import label, multiplicity
 from ...experiment import Experiment
-from ...measure.similarity import nearest_lines
+from ...measure import nearest_lines
 from ...seeds import as_seeds
 from ...theory import cube_directions, stationary_directions
 from ..claims import Claim, Seeds
@@ -28,12 +28,12 @@ VARIANTS = (
     Variant(threshold=0.99),
     Variant(eps=1e-30),
     Variant(rotated=True),
-    Variant(start_scale=0.1),
-    Variant(start_scale=0.01),
+    Variant(init_scale=0.1),
+    Variant(init_scale=0.01),
     Variant(output_scale=10.0),
     Variant(output_scale=0.1),
     Variant(optimizer="normalised_gd"),
-    Variant(optimizer="normalised_gd", start_scale=0.01),
+    Variant(optimizer="normalised_gd", init_scale=0.01),
 )
 FLOW = Variant(optimizer="gradient_flow")  # takes long to compile: two panels are enough to tell p = 1 from p = 2
 A_LINE = "2 neurons and 5% of the norm within a cosine of 0.95; condensed: 90% of the norm on lines"

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...activations import label
 from ...experiment import Experiment
-from ...training.trajectory import Trajectory
+from ...runs import Trajectory
 from ..claims import REPRODUCED, Claim, Rule, Seeds, Statement, judge
 from ..counts import Counts, count, median_seed, stack_columns
 from ..evidence import settings_table
@@ -21,9 +21,9 @@ COSINES = (None, 0.9, 0.9, 0.9, 0.9)  # in the first layer's four dimensions cha
 VARIANTS = (
     Variant(threshold=0.95),
     Variant(eps=1e-30),
-    Variant(start_scale=0.3),
-    Variant(start_scale=0.1),
-    Variant(start_scale=0.1, eps=1e-30),
+    Variant(init_scale=0.3),
+    Variant(init_scale=0.1),
+    Variant(init_scale=0.1, eps=1e-30),
     Variant(output_scale=10.0),
     Variant(rotated=True),
     Variant(dtype="float32"),

@@ -6,10 +6,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ...activations import label
-from ...drawing.style import COLOURS, PAGE, look
+from ...drawing import look
+from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
 from ...measure import fit_polynomial
-from ...training.trajectory import Trajectory
+from ...runs import Trajectory
 from ..claims import Claim, Seeds
 from ..counts import STAGE, relative_loss, stack_columns
 from ..lab import Lab

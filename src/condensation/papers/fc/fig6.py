@@ -6,14 +6,13 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ...activations import label, multiplicity
-from ...drawing.features import draw_features
-from ...drawing.field import draw_field
-from ...drawing.style import PAGE, look
+from ...drawing import draw_features, draw_field, look
+from ...drawing._style import PAGE
 from ...experiment import Experiment
-from ...measure.similarity import nearest_lines
+from ...measure import nearest_lines
+from ...runs import Trajectory
 from ...seeds import Seed
 from ...theory import Directions, stationary_directions
-from ...training.trajectory import Trajectory
 from ..claims import Claim, Seeds
 from ..counts import Counts, count, relative_loss, stack_columns
 from ..lab import Lab
@@ -26,7 +25,7 @@ from .statements import FIG6
 
 NEAR = np.deg2rad(10)
 LEARNED = 0.05  # of the field's first strength: what is left by then is another field
-NORMALISED = Variant(optimizer="normalised_gd", start_scale=0.1)  # follows the field's own paths
+NORMALISED = Variant(optimizer="normalised_gd", init_scale=0.1)  # follows the field's own paths
 
 
 def experiments(scale: str) -> Mapping[str, Experiment]:

@@ -9,20 +9,20 @@ from matplotlib.figure import Figure
 
 from ...activations import multiplicity
 from ...data import Arrays, Images
-from ...drawing.predicted import draw_predicted
-from ...drawing.style import COLOURS, FAINT, PAGE, look
+from ...drawing import draw_predicted, look
+from ...drawing._style import COLOURS, FAINT, PAGE
 from ...experiment import Experiment
-from ...measure import count_lines
-from ...measure.similarity import directions as unit_weights
-from ...measure.similarity import nearest_lines
+from ...initialization import Init, Normal
+from ...losses import Loss
+from ...measure import count_lines, nearest_lines
+from ...measure import directions as unit_weights
 from ...networks import Dense
+from ...optimizers import GradientFlow, NormalisedGD
+from ...prediction import layer_fields
+from ...runs import Trajectory
+from ...saving import At, Evenly
 from ...seeds import as_seed
-from ...starts import Normal, Start
-from ...theory import labels_for, layer_fields, polar_velocity, residual_at_zero, stationary_directions
-from ...training.losses import Loss
-from ...training.optimizers import GradientFlow, NormalisedGD
-from ...training.schedule import At, Evenly
-from ...training.trajectory import Trajectory
+from ...theory import labels_for, polar_velocity, residual_at_zero, stationary_directions
 from ..claims import Claim, Seeds, columns_of
 from ..lab import Lab
 from ..recipe import Findings, Recipe, Runs, Table
@@ -56,7 +56,7 @@ def experiments(scale: str) -> Mapping[str, Experiment]:
     """Gradient flow at multiplicity 1; solved labels at multiplicity 3; ten outputs under two losses; deep networks."""
     captioned = fig3("tanh")
     flow = captioned.replace(
-        start=Start(Normal(std=5e-5)),
+        init=Init(Normal(std=5e-5)),
         optimizer=GradientFlow(0.2, stop_ratio=0.99, atol=1e-18),
         steps=FLOW_STEPS,
         save=Evenly(11),
@@ -64,7 +64,7 @@ def experiments(scale: str) -> Mapping[str, Experiment]:
     )
     digits = Experiment(
         Dense((64, 50, 10), "tanh"),
-        Start(Normal(std=1e-5)),
+        Init(Normal(std=1e-5)),
         Images("digits", n=300, flat=True, scale="standardised"),
         GradientFlow(2.0, stop_ratio=0.99, atol=1e-18),
         FLOW_STEPS,
@@ -78,7 +78,7 @@ def experiments(scale: str) -> Mapping[str, Experiment]:
         "a5": six_layers(residual=False),
         "conjecture": Experiment(
             Dense((DIM, 200, 1), "x2_tanh", bias=False),
-            Start(Normal(1e-3)),
+            Init(Normal(1e-3)),
             conjecture_data(),
             NormalisedGD(1e-5),
             4000,

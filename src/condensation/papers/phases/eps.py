@@ -14,16 +14,14 @@ from matplotlib.figure import Figure
 
 from ...activations import label
 from ...data import Data
-from ...drawing.phase_map import Boundary, Mark, draw_phase_maps
-from ...measure.similarity import norms
+from ...drawing import Boundary, Mark, draw_phase_maps
+from ...measure._similarity import norms
+from ...optimizers import Adam
+from ...runs import Trajectory
+from ...saving import At, Geometric
 from ...seeds import Seed, as_seeds
-from ...sweeps.axes import logspace
-from ...sweeps.grid import Sweep
-from ...sweeps.table import SweepTable
-from ...sweeps.task import INITIAL
-from ...training.optimizers import Adam
-from ...training.schedule import At, Geometric
-from ...training.trajectory import Trajectory
+from ...sweeps import Sweep, SweepTable, logspace
+from ...sweeps._task import INITIAL
 from ..claims import Claim, Rule, Seeds, Statement
 from ..fc.experiments import fig3
 from ..lab import Lab
@@ -132,7 +130,7 @@ def sweeps(size: int = 9, seeds: int = 3) -> Mapping[str, Sweep]:
     axes = {
         "network.activation": ACTIVATIONS,
         "optimizer.eps": logspace(1e-11, 10, size),
-        "start.hidden.std": logspace(1e-6, 0.1, size),
+        "init.hidden.std": logspace(1e-6, 0.1, size),
     }
     return {NAME: Sweep(base, axes, {}, as_seeds(seeds), ("lines", "rank", growth), at="saved")}
 
@@ -147,7 +145,7 @@ class _Map:
 
     def __init__(self, table: SweepTable) -> None:
         self.names = table.sweep.axes["network.activation"]
-        self.eps, self.stds = (np.array(table.sweep.axes[n], float) for n in ("optimizer.eps", "start.hidden.std"))
+        self.eps, self.stds = (np.array(table.sweep.axes[n], float) for n in ("optimizer.eps", "init.hidden.std"))
         loss, k_eff = table.array("loss"), table.array("dense1.k_eff")
         left = loss / loss[..., :1]
         most = np.where(left >= INITIAL, k_eff, np.inf)[..., 1:].argmin(axis=-1) + 1  # the most condensed step
@@ -329,7 +327,7 @@ def show(lab: Lab, tables: Tables, claims: Mapping[str, Claim]) -> Findings:
         data={
             name.split(".")[-1]: table.column(name)
             for name in (
-                "network.activation", "optimizer.eps", "start.hidden.std", "seed_data", "seed_start", "step", "loss",
+                "network.activation", "optimizer.eps", "init.hidden.std", "seed_data", "seed_init", "step", "loss",
                 "loss_first", "dense1.k_eff", "dense1.lines", "dense1.condensed", "dense1.participation", "moved",
                 "begun", "on_z", "on_signs",
             )

@@ -22,9 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from ...measure.lines import LEAST_COSINE
-from ...theory import stationary_directions
-from ...theory.leading import coefficient
+from ...measure._lines import LEAST_COSINE
+from ...theory import coefficient, stationary_directions
 
 DRAWS = 2000
 Inputs = Float[np.ndarray, "samples inputs"]

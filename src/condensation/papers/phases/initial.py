@@ -21,17 +21,15 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...data import Synthetic
-from ...drawing.phase_map import Boundary, Regime, draw_phase_map
-from ...drawing.style import PAGE, figure_of, look, new_axes
+from ...drawing import Boundary, Regime, draw_phase_map, look
+from ...drawing._style import PAGE, figure_of, new_axes
 from ...experiment import Experiment
+from ...initialization import Init, WidthPower
 from ...networks import Dense
+from ...optimizers import GradientFlow
+from ...saving import At
 from ...seeds import as_seeds
-from ...starts import Start, WidthPower
-from ...sweeps.axes import linspace
-from ...sweeps.grid import Sweep
-from ...sweeps.table import SweepTable
-from ...training.optimizers import GradientFlow
-from ...training.schedule import At
+from ...sweeps import Sweep, SweepTable, linspace
 from ..claims import Claim, Rule, Seeds, Statement
 from ..lab import Lab
 from ..recipe import Findings, Recipe, Table, Tables
@@ -128,7 +126,7 @@ def sweeps(size: int = 9, seeds: int = 5) -> Mapping[str, Sweep]:
     """
     base = Experiment(
         network=Dense((4, WIDTHS[0], 1), "tanh"),
-        start=Start(WidthPower(0.5), WidthPower(0.5), antisymmetric=True),
+        init=Init(WidthPower(0.5), WidthPower(0.5), antisymmetric=True),
         data=Synthetic(((3.5, 5, 1),), dim=4, n=16, low=-1, high=1, spacing="even"),
         optimizer=GradientFlow(1.0, stop_ratio=STOP, rtol=1e-4, atol=1e-12),
         steps=LONG,

@@ -9,14 +9,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...activations import label
-from ...drawing.phase_map import Boundary, Mark, draw_phase_maps
+from ...drawing import Boundary, Mark, draw_phase_maps
+from ...optimizers import Adam
+from ...saving import At
 from ...seeds import as_seeds
-from ...sweeps.axes import logspace
-from ...sweeps.grid import Sweep
-from ...sweeps.table import SweepTable
-from ...sweeps.task import INITIAL
-from ...training.optimizers import Adam
-from ...training.schedule import At
+from ...sweeps import Sweep, SweepTable, logspace
+from ...sweeps._task import INITIAL
 from ..claims import Claim, Rule, Seeds, Statement
 from ..fc.experiments import fig3
 from ..lab import Lab
@@ -87,7 +85,7 @@ def sweeps(size: int = 9, seeds: int = 10) -> Mapping[str, Sweep]:
     """The diagram as a sweep: ``size`` starts, measured at as many steps, for each activation."""
     shown = tuple(int(step) for step in np.rint(np.geomspace(FIRST, LAST, size)))
     base = fig3("tanh").replace(steps=LAST, save=At((0, *shown)), record=At((0, *shown)), optimizer=Adam(RATE))
-    axes = {"network.activation": ACTIVATIONS, "start.hidden.std": logspace(1e-4, 1, size)}
+    axes = {"network.activation": ACTIVATIONS, "init.hidden.std": logspace(1e-4, 1, size)}
     return {NAME: Sweep(base, axes, {}, as_seeds(seeds), ("lines",), at="saved")}
 
 
@@ -101,7 +99,7 @@ class _Map:
 
     def __init__(self, table: SweepTable) -> None:
         self.names = table.sweep.axes["network.activation"]
-        self.stds, self.steps = np.array(table.sweep.axes["start.hidden.std"], float), table.steps[1:].astype(float)
+        self.stds, self.steps = np.array(table.sweep.axes["init.hidden.std"], float), table.steps[1:].astype(float)
         self.k_eff, self.lines, self.condensed = (
             table.array(f"dense1.{name}")[..., 1:] for name in ("k_eff", "lines", "condensed")
         )
@@ -235,7 +233,7 @@ def show(lab: Lab, tables: Tables, claims: Mapping[str, Claim]) -> Findings:
         data={
             name.split(".")[-1]: table.column(name)
             for name in (
-                "network.activation", "start.hidden.std", "seed_data", "seed_start", "step", "loss", "loss_first",
+                "network.activation", "init.hidden.std", "seed_data", "seed_init", "step", "loss", "loss_first",
                 "dense1.k_eff", "dense1.lines", "dense1.orientations", "dense1.cover", "dense1.condensed",
             )
         },

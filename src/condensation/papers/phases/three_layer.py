@@ -22,16 +22,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...data import Synthetic
-from ...drawing.phase_map import Boundary, Mark, Regime, draw_phase_maps
+from ...drawing import Boundary, Mark, Regime, draw_phase_maps
 from ...experiment import Experiment
+from ...initialization import Init, WidthPower
 from ...networks import Dense
+from ...optimizers import GradientFlow
+from ...saving import At
 from ...seeds import as_seeds
-from ...starts import Start, WidthPower
-from ...sweeps.axes import linspace
-from ...sweeps.grid import Sweep
-from ...sweeps.table import SweepTable
-from ...training.optimizers import GradientFlow
-from ...training.schedule import At
+from ...sweeps import Sweep, SweepTable, linspace
 from ..claims import Claim, Rule, Seeds, Statement
 from ..lab import Lab
 from ..recipe import Findings, Recipe, Tables
@@ -114,7 +112,7 @@ def sweeps(size: int = 9, seeds: int = 3) -> Mapping[str, Sweep]:
     law = WidthPower(0.5)
     base = Experiment(
         network=Dense((2, WIDTHS[0], WIDTHS[0], 1), "relu", bias=False),
-        start=Start((law, law), law),
+        init=Init((law, law), law),
         data=Synthetic(((0.9, 1.5, 0.2),), dim=2, n=4, low=-1, high=1, spacing="even"),
         optimizer=GradientFlow(1.0, stop_ratio=STOP, rtol=1e-2, atol=1e-9),
         steps=LONG,
@@ -123,9 +121,9 @@ def sweeps(size: int = 9, seeds: int = 3) -> Mapping[str, Sweep]:
     )
     axes = {"gamma": linspace(1.2, 4.0, size), "gamma_prime": linspace(-0.6, 1.0, size), "m": WIDTHS}
     fields = {
-        "start.hidden.0.gamma": "(gamma - 2 * gamma_prime) / 3",
-        "start.hidden.1.gamma": "(gamma + gamma_prime) / 3",
-        "start.output.gamma": "(gamma + gamma_prime) / 3",
+        "init.hidden.0.gamma": "(gamma - 2 * gamma_prime) / 3",
+        "init.hidden.1.gamma": "(gamma + gamma_prime) / 3",
+        "init.output.gamma": "(gamma + gamma_prime) / 3",
         "network.widths.1": "m",
         "network.widths.2": "m",
         "optimizer.time_step": "0.1 * m ** (2 / 3 * min(2 * gamma - gamma_prime, 2 * gamma + 2 * gamma_prime) - 2)",

@@ -14,17 +14,15 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...data import Synthetic
-from ...drawing.phase_map import Boundary, Mark, Regime, draw_phase_map
-from ...drawing.style import PAGE, figure_of, look, new_axes
+from ...drawing import Boundary, Mark, Regime, draw_phase_map, look
+from ...drawing._style import PAGE, figure_of, new_axes
 from ...experiment import Experiment
+from ...initialization import Init, WidthPower
 from ...networks import Dense
+from ...optimizers import GradientFlow
+from ...saving import At
 from ...seeds import as_seeds
-from ...starts import Start, WidthPower
-from ...sweeps.axes import linspace
-from ...sweeps.grid import Sweep
-from ...sweeps.table import SweepTable
-from ...training.optimizers import GradientFlow
-from ...training.schedule import At
+from ...sweeps import Sweep, SweepTable, linspace
 from ..claims import Claim, Rule, Seeds, Statement
 from ..lab import Lab
 from ..recipe import Findings, Recipe, Tables
@@ -35,8 +33,8 @@ WIDTHS = (100, 300, 1000, 3000)
 STOP = 0.05  # of the first loss: the end of training
 LONG = 100_000  # time after which a flow that has not come there is left
 FIELDS = {
-    "start.hidden.gamma": "(gamma - gamma_prime) / 2",
-    "start.output.gamma": "(gamma + gamma_prime) / 2",
+    "init.hidden.gamma": "(gamma - gamma_prime) / 2",
+    "init.output.gamma": "(gamma + gamma_prime) / 2",
     "network.widths.1": "m",
 }
 NAMED = (Mark(0.5, 0.0, "NTK"), Mark(0.5, 0.5, "LeCun, He"), Mark(1.0, 0.0, "mean-field, Xavier"))
@@ -93,7 +91,7 @@ def sweeps(size: int = 9, seeds: int = 3) -> Mapping[str, Sweep]:
     """The diagram as a sweep of size x size cells, four widths in each."""
     base = Experiment(
         network=Dense((1, WIDTHS[0], 1), "relu"),
-        start=Start(WidthPower(0.5), WidthPower(0.5), antisymmetric=True),
+        init=Init(WidthPower(0.5), WidthPower(0.5), antisymmetric=True),
         data=Synthetic(((0.9, 1.5, 0.2),), dim=1, n=6, low=-1, high=1, spacing="even"),
         optimizer=GradientFlow(1.0, stop_ratio=STOP, rtol=1e-4, atol=1e-12),
         steps=LONG,

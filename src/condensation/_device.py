@@ -1,0 +1,56 @@
+"""The devices that work runs on, and how it is compiled there: decided in this place only."""
+
+import os
+from typing import Any
+
+import jax
+
+# Without YNN fusion XLA's convolutions are as fast as PyTorch's; to be measured again with each new JAX.
+CPU_OPTIONS: dict[str, Any] = {"xla_cpu_experimental_ynn_fusion_type": ""}
+
+
+def devices() -> list[Any]:
+    """The devices that networks are dealt to: the user's default device alone, or all that this process has."""
+    chosen = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+    return [chosen] if chosen else jax.local_devices()
+
+
+def device() -> Any:
+    """The first of them."""
+    return devices()[0]
+
+
+def on_cpu() -> bool:
+    """Whether that is a CPU."""
+    return getattr(device(), "platform", device()) == "cpu"
+
+
+def device_name() -> str:
+    """What it is, such as ``NVIDIA H200`` or ``cpu``."""
+    return str(getattr(device(), "device_kind", device()))
+
+
+def convolution_options() -> dict[str, Any] | None:
+    """Options for compiling a network with convolutions."""
+    return CPU_OPTIONS if on_cpu() else None
+
+
+def channels_last() -> bool:
+    """Whether convolutions keep channels last: a GPU's do, whatever the program says."""
+    return not on_cpu()
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def device_slots(whole_machine: bool) -> list[Any]:
+    """The devices, each as often as it takes a piece of work at a time.
+
+    A GPU takes one. A CPU's cores are shared out, or all of them serve one piece that can use the whole machine.
+    """
+    found = devices()
+    if not on_cpu():
+        return found
+    return found[:1] if whole_machine else [found[k % len(found)] for k in range(max(cores(), len(found)))]

@@ -1,0 +1,275 @@
+"""Frozen values as plain data and back: what experiment files and fingerprints are made of.
+
+A *part* is a frozen dataclass with a class variable ``kind``, the name it has in plain data. A part becomes
+a dictionary of its fields with its kind in front; tuples become lists; a function becomes ``module:name``. Back, the
+types that the fields declare decide; whatever does not fit is refused with its place.
+"""
+
+import dataclasses
+import hashlib
+import importlib
+import json
+import numbers
+import types
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from .errors import InputError, unknown_name
+
+FORMAT = 1  # of experiment files and runs
+
+
+def check_format(what: str, found: Any) -> None:
+    """Refuse a format that is missing or newer than this version knows."""
+    if found is None:
+        raise InputError(f"this {what} names no format: format = {FORMAT} is needed")
+    if type(found) is not int or not 1 <= found <= FORMAT:
+        raise InputError(f"this {what} has format {found!r}, but this version of condensation knows up to {FORMAT}")
+
+
+def without_none(plain: Any) -> Any:
+    """Plain data without the fields that are left out, for formats that have no word for that."""
+    if isinstance(plain, dict):
+        return {name: without_none(value) for name, value in plain.items() if value is not None}
+    return [without_none(item) for item in plain] if isinstance(plain, list) else plain
+
+
+def to_plain(value: Any) -> Any:
+    """Plain data (dictionaries, lists, strings, numbers) of a part; every field is written, defaults too."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if hasattr(value, "__plain__"):
+        return value.__plain__()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        kind = getattr(value, "kind", None)
+        fields = {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"kind": kind} | fields if kind else fields
+    if isinstance(value, tuple | list):
+        return [to_plain(item) for item in value]
+    if callable(value):
+        return function_path(value)
+    raise InputError(f"a value of type {type(value).__name__} cannot be written as plain data: {value!r}")
+
+
+def function_path(function: Callable[..., Any]) -> str:
+    """``module:name`` of a function that can be found again by import; refused for one that cannot.
+
+    >>> function_path(json.dumps)
+    'json:dumps'
+    """
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
+    try:
+        found = getattr(importlib.import_module(module or ""), name)
+    except (ImportError, AttributeError, ValueError):
+        found = None
+    if found is not function or module == "__main__":
+        raise InputError(
+            f"the function {name or function!r} cannot be named as module:function, so it has no fingerprint; "
+            "define it at the top level of an importable module"
+        )
+    return f"{module}:{name}"
+
+
+def fingerprint(value: Any) -> str:
+    """SHA-256 of the canonical JSON of a part: sorted keys, no spaces, shortest floats that read back exactly.
+
+    Fields that are left out (None) are not in it: a part can gain such a field and keep its fingerprints.
+    """
+    plain = {"format": FORMAT, "value": without_none(to_plain(value))}
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def replace_at(value: Any, changes: dict[str, Any]) -> Any:
+    """A copy of a frozen part with the fields at dotted paths changed, all at once; a number indexes a tuple."""
+    heads: dict[str, dict[str, Any]] = {}
+    for path, new in changes.items():
+        head, _, rest = path.partition(".")
+        heads.setdefault(head, {})[rest] = new
+    if isinstance(value, tuple):
+        known = [str(k) for k in range(len(value))]
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        known = [field.name for field in dataclasses.fields(value)]
+    else:
+        raise InputError(f"the path {next(iter(changes))!r} leads into {value!r}, which has no fields")
+    for head in heads:
+        if head not in known:
+            raise unknown_name(f"field of {type(value).__name__}", head, known)
+    parts = dict(zip(known, value, strict=True)) if isinstance(value, tuple) else {n: getattr(value, n) for n in known}
+    for head, inner in heads.items():
+        parts[head] = inner[""] if "" in inner else replace_at(parts[head], inner)
+    return tuple(parts.values()) if isinstance(value, tuple) else dataclasses.replace(value, **parts)
+
+
+def value_at(part: Any, path: str, plain: Any, folder: Path = Path()) -> Any:
+    """What plain data, or a value itself, stands for as the field at a dotted path; a float may stand for an int.
+
+    >>> from condensation.optimizers import Adam
+    >>> value_at(Adam(1e-3), "rate", {"kind": "warmup", "steps": 5})
+    Warmup(steps=5)
+    >>> value_at(Adam(1e-3, schedule=_), "rate.steps", 7.0)
+    7
+    """
+    hint: Any = type(part)
+    for name in path.split("."):
+        hint, part = _field(hint, part, name)
+    options = _options(hint)
+    if int in options and float not in options and isinstance(plain, float) and plain.is_integer():
+        plain = int(plain)
+    return from_plain(hint, plain, path, folder)
+
+
+def _field(hint: Any, part: Any, name: str) -> tuple[Any, Any]:
+    """Declared type and value of a field of a part, or of an item of a tuple that is declared as ``hint``."""
+    if isinstance(part, tuple):
+        items = next(get_args(option) for option in _options(hint) if get_origin(option) is tuple)
+        known = {str(k): pair for k, pair in enumerate(zip(_each(items, len(part), name), part, strict=True))}
+    elif dataclasses.is_dataclass(part):
+        known = {own: (declared, getattr(part, own)) for own, declared in _hints(type(part)).items()}
+    else:
+        raise InputError(f"the field {name!r} is looked for in {part!r}, which has no fields")
+    if name not in known:
+        raise unknown_name(f"field of {type(part).__name__}", name, known)
+    return known[name]
+
+
+def coerce_fields(part: Any) -> None:
+    """Make the fields of a frozen part what they are declared to be, or refuse them: first thing in ``__post_init__``.
+
+    NumPy's numbers become Python's, whole numbers given for floats become floats, lists and arrays become tuples: equal
+    parts so have equal fingerprints.
+    """
+    for name, hint in _hints(type(part)).items():
+        object.__setattr__(part, name, coerce(hint, getattr(part, name), name))
+
+
+@cache
+def _hints(part: type) -> dict[str, Any]:
+    hints = get_type_hints(part)
+    return {field.name: hints[field.name] for field in dataclasses.fields(part)}
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    """The types of a union, or the one type."""
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+
+
+def coerce(hint: Any, value: Any, place: str) -> Any:
+    """The value as its declared type, or an error that names its place.
+
+    >>> conform(tuple[float, ...], [1, 2], "widths")
+    (1.0, 2.0)
+    """
+    options = _options(hint)
+    for option in options:
+        if get_origin(option) is tuple and isinstance(value, list | tuple | np.ndarray):
+            return _conform_items(get_args(option), list(value), place)
+        if option is float and isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool):
+            return float(value) + 0.0  # minus zero is zero
+        if option is int and isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool):
+            return int(value)
+        if option in (str, bool, types.NoneType, np.ndarray) or dataclasses.is_dataclass(option):
+            if isinstance(value, option):  # type: ignore[arg-type]
+                return value
+        elif option not in (float, int) and get_origin(option) is not tuple and callable(value):
+            return value
+    raise InputError(f"{place} must be {' or '.join(map(_said, options))}, not {value!r}")
+
+
+def _conform_items(hints: tuple[Any, ...], items: list[Any], place: str) -> tuple[Any, ...]:
+    each = _each(hints, len(items), place)
+    return tuple(coerce(hint, item, f"{place}[{k}]") for k, (hint, item) in enumerate(zip(each, items, strict=True)))
+
+
+def _each(hints: tuple[Any, ...], count: int, place: str) -> list[Any]:
+    """The type of each item of a tuple, ``(type, ...)`` standing for any number of them."""
+    each = [hints[0]] * count if hints[-1] is Ellipsis else list(hints)
+    if len(each) != count:
+        raise InputError(f"{place} must be a list of {len(each)}, not of {count}")
+    return each
+
+
+def from_plain(hint: Any, plain: Any, place: str = "", folder: Path = Path()) -> Any:
+    """The value that plain data stands for.
+
+    Args:
+        hint: the type it must have: a part, a union of parts told apart by ``kind``, a tuple, or a simple type.
+        plain: dictionaries, lists, strings and numbers.
+        place: where it stands, for messages (``optimizer.schedule``).
+        folder: what file names in it are relative to.
+    """
+    options = _options(hint)
+    if isinstance(plain, dict):
+        return _from_table(_part_of_kind(options, plain, place), plain, place, folder)
+    if isinstance(plain, list):
+        items = [get_args(option) for option in options if get_origin(option) is tuple]
+        if items:
+            each = _each(items[0], len(plain), place)
+            pairs = enumerate(zip(each, plain, strict=True))
+            return tuple(from_plain(inner, item, f"{place}[{k}]", folder) for k, (inner, item) in pairs)
+    if isinstance(plain, str) and ":" in plain and any(get_origin(option) is Callable for option in options):
+        return function_at(plain)
+    return coerce(hint, plain, place)
+
+
+def _part_of_kind(options: tuple[Any, ...], plain: dict[str, Any], place: str) -> Any:
+    """The part that a table stands for, among those that may stand there."""
+    parts = [option for option in options if dataclasses.is_dataclass(option)]
+    if not parts:
+        raise InputError(f"{place} must be {' or '.join(map(_said, options))}, not a table")
+    if len(parts) == 1:
+        return parts[0]
+    kinds = {part.kind: part for part in parts}  # type: ignore[attr-defined]
+    if "kind" not in plain:
+        raise InputError(f"{place} has no kind; one of {', '.join(kinds)} is needed")
+    if not isinstance(plain["kind"], str) or plain["kind"] not in kinds:
+        raise unknown_name(f"kind of {place}", plain["kind"], kinds)
+    return kinds[plain["kind"]]
+
+
+def _from_table(part: Any, plain: Any, place: str, folder: Path) -> Any:
+    if hasattr(part, "__from_plain__"):
+        return part.__from_plain__(plain, place, folder)
+    kind = getattr(part, "kind", None)
+    if plain.get("kind", kind) != kind:
+        raise InputError(f"the kind of {place} must be {kind!r}, not {plain['kind']!r}")
+    given = {name: value for name, value in plain.items() if not (name == "kind" and kind)}
+    known = {field.name: field for field in dataclasses.fields(part)}
+    where = f"in {place}" if place else "of an experiment"
+    for name in given:
+        if name not in known:
+            raise unknown_name(f"field {where}", name, known)
+    needed = [n for n, f in known.items() if f.default is dataclasses.MISSING and n not in given]
+    if needed:
+        raise InputError(f"missing {where}: {', '.join(needed)}")
+    hints = _hints(part)
+    inner = {n: from_plain(hints[n], value, f"{place}.{n}" if place else n, folder) for n, value in given.items()}
+    try:
+        return part(**inner)
+    except InputError as error:
+        raise InputError(f"{place}: {error}" if place else str(error)) from error
+
+
+def _said(hint: Any) -> str:
+    """A type in words."""
+    words = {float: "a number", int: "a whole number", str: "a text", bool: "true or false", types.NoneType: "left out"}
+    if get_origin(hint) is tuple:
+        return "a list"
+    return words.get(hint) or (hint.__name__ if isinstance(hint, type) else "a function")
+
+
+def function_at(path: str) -> Callable[..., Any]:
+    """The function that ``module:name`` stands for.
+
+    >>> function_at("json:dumps") is json.dumps
+    True
+    """
+    module, _, name = path.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except Exception as error:  # a user's module may fail in any way
+        raise InputError(f"the function {path!r} cannot be imported: {type(error).__name__}: {error}") from error

@@ -1,0 +1,70 @@
+"""``condensation play``."""
+
+import socket
+import sys
+import threading
+import webbrowser
+from pathlib import Path
+
+import tyro
+
+from ..errors import InputError
+
+PORT = 8471
+SWITCH = 5e-4  # seconds a thread keeps the interpreter: ten pages then get 21 frames a second each, not 16
+
+
+def play(
+    folders: tyro.conf.Positional[tuple[Path, ...]] = (),
+    /,
+    port: int = PORT,
+    host: str = "127.0.0.1",
+    token: str | None = None,
+    browser: bool = True,
+) -> None:
+    """Open the playground: watch neurons condense in a browser.
+
+    Args:
+        folders: runs or sweeps of yours, or folders of them, to be opened in the page.
+        port: where the page is found; 0 takes a free one.
+        host: the address to listen on. On any but a loopback address the page asks for a token.
+        token: the token that is asked for; a random one where one is needed and none is given.
+        browser: open the page in the browser.
+    """
+    try:
+        import uvicorn
+    except ImportError as error:
+        raise InputError("the playground needs the extra: pip install 'condensation[play]'") from error
+    from ..playground._access import Doors
+    from ..playground._library import Library
+    from ..playground._server import Server, config_of
+
+    listening = listen(host, port)
+    doors = Doors(host, token)
+    server = Server(doors, Library(folders))
+    address = f"http://{_named(host)}:{listening.getsockname()[1]}/" + (f"?token={doors.token}" if doors.token else "")
+    print(f"the playground is at {address} (Ctrl-C ends it)", flush=True)
+    if browser:
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+    sys.setswitchinterval(SWITCH)
+    uvicorn.Server(config_of(server)).run(sockets=[listening])
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens; refused in a sentence where it cannot."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((host, port))
+    except (OSError, OverflowError) as error:
+        raise InputError(
+            f"port {port} of {host} cannot be listened on: {getattr(error, 'strerror', None) or error}; "
+            "--port 0 takes a free one"
+        ) from error
+    found.listen()  # who comes before the server is ready waits
+    return found
+
+
+def _named(host: str) -> str:
+    return f"[{host}]" if ":" in host else socket.gethostname() if host == "0.0.0.0" else host

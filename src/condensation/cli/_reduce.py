@@ -1,0 +1,81 @@
+"""``condensation reduce``."""
+
+import sys
+from pathlib import Path
+
+from rich.table import Table
+
+from .._files import make_folder
+from ..errors import InputError
+from ._output import File, in_words, number, print_json, print_table
+
+
+def reduce(
+    run: File,
+    /,
+    step: int | None = None,
+    threshold: float | None = None,
+    units: int | None = None,
+    error: float | None = None,
+    layers: tuple[str, ...] = (),
+    out: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Reduce a run's networks: the units of one line become one; the error beside the untrained and the pruned one's.
+
+    Args:
+        run: the folder of a run.
+        step: a saved step; the last one if not given.
+        threshold: the cosine that decides which units are of one line (0.95 if nothing is chosen).
+        units: instead, the number of units left in each layer.
+        error: instead, the largest centred error of the output that is allowed.
+        layers: the layers to reduce; all hidden ones if not given.
+        out: a folder for the reduced networks, one .safetensors file for each seed.
+        json: print the rows as JSON.
+    """
+    from ..reduction import reduce as shrink
+    from ..runs import load_run
+
+    sys.path.insert(0, str(Path.cwd()))  # activations of the user: module:function
+    trajectory = load_run(run)
+    chosen = int(trajectory.saved[-1]) if step is None else step
+    if out is not None:
+        make_folder(out)
+        if (out / "run.json").exists():
+            raise InputError(f"{out} is the folder of a run, whose files the reduced networks would overwrite")
+    rows, reasons = [], []
+    for seed in trajectory.seeds:
+        try:
+            reduction = shrink(
+                trajectory.model(chosen, seed),
+                trajectory.data(seed)[0],
+                threshold=threshold,
+                units=units,
+                error=error,
+                layers=layers or None,
+                untrained=trajectory.model(0, seed) if 0 in trajectory.saved else None,
+            )
+        except InputError as problem:
+            reasons.append(f"{seed.data}-{seed.init}: {problem}")
+            continue
+        if out is not None:
+            reduction.model.save(out / f"data{seed.data}-init{seed.init}.safetensors")
+        sizes = {name: list(pair) for name, pair in reduction.sizes.items()}
+        errors = {name: getattr(reduction, name) for name in ("error", "untrained_error", "pruned_error")}
+        errors = {name: number(value) for name, value in errors.items()}
+        rows.append({"seed": f"{seed.data}-{seed.init}", "step": chosen, "sizes": sizes} | errors)
+    if not rows:
+        raise InputError(reasons[0])
+    if json:
+        print_json(rows)
+        return
+    table = Table("seed", "step", *rows[0]["sizes"], "error", "untrained error", "pruned error", box=None)
+    for row in rows:
+        sizes = [f"{before} -> {after}" for before, after in row["sizes"].values()]
+        numbers = [
+            "-" if row[name] is None else in_words(row[name]) for name in ("error", "untrained_error", "pruned_error")
+        ]
+        table.add_row(row["seed"], str(chosen), *sizes, *numbers)
+    print_table(table)
+    for reason in reasons:
+        print(f" seed {reason}")

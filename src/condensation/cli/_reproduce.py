@@ -1,0 +1,81 @@
+"""``condensation reproduce``."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+from rich.table import Table
+
+from ._output import FAILED, Job, print_json, print_table
+
+COLOURS = {"reproduced": "green", "partly": "yellow", "not reproduced": "red", "not run": "dim"}
+
+
+def reproduce(
+    names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[NAME ...]")] = (),
+    /,
+    scale: Literal["quick", "paper"] | None = None,
+    seeds: int | None = None,
+    out: Path = Path("out"),
+    force: bool = False,
+    optimizer: Literal["adam", "gradient_flow", "normalised_gd", "gd"] | None = None,
+    learning_rate: float | None = None,
+    eps: float | None = None,
+    threshold: float | None = None,
+    init_scale: float | None = None,
+    output_scale: float | None = None,
+    dtype: Literal["float64", "float32", "tf32"] | None = None,
+    rotated: bool = False,
+    json: bool = False,
+) -> None:
+    """Make the papers' figures and a report on their claims.
+
+    What is finished is not made again, and the report holds all that is finished in its folder. The options from
+    --optimizer on make a variant, a section of its own in the report.
+
+    Args:
+        names: figures to make, such as fc-fig3; all of them without a name.
+        scale: paper for the captioned settings, quick for what two cores can do; on a CPU quick if not given.
+        seeds: how many seeds of data and start; 10 if not given, of convolutional networks and ResNets 3 (5 and 1 at
+            the paper's scale).
+        out: the folder for figures, data, runs, claims.json and index.html.
+        force: make also what is finished.
+        optimizer: in place of the captioned Adam.
+        learning_rate: of the optimizer.
+        eps: Adam's.
+        threshold: the cosine that decides which units are of one line.
+        init_scale: factor of all stds of the start.
+        output_scale: factor of the output layer's std alone.
+        dtype: the precision.
+        rotated: turn the inputs of synthetic data by a random rotation.
+        json: print the claims as JSON.
+    """
+    from ..papers.make import reproduce as run
+    from ..papers.variant import Variant
+
+    variant = Variant(optimizer, learning_rate, eps, threshold, init_scale, output_scale, dtype, rotated or None)
+    with Job() as progress:
+        sections = run(names, scale=scale, seeds=seeds, variant=variant, out=out, force=force, progress=progress)
+    claims = [claim for section in sections for claim in section.claims]
+    failed = [section for section in sections if section.status == "failed"]
+    if json:
+        print_json(claims)
+    else:
+        table = Table("claim", "expected", "median", "holds", "verdict", box=None)
+        for claim in claims:
+            middle = claim["measured"]["median"]
+            table.add_row(
+                claim["statement"],
+                claim["expected"],
+                "-" if middle is None else f"{middle:.3g}",
+                f"{sum(claim['holds'])}/{len(claim['holds'])}",
+                f"[{COLOURS[claim['verdict']]}]{claim['verdict']}[/]",
+            )
+        print_table(table)
+        for section in sections:
+            if section.status != "done":
+                print(f"{section.name} {'failed' if section.status == 'failed' else 'was not run'}: {section.reason}")
+        print(f"report: {out / 'index.html'}")
+    if failed:
+        sys.exit(FAILED)

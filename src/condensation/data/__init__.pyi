@@ -1,0 +1,10 @@
+from ._arrays import Arrays as Arrays
+from ._images import Images as Images
+from ._images import images_or_digits as images_or_digits
+from ._inline import Expression as Expression
+from ._inline import Points as Points
+from ._kinds import Data as Data
+from ._synthetic import Synthetic as Synthetic
+from ._synthetic import hinges as hinges
+from ._synthetic import sine_sum as sine_sum
+from ._synthetic import two_waves as two_waves

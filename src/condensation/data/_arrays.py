@@ -1,0 +1,97 @@
+"""A user's own arrays as data."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from .._files import read_arrays
+from ..errors import InputError, unknown_name
+from ..seeds import Seed
+
+
+@dataclass(frozen=True, eq=False)
+class Arrays:
+    """Samples x (n x inputs, or n x channels x height x width) and targets y (n x outputs, or n), for every seed.
+
+    The arrays are copied and frozen; two such data are equal when all their numbers are. ``Arrays.load`` reads them
+    from a file, whose name an experiment file then carries.
+    """
+
+    kind: ClassVar[str] = "arrays"
+
+    x: np.ndarray
+    y: np.ndarray
+    file: str | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            x, y = (np.array(value, dtype=float) for value in (self.x, self.y))
+        except (ValueError, TypeError) as error:
+            raise InputError(f"x and y must be arrays of numbers: {error}") from error
+        x, y = (value[:, None] if value.ndim == 1 else value for value in (x, y))
+        if x.ndim < 2 or y.ndim != 2 or len(x) != len(y) or not len(x):
+            raise InputError(f"x must be samples x inputs and y samples x outputs, not {x.shape} and {y.shape}")
+        for name, value in (("x", x), ("y", y)):
+            bad = ~np.isfinite(value.reshape(len(value), -1)).all(axis=1)
+            if bad.any():
+                raise InputError(
+                    f"{name} holds NaN or Inf in {bad.sum()} of {len(value)} samples, first in {bad.argmax()}"
+                )
+            value.setflags(write=False)
+            object.__setattr__(self, name, value)
+
+    @property
+    def n(self) -> int:
+        """Number of samples."""
+        return len(self.x)
+
+    def draw(self, seed: Seed) -> tuple[Float[np.ndarray, "samples ..."], Float[np.ndarray, "samples outputs"]]:
+        """The arrays, whatever the seed."""
+        return self.x, self.y
+
+    @classmethod
+    def load(cls, file: str | Path, folder: str | Path = ".") -> "Arrays":
+        """The arrays ``x`` and ``y`` of an .npz or .safetensors file; the name is kept relative to ``folder``."""
+        path = Path(folder) / file
+        found = read_arrays(path)
+        if not {"x", "y"} <= found.keys():
+            raise InputError(f"the data file {path} must hold arrays x and y, not {', '.join(found)}")
+        return cls(found["x"], found["y"], str(file))
+
+    @classmethod
+    def __from_plain__(cls, plain: dict[str, Any], place: str, folder: Path) -> "Arrays":
+        known = ("kind", "file", "x_shape", "y_shape", "x_sha256", "y_sha256")
+        for name in plain:
+            if name not in known:
+                raise unknown_name(f"field in {place}", name, known)
+        if not isinstance(plain.get("file"), str):
+            raise InputError(f"missing in {place}: file (an .npz or .safetensors file with arrays x and y)")
+        made = cls.load(plain["file"], folder)
+        for name, value in made.__plain__().items():
+            if plain.get(name, value) != value:
+                raise InputError(
+                    f"the data file {plain['file']} is not the one this experiment used: its {name} differs"
+                )
+        return made
+
+    def __plain__(self) -> dict[str, Any]:
+        shapes = {"x_shape": list(self.x.shape), "y_shape": list(self.y.shape)}
+        return {"kind": self.kind} | shapes | self._digests
+
+    @cached_property
+    def _digests(self) -> dict[str, str]:
+        return {
+            name: hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+            for name, value in (("x_sha256", self.x), ("y_sha256", self.y))
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Arrays) and np.array_equal(self.x, other.x) and np.array_equal(self.y, other.y)
+
+    def __hash__(self) -> int:
+        return hash((self.x.tobytes(), self.y.tobytes()))

@@ -1,0 +1,162 @@
+"""Decoded sets of images on disk, mapped into memory when they are used.
+
+    CACHE/<name>/train_images.npy  train_labels.npy  test_images.npy  test_labels.npy
+                 about.json        source, mean and standard deviation of the training images, format
+
+CACHE is the folder ``CONDENSATION_CACHE``, or the user's cache folder. A set is written into a folder beside its place
+and renamed: it is whole or not there. What was decoded is checked by its sums before it is stored; on loading only
+format, shapes and sizes are looked at.
+"""
+
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .._serialization import FORMAT, check_format
+from ..errors import InputError
+from ._catalog import SETS, SPLITS, DataSet
+from ._formats import Split, Splits
+
+DAY = 86400
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A set of images: its splits, mean and standard deviation of each channel in training, and where it came from."""
+
+    splits: Splits
+    mean: list[float]
+    std: list[float]
+    source: str
+
+
+@dataclass(frozen=True)
+class CacheEntry:
+    """What the cache holds of one set; ``problem`` says what is wrong with it, if anything."""
+
+    name: str
+    folder: str
+    bytes: int
+    source: str
+    problem: str | None = None
+
+
+def root() -> Path:
+    """The folder of the cache."""
+    if chosen := os.environ.get("CONDENSATION_CACHE"):
+        return Path(chosen)
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("condensation"))
+
+
+def folder_of(one: DataSet) -> Path:
+    """Where a set is kept."""
+    return root() / one.name
+
+
+def holds(one: DataSet) -> bool:
+    """Whether the cache has a set, whole or damaged."""
+    return os.path.exists(folder_of(one))  # false where it may not be looked at, too
+
+
+@contextmanager
+def workplace(one: DataSet) -> Iterator[Path]:
+    """An empty folder beside a set's place, to be filled and renamed; refused where the cache cannot be written."""
+    part = root() / f".{one.name}.{uuid.uuid4().hex}"
+    try:
+        part.mkdir(parents=True)
+    except OSError as error:
+        raise _unwritable(error) from error
+    for left in root().glob(f".{one.name}.*"):
+        with suppress(OSError):  # another process may be done with it just now
+            if time.time() - left.stat().st_mtime > DAY:  # left by one that was killed
+                shutil.rmtree(left, ignore_errors=True)
+    try:
+        yield part
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def store(one: DataSet, splits: Splits, source: str, part: Path, again: bool = False) -> Path:
+    """Keep a set, written in the workplace ``part``. If another process was first, its copy stays, unless ``again``."""
+    place = folder_of(one)
+    mean, std = one.moments(splits["train"].images)
+    about = {"format": FORMAT, "name": one.name, "source": source, "mean": mean, "std": std}
+    try:
+        for split in SPLITS:
+            for kind, array in splits[split]._asdict().items():
+                with (part / f"{split}_{kind}.npy").open("wb") as file:
+                    np.save(file, array)
+                    file.flush()
+                    os.fsync(file.fileno())
+        (part / "about.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
+        try:
+            part.rename(place)
+        except OSError:
+            if place.is_file():  # no copy
+                place.unlink()
+                part.rename(place)
+                return place
+            if not place.is_dir():
+                raise
+            for file in part.iterdir() if again else ():
+                file.replace(place / file.name)
+    except OSError as error:
+        raise _unwritable(error) from error
+    load(one)
+    return place
+
+
+def load(one: DataSet) -> Loaded:
+    """A set from the cache, mapped into memory."""
+    place = folder_of(one)
+    try:
+        about = json.loads((place / "about.json").read_text(encoding="utf-8"))
+        check_format(f"copy of {one.name}", about["format"])
+        splits = {split: _load_split(one, place, split, count) for split, count in zip(SPLITS, one.counts, strict=True)}
+        return Loaded(splits, about["mean"], about["std"], about["source"])
+    except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+        raise InputError(
+            f"the copy of {one.name} in {place} is damaged ({error}): "
+            f"`condensation data fetch {one.name} --again` mends it"
+        ) from error
+
+
+def _load_split(one: DataSet, place: Path, split: str, count: int) -> Split:
+    parts = []
+    for kind, shape in (("images", (count, *one.shape)), ("labels", (count,))):
+        path = place / f"{split}_{kind}.npy"
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        if array.shape != shape or array.dtype != np.uint8:
+            raise InputError(f"{path.name} holds {array.dtype} of shape {array.shape} instead of uint8 of {shape}")
+        parts.append(array)
+    return Split(*parts)
+
+
+def entries() -> list[CacheEntry]:
+    """What the cache holds."""
+    found = []
+    for one in filter(holds, SETS.values()):
+        place = folder_of(one)
+        size = sum(file.stat().st_size for file in place.glob("*"))
+        try:
+            source, problem = load(one).source, None
+        except InputError as error:
+            source, problem = "unknown", str(error)
+        found.append(CacheEntry(one.name, str(place), size, source, problem))
+    return found
+
+
+def _unwritable(error: OSError) -> InputError:
+    return InputError(
+        f"the cache {root()} cannot be written ({error.strerror}): set CONDENSATION_CACHE to a folder that can"
+    )

@@ -1,0 +1,8 @@
+"""The kinds of data that an experiment can have."""
+
+from ._arrays import Arrays
+from ._images import Images
+from ._inline import Expression, Points
+from ._synthetic import Synthetic
+
+Data = Synthetic | Arrays | Images | Expression | Points

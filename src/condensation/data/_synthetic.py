@@ -1,0 +1,90 @@
+r"""Synthetic targets: sums of waves or of hinges over the coordinates, on random or equally spaced points.
+
+$y(x) = \sum_{c=1}^{d} \sum_{(A, k, b)} A\, g(k x_c + b)$ with $g$ = sin or relu.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from .._serialization import coerce_fields
+from ..errors import InputError, unknown_name
+from ..seeds import Seed
+from ._rotation import rotation
+from ._sampling import check_spread, spread
+
+FUNCTIONS = {"sin": np.sin, "relu": lambda z: np.maximum(z, 0.0)}
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """A target function and the points it is sampled at.
+
+    Args:
+        terms: (A, k, b) of each term A g(k x + b), summed over the coordinates.
+        function: g, ``"sin"`` or ``"relu"``.
+        dim: number of coordinates.
+        n: number of samples.
+        low, high: range of every coordinate.
+        spacing: ``"random"`` (uniform, by the data seed) or ``"even"`` (equally spaced; a grid in more than
+            one dimension, where n must be a whole number to the power dim).
+        rotated: turn the points by a random rotation of their own for each data seed, after the targets are computed.
+    """
+
+    kind: ClassVar[str] = "synthetic"
+
+    terms: tuple[tuple[float, float, float], ...]
+    dim: int
+    n: int
+    low: float
+    high: float
+    function: str = "sin"
+    spacing: str = "random"
+    rotated: bool | None = None
+
+    def __post_init__(self) -> None:
+        coerce_fields(self)
+        if not self.terms or not np.isfinite(self.terms).all():
+            raise InputError(f"terms must be finite triples (A, k, b) of A g(k x + b), not {self.terms}")
+        if self.function not in FUNCTIONS:
+            raise unknown_name("target function", self.function, FUNCTIONS)
+        check_spread(self.dim, self.n, self.low, self.high, self.spacing)
+
+    def target(self, x: Float[np.ndarray, "samples dim"]) -> Float[np.ndarray, "samples 1"]:
+        """The target function.
+
+        >>> Synthetic(terms=((2, 1, 0),), dim=1, n=3, low=0, high=1).target(np.array([[np.pi / 2]]))
+        array([[2.]])
+        """
+        g = FUNCTIONS[self.function]
+        return sum(A * g(k * x + b) for A, k, b in self.terms).sum(axis=1, keepdims=True)  # type: ignore[union-attr]
+
+    def points(self, seed: Seed) -> Float[np.ndarray, "samples dim"]:
+        """The sampled points."""
+        return spread(self.dim, self.n, self.low, self.high, self.spacing, seed)
+
+    def draw(self, seed: Seed) -> tuple[Float[np.ndarray, "samples dim"], Float[np.ndarray, "samples 1"]]:
+        """Samples and their targets."""
+        x = self.points(seed)
+        y = self.target(x)
+        return (x @ rotation(self.dim, seed.data).T if self.rotated else x), y
+
+
+def sine_sum(
+    amplitude: float, frequency: float, phase: float, *, dim: int, n: int, low: float, high: float
+) -> Synthetic:
+    """FC's targets: sum over k of A sin(frequency x_k + phase), at random points."""
+    return Synthetic(((amplitude, frequency, phase),), dim=dim, n=n, low=low, high=high)
+
+
+def two_waves(n: int = 40, low: float = -1.0, high: float = 1.5, spacing: str = "random") -> Synthetic:
+    """FC Fig. 5: sin(3x) + sin(6x)/2 on [-1, 1.5]."""
+    return Synthetic(((1, 3, 0), (0.5, 6, 0)), dim=1, n=n, low=low, high=high, spacing=spacing)
+
+
+def hinges(n: int = 40, low: float = -1.5, high: float = 1.5, spacing: str = "even") -> Synthetic:
+    """A piecewise linear function of four hinges: -g(x) + g(2x + .6) - g(1.5x - .6) + g(.5x - .4), g = relu."""
+    terms = ((-1, 1, 0), (1, 2, 0.6), (-1, 1.5, -0.6), (1, 0.5, -0.4))
+    return Synthetic(terms, dim=1, n=n, low=low, high=high, function="relu", spacing=spacing)

@@ -1,0 +1,89 @@
+"""The direction field of a layer with one-dimensional input (FC Fig. 6): where weight and bias of a neuron move."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+
+from ..activations import Activation, multiplicity
+from ..theory import Directions, field, stationary_directions, velocity
+from ..theory._field import Order
+from ._style import COLOURS, FAINT, INK, figure_of, look, new_axes
+
+ARROWS = 19  # on each side of the field
+
+
+def draw_field(
+    x: ArrayLike,
+    residual: ArrayLike,
+    activation: Activation,
+    axes: Axes | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    outputs: ArrayLike | None = None,
+    directions: Directions | None = None,
+    size: float | None = None,
+    order: Order = "exact",
+    title: str = "",
+) -> Axes:
+    """The field of (weight, bias) at output weight 1, its stationary lines, and neurons with their velocity.
+
+    Full lines attract neurons (of one sign of the output weight a, where the colour says so), dotted ones none. All
+    arrows have one length: they are directions.
+
+    Args:
+        x: inputs, samples x 2, the bias's 1 last.
+        residual: y - f, one for each sample.
+        activation: of the hidden layer.
+        axes: where to draw; a new figure, with a legend, without it.
+        weights: the neurons, units x 2.
+        outputs: their output weights; a neuron's arrow shows its own velocity, the field times its output weight.
+        directions: the stationary lines; computed from the data if not given and there is a multiplicity.
+        size: half the side of the picture; the largest neuron's, or 1.
+        order: ``"exact"`` or ``"leading"``.
+        title: what stands above.
+    """
+    with look():
+        alone = axes is None
+        axes = axes or new_axes(height=3.4)
+        neurons = np.zeros((0, 2)) if weights is None else np.asarray(weights, float)
+        half = size or (1.15 * float(np.abs(neurons).max()) if neurons.size else 1.0)
+        ticks = np.linspace(-half, half, ARROWS)
+        grid = np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)
+        arrows = _units(field(grid, x, residual, activation, order=order))
+        axes.quiver(*grid.T, *arrows.T, color=FAINT, pivot="mid", scale=1.25 * ARROWS, width=0.004, zorder=1)
+        p = multiplicity(activation)
+        if directions is None and p is not None:
+            directions = stationary_directions(x, residual, p)
+        if directions is not None:
+            _draw_lines(axes, directions, half)
+        if len(neurons):
+            axes.scatter(*neurons.T, s=9, color=COLOURS[2], linewidth=0, zorder=4, label="neurons")
+            if outputs is not None:
+                moving = _units(velocity(neurons, outputs, x, residual, activation, order=order))
+                axes.quiver(*neurons.T, *moving.T, color=COLOURS[4], scale=1.1 * ARROWS, width=0.005, zorder=5)
+        axes.set(xlim=(-half, half), ylim=(-half, half), xlabel="weight $w$", ylabel="bias $b$", title=title)
+        axes.set_aspect("equal")
+        axes.locator_params(nbins=5)
+        if alone:
+            figure_of(axes).legend(loc="outside lower center", ncols=3, handletextpad=0.4)
+    return axes
+
+
+def _draw_lines(axes: Axes, directions: Directions, half: float) -> None:
+    """Each stationary line through the origin, its kind told once."""
+    up, down = directions.attracts_positive, directions.attracts_negative
+    kinds = {
+        "attracts": (up & down, {"color": COLOURS[0], "linewidth": 1.6}),
+        "attracts $ac > 0$": (up & ~down, {"color": COLOURS[5], "linewidth": 1.6}),
+        "attracts $ac < 0$": (down & ~up, {"color": COLOURS[3], "linewidth": 1.6}),
+        "stationary only": (~directions.attracts, {"color": INK, "linewidth": 0.8, "linestyle": ":"}),
+    }
+    for name, (chosen, style) in kinds.items():
+        for k, u in enumerate(directions.directions[chosen]):
+            ends = 2 * half * np.array([0.0 if directions.oriented else -1.0, 1.0])
+            axes.plot(ends * u[0], ends * u[1], zorder=2, label=name if k == 0 else None, **style)  # type: ignore[arg-type]
+
+
+def _units(vectors: np.ndarray) -> np.ndarray:
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(length > 0, length, 1)

@@ -1,0 +1,100 @@
+"""A table of a watched training: a row a layer, with k_eff over the measured steps as a small curve."""
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import InputError
+from ..runs import Trajectory, Watched, WatchedLayer
+
+if TYPE_CHECKING:  # imported where a table is shown
+    from rich.console import Group
+    from rich.live import Live
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+WIDTH = 24
+
+
+def sparkline(values: Sequence[float] | np.ndarray, width: int = WIDTH) -> str:
+    """Positive numbers as blocks between their least and largest, in logarithms; the last ``width`` of them.
+
+    >>> sparkline([1.0, 2.0, 4.0, 8.0, float("nan")])
+    '▁▃▆█ '
+    """
+    shown = np.log(np.array(values, float)[-width:])
+    finite = shown[np.isfinite(shown)]
+    if not len(finite):
+        return " " * len(shown)
+    low, span = finite.min(), np.ptp(finite)
+    places = np.rint((shown - low) / span * (len(BLOCKS) - 1)) if span > 0 else np.where(np.isnan(shown), shown, 0)
+    return "".join(BLOCKS[int(place)] if math.isfinite(place) else " " for place in places)
+
+
+def frame(trajectory: Trajectory, finished: bool = False) -> "Group":
+    """The step, the loss and the table of all layers as they were measured last."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    source = trajectory.source
+    if not isinstance(source, Watched):
+        raise InputError("this run was trained here, not watched; condensation measure shows its layers")
+    table = Table("layer", "units", "lines", "cover", "k_eff", "rank", "change", "k_eff over steps", box=None)
+    for number in range(1, 7):
+        table.columns[number].justify = "right"
+    for layer in source.layers:
+        table.add_row(*_row(layer, trajectory))
+    loss = float(trajectory.loss[0, -1])
+    said = f"{source.model}, step {trajectory.recorded[-1]}" + ("" if math.isnan(loss) else f", loss {loss:.4g}")
+    if trajectory.diverged:
+        said += f", weights not finite from step {next(iter(trajectory.diverged.values()))} on"
+    return Group(Text(said + (", closed" if finished else ""), style="bold"), table)
+
+
+def _row(layer: WatchedLayer, trajectory: Trajectory) -> list[str]:
+    from rich.markup import escape
+
+    def last(quantity: str) -> float:
+        return float(trajectory.curves[f"{quantity}/{layer.name}"][0, -1])
+
+    k_eff = trajectory.curves[f"k_eff/{layer.name}"][0]
+    cells = ["-"] * 5
+    if not math.isnan(last("lines")):
+        change = last("change")
+        cells = [
+            f"[green]{last('lines'):.0f}[/]" if last("condensed") else f"{last('lines'):.0f}",
+            f"{last('cover'):.0%}",
+            f"{last('k_eff'):.3g}",
+            f"{last('effective_rank'):.3g}",
+            "-" if math.isnan(change) else f"{change:.3g}",
+        ]
+    return [escape(layer.name), str(layer.units), *cells, sparkline(k_eff)]
+
+
+class LiveTable:
+    """The table on standard error while a training runs in this process; nothing where that is no terminal."""
+
+    def __init__(self) -> None:
+        self._live: Live | None = None
+
+    def show(self, trajectory: Trajectory) -> None:
+        """Show a trajectory as it is now."""
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(stderr=True)
+        if self._live is None and console.is_terminal:
+            # what the loop prints on the same terminal goes above the table
+            live = Live(console=console, auto_refresh=False, redirect_stdout=sys.stdout.isatty())
+            live.start()
+            self._live = live
+        if self._live is not None:
+            self._live.update(frame(trajectory), refresh=True)
+
+    def stop(self) -> None:
+        """Leave the last table on the terminal."""
+        if self._live is not None:
+            self._live.stop()

@@ -1,0 +1,230 @@
+"""Initialization: the law each layer's weights are drawn from, always with an explicit standard deviation.
+
+A law gives the std of a layer from its shape and from the ``width`` at it, the number of hidden units there.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ._serialization import coerce_fields
+from .errors import InputError, check_positive
+from .networks import LayerShape, Network
+
+
+def check_exponent(gamma: float) -> None:
+    """Refuse an exponent that is no finite number."""
+    if not np.isfinite(gamma):
+        raise InputError(f"gamma must be a finite number, not {gamma!r}")
+
+
+@dataclass(frozen=True)
+class Normal:
+    """N(0, std^2), the bias too. The papers' ``var = 0.005^2`` is ``Normal(std=0.005)``."""
+
+    kind: ClassVar[str] = "normal"
+    draws_bias: ClassVar[bool] = True
+
+    std: float
+
+    def __post_init__(self) -> None:
+        coerce_fields(self)
+        check_positive("std", self.std)
+
+    def std_of(self, shape: LayerShape, width: int) -> float:
+        """The std that was given."""
+        return self.std
+
+
+@dataclass(frozen=True)
+class FanOutPower:
+    """A std of m_out^-gamma with m_out the layer's outputs, the bias too. A variance of 1/m_out^3 is gamma = 1.5."""
+
+    kind: ClassVar[str] = "fan_out_power"
+    draws_bias: ClassVar[bool] = True
+
+    gamma: float
+
+    def __post_init__(self) -> None:
+        coerce_fields(self)
+        check_exponent(self.gamma)
+
+    def std_of(self, shape: LayerShape, width: int) -> float:
+        """m_out^-gamma."""
+        return shape.weight[0] ** -self.gamma
+
+
+@dataclass(frozen=True)
+class WidthPower:
+    """A std of m^-gamma, the bias too; m is the layer's number of neurons (for the output layer: of its inputs)."""
+
+    kind: ClassVar[str] = "width_power"
+    draws_bias: ClassVar[bool] = True
+
+    gamma: float
+
+    def __post_init__(self) -> None:
+        coerce_fields(self)
+        check_exponent(self.gamma)
+
+    def std_of(self, shape: LayerShape, width: int) -> float:
+        """m^-gamma."""
+        return width**-self.gamma
+
+
+@dataclass(frozen=True)
+class Glorot:
+    """N(0, 2/(m_in + m_out)) for weights, zero for biases."""
+
+    kind: ClassVar[str] = "glorot"
+    draws_bias: ClassVar[bool] = False
+
+    def std_of(self, shape: LayerShape, width: int) -> float:
+        """sqrt(2 / (m_in + m_out)), kernel entries counted."""
+        return float(np.sqrt(2 / sum(shape.fans)))
+
+
+@dataclass(frozen=True)
+class He:
+    """N(0, 2/m_in) for weights, zero for biases: the usual initialization of relu networks."""
+
+    kind: ClassVar[str] = "he"
+    draws_bias: ClassVar[bool] = False
+
+    def std_of(self, shape: LayerShape, width: int) -> float:
+        """sqrt(2 / m_in), kernel entries counted."""
+        return float(np.sqrt(2 / shape.fans[0]))
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Uniform on [-high, high], a std of high/sqrt(3), the bias too."""
+
+    kind: ClassVar[str] = "uniform"
+    draws_bias: ClassVar[bool] = True
+
+    high: float
+
+    def __post_init__(self) -> None:
+        coerce_fields(self)
+        check_positive("high", self.high)
+
+    def std_of(self, shape: LayerShape, width: int) -> float:
+        """high/sqrt(3)."""
+        return self.high / 3**0.5
+
+
+@dataclass(frozen=True)
+class ChannelPower:
+    """A std of ((c_in + c_out)/2 m^2)^-gamma for a convolution layer with m x m kernels, the bias too."""
+
+    kind: ClassVar[str] = "channel_power"
+    draws_bias: ClassVar[bool] = True
+
+    gamma: float
+
+    def __post_init__(self) -> None:
+        coerce_fields(self)
+        check_exponent(self.gamma)
+
+    def std_of(self, shape: LayerShape, width: int) -> float:
+        """((c_in + c_out)/2 m^2)^-gamma."""
+        if not shape.is_convolution:
+            raise InputError(f"the law channel_power is for convolution layers, not for {shape.name}")
+        return (sum(shape.fans) / 2) ** -self.gamma
+
+
+@dataclass(frozen=True)
+class Zeros:
+    """All weights zero, for an output layer: the network's output is zero at step 0."""
+
+    kind: ClassVar[str] = "zeros"
+    draws_bias: ClassVar[bool] = True
+
+    def std_of(self, shape: LayerShape, width: int) -> float:
+        """Zero."""
+        return 0.0
+
+
+Law = Normal | Uniform | FanOutPower | WidthPower | Glorot | He | ChannelPower | Zeros
+
+
+@dataclass(frozen=True)
+class Init:
+    """The laws of a network's layers.
+
+    Args:
+        hidden: the law of all hidden layers, or a tuple with one for each.
+        output: the law of the output layer (the paper's a); the last hidden layer's law if not given.
+        convolution: the law of the convolution layers, or a tuple with one for each; ``hidden`` is then for the dense
+            hidden layers.
+        antisymmetric: units in pairs of equal input weights and opposite output weights, so that the output
+            is zero at step 0. The last hidden layer is paired; with residual connections all of them are.
+    """
+
+    hidden: Law | tuple[Law, ...]
+    output: Law | None = None
+    convolution: Law | tuple[Law, ...] | None = None
+    antisymmetric: bool = False
+
+    def __post_init__(self) -> None:
+        coerce_fields(self)
+
+    def laws(self, network: Network) -> tuple[Law, ...]:
+        """The law of each layer, the output layer last."""
+        *hidden, _ = network.layers
+        own = [layer for layer in hidden if self.convolution is None or not layer.is_convolution]
+        if self.convolution is not None and len(own) == len(hidden):
+            raise InputError("the start has a law for convolution layers, the network has none")
+        given = _laws_of(self.hidden, len(own), "hidden")
+        convolutions = _laws_of(self.convolution, len(hidden) - len(own), "convolution")
+        remaining, kernels = iter(given), iter(convolutions)
+        chosen = [next(remaining) if layer in own else next(kernels) for layer in hidden]
+        if any(isinstance(law, Zeros) for law in chosen):
+            raise InputError("only the output layer can start at zero: a hidden layer of zeros has no directions")
+        single = None if isinstance(self.hidden, tuple) else self.hidden
+        last = self.output or (given[-1] if given else single)
+        if last is None:
+            raise InputError("the start names no law for the output layer")
+        return (*chosen, last)
+
+    def draw(self, network: Network, stream: np.random.Generator) -> dict[str, np.ndarray]:
+        """Parameters by name, float64, drawn in the order of the layers, a layer's weight before its bias."""
+        parameters = {}
+        for layer, law in zip(network.layers, self.laws(network), strict=True):
+            std = law.std_of(layer, layer.weight[1 if layer.name == "output" else 0])
+            if not isinstance(law, Zeros):
+                check_positive(f"the std of {layer.name}", std)
+            for name, shape in layer.parameters.items():
+                uniform = isinstance(law, Uniform)
+                drawn = stream.uniform(-law.high, law.high, shape) if uniform else stream.standard_normal(shape) * std
+                parameters[name] = drawn if law.draws_bias or not name.endswith(".bias") else np.zeros(shape)
+        if self.antisymmetric:
+            _pair(network, parameters)
+        for norm in network.norms:
+            parameters |= norm.parameters | norm.statistics
+        return parameters
+
+
+def _laws_of(given: Law | tuple[Law, ...] | None, count: int, what: str) -> list[Law]:
+    """The law of each of some layers."""
+    laws = list(given) if isinstance(given, tuple) else [] if given is None else [given] * count
+    if len(laws) != count:
+        raise InputError(f"the start has laws for {len(laws)} {what} layers, the network has {count}")
+    return laws
+
+
+def _pair(network: Network, parameters: dict[str, np.ndarray]) -> None:
+    """Make the second half of the units a copy of the first with opposite output weights, in place."""
+    *hidden, output = network.layers
+    for layer in hidden if getattr(network, "residual", False) else hidden[-1:]:
+        if layer.weight[0] % 2:
+            raise InputError(f"an antisymmetric start needs an even width, not {layer.weight[0]} in {layer.name}")
+        half = layer.weight[0] // 2
+        for name in layer.parameters:
+            parameters[name][half:] = parameters[name][:half]
+    half = output.weight[1] // 2
+    parameters[f"{output.name}.weight"][:, half:] = -parameters[f"{output.name}.weight"][:, :half]
+    if output.has_bias:
+        parameters[f"{output.name}.bias"][:] = 0

@@ -1,0 +1,185 @@
+"""A table of measures: one row for each layer of units."""
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import InputError
+from ._change import effective_rank, relative_change
+from ._lines import LEAST_COVER, find_lines
+from ._null import null_count
+from ._similarity import as_weights, norms
+
+NAN = float("nan")
+ALIKE = 0.8  # k_eff over its null below which units are said to be alike
+
+
+@dataclass(frozen=True)
+class Row:
+    """The measures of one layer; ``reason`` tells why there are none.
+
+    Attributes:
+        layer: its name.
+        kind: what a unit is: neuron, filter, query, ...
+        units: how many there are.
+        inputs: of each unit, its bias included.
+        lines: on which units lie.
+        orientations: sides of these lines.
+        cover: share of the norm on lines.
+        k_eff: effective number of lines, without clustering.
+        effective_rank: of the weights.
+        condensed: whether the lines cover at least 90% of the norm, and more than chance does.
+        change: |w - w_0| / |w_0|, since the start.
+        mean: share of the squared norm that the units have in common, their mean weight.
+        centred_lines: lines with the mean removed.
+        centred_cover: their cover.
+        centred_k_eff: k_eff with the mean removed.
+        null_k_eff: the same of permuted entries, mean removed: what chance leaves.
+        zeros: units of norm zero, which are on no line.
+        reason: why nothing was measured.
+    """
+
+    layer: str
+    kind: str = ""
+    units: int = 0
+    inputs: int = 0
+    lines: int = 0
+    orientations: int = 0
+    cover: float = NAN
+    k_eff: float = NAN
+    effective_rank: float = NAN
+    condensed: bool = False
+    change: float = NAN
+    mean: float = NAN
+    centred_lines: int = 0
+    centred_cover: float = NAN
+    centred_k_eff: float = NAN
+    null_k_eff: float = NAN
+    zeros: int = 0
+    reason: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """k_eff over its null, both with the mean removed: 1 for units as unlike each other as chance makes them."""
+        return self.centred_k_eff / self.null_k_eff
+
+    @property
+    def reading(self) -> str:
+        """The row in words."""
+        if self.reason:
+            return self.reason
+        return self._words() + (f"; {self.zeros} units are zero" if self.zeros else "")
+
+    def _words(self) -> str:
+        alike = self.ratio < ALIKE  # beyond a common mean, and beyond chance
+        if self.condensed:
+            common = self.mean > 0.5 and not alike
+            return f"condensed on {_lines(self.lines)}" + (": the common mean of its units" if common else "")
+        partly = f"partly: {_lines(self.lines)} with {self.cover:.0%} of the norm"
+        if np.isnan(self.mean):
+            return partly if self.lines else "not condensed"
+        if alike and self.lines and self.mean <= 0.5:
+            return partly
+        if alike and self.centred_lines:
+            beyond = f"{_lines(self.centred_lines)} with {self.centred_cover:.0%} of the norm, the mean removed"
+            return ("condensed on " if self.centred_cover >= LEAST_COVER else "partly: ") + beyond
+        if alike:
+            return f"some alike: {self.centred_k_eff:.3g} kinds where chance leaves {self.null_k_eff:.3g}"
+        return "a common mean, else as chance" if self.mean > 0.5 else "as chance"
+
+
+def _lines(count: int) -> str:
+    return "1 line" if count == 1 else f"{count} lines"
+
+
+def measure_units(
+    layer: str,
+    weights: ArrayLike,
+    kind: str = "",
+    *,
+    threshold: float | None = None,
+    start: ArrayLike | None = None,
+    with_null: bool = False,
+) -> Row:
+    """Measure one layer of units x inputs; what cannot be measured is told as the row's reason.
+
+    Args:
+        layer: its name.
+        weights: of its units, the bias as the last input.
+        kind: what a unit is.
+        threshold: the cosine that decides; by default 0.95, or more where chance alone would reach it.
+        start: the weights at the start, for the relative change.
+        with_null: measure also with the mean removed and against permuted entries.
+
+    >>> row = measure_units("a", np.ones((20, 3)))
+    >>> row.lines, row.reading
+    (1, 'condensed on 1 line')
+    """
+    try:
+        array = as_weights(weights)
+    except InputError as error:
+        return Row(layer, kind, *_shape(weights), reason=str(error))
+    row = Row(layer, kind, *array.shape)
+    if len(array) < 2:
+        return replace(row, reason="a single unit: lines are of two and more")
+    try:
+        with warnings.catch_warnings(action="ignore"):  # units of norm zero: the row counts them
+            found = find_lines(array, threshold=threshold)
+        row = replace(
+            row,
+            zeros=int((norms(array) == 0).sum()),
+            lines=found.count,
+            orientations=found.orientations,
+            cover=found.cover,
+            k_eff=found.k_eff,
+            effective_rank=effective_rank(array),
+            condensed=found.condensed,
+            change=NAN if start is None else relative_change(weights, start),
+        )
+    except InputError as error:
+        return replace(row, reason=str(error))
+    return _in_the_wild(row, array, found.threshold, threshold) if with_null else row
+
+
+def _in_the_wild(row: Row, array: np.ndarray, c: float, threshold: float | None) -> Row:
+    total = float(np.einsum("ij,ij->", array, array, dtype=float))
+    mean = array.mean(axis=0, dtype=float)
+    row = replace(row, mean=len(array) * float(mean @ mean) / total)
+    if 1 - row.mean < 1e-12:
+        return row  # all units are the same: nothing is left
+    centred = array - mean.astype(array.dtype)
+    with warnings.catch_warnings(action="ignore"):
+        found = find_lines(centred, threshold=threshold)
+    return replace(
+        row,
+        centred_lines=found.count,
+        centred_cover=found.cover,
+        centred_k_eff=found.k_eff,
+        null_k_eff=null_count(centred, c),
+    )
+
+
+def _shape(weights: ArrayLike) -> tuple[int, int]:
+    shape = np.shape(weights)
+    return (shape[0], shape[1]) if len(shape) == 2 else (0, 0)
+
+
+def most_condensed_first(rows: Iterable[Row]) -> list[Row]:
+    """Rows in order: condensed layers by k_eff over units, the others by k_eff over its null, then what has no units.
+
+    >>> rows = [Row("none", reason="a vector"), measure_units("a", np.ones((9, 4)))]
+    >>> [row.layer for row in most_condensed_first(rows)]
+    ['a', 'none']
+    """
+
+    def place(row: Row) -> tuple[int, float]:
+        if row.reason:
+            return 2, 0.0
+        if row.condensed:
+            return 0, row.k_eff / row.units
+        return 1, round(row.ratio if np.isfinite(row.ratio) else row.k_eff / row.units, 2)  # what is less is noise
+
+    return sorted(rows, key=place)

@@ -1,0 +1,11 @@
+from ._conv import Conv as Conv
+from ._conv import ConvNetwork as ConvNetwork
+from ._dense import Dense as Dense
+from ._dense import DenseNetwork as DenseNetwork
+from ._layer import Affine as Affine
+from ._layer import LayerShape as LayerShape
+from ._model import Model as Model
+from ._model import Network as Network
+from ._norm import NormShape as NormShape
+from ._resnet import ResNet as ResNet
+from ._resnet import ResNetwork as ResNetwork

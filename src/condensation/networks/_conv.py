@@ -1,0 +1,170 @@
+r"""Convolutional networks: H convolution layers, dense hidden layers behind them or none, and an output layer.
+
+$x^{[l]}_{uv\beta} = \sigma(\sum_\alpha \sum_{pq} x^{[l-1]}_{u+p,v+q,\alpha} W^{[l]}_{pq\alpha\beta} + b^{[l]}_\beta)$,
+stride 1; images are channels x height x width.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jaxtyping import Float
+
+from .._device import channels_last
+from .._serialization import coerce_fields
+from ..activations import Activation, Function, get_activation
+from ..errors import InputError, check_whole
+from ._dense import DenseNetwork, check_dropout, dense_layers
+from ._layer import LayerShape
+from ._norm import NormShape
+
+
+def convolve(
+    x: Float[Array, "samples inputs h w"], weight: Float[Array, "outputs inputs m m"], padding: int, stride: int = 1
+) -> Float[Array, "samples outputs h2 w2"]:
+    """All kernels over all images, ``padding`` zeros at each side."""
+    layout = ("NCHW", "OIHW", "NCHW")
+    return lax.conv_general_dilated(x, weight, (stride, stride), [(padding, padding)] * 2, dimension_numbers=layout)
+
+
+class Convolution(eqx.Module):
+    """The map of a convolution layer, before the activation."""
+
+    weight: Float[Array | np.ndarray, "outputs inputs m m"]
+    bias: Float[Array | np.ndarray, " outputs"]
+    padding: int = eqx.field(static=True)
+
+    def __call__(self, x: Float[Array | np.ndarray, "samples inputs h w"]) -> Float[Array, "samples outputs h2 w2"]:
+        """The layer on a batch of images."""
+        return convolve(jnp.asarray(x), jnp.asarray(self.weight), self.padding) + self.bias[:, None, None]
+
+
+class ConvNetwork(eqx.Module):
+    """One convolutional network: a value that can be called on images."""
+
+    convolutions: tuple[Convolution, ...]
+    activations: tuple[Function, ...] = eqx.field(static=True)
+    dense: DenseNetwork
+
+    def __call__(
+        self, x: Float[Array | np.ndarray, "samples channels h w"], key: Any = None
+    ) -> Float[Array, "samples outputs"]:
+        """The outputs for a batch of images; with a key, dropout is active."""
+        h: Any = x
+        for layer, activation in zip(self.convolutions, self.activations, strict=True):
+            h = activation(layer(h))
+        first = self.dense.layers[0]
+        if channels_last() and first.weight.shape[0] < h.shape[0]:  # the weights are less to turn than the images
+            return _turn_inputs(self.dense, h.shape[1:])(jnp.reshape(jnp.moveaxis(h, 1, -1), (h.shape[0], -1)), key)
+        return self.dense(jnp.reshape(h, (h.shape[0], -1)), key)
+
+
+def _turn_inputs(dense: DenseNetwork, image: tuple[int, ...]) -> DenseNetwork:
+    """The same network for images whose channels stand last."""
+    weight = jnp.asarray(dense.layers[0].weight)
+    turned = jnp.moveaxis(jnp.reshape(weight, (len(weight), *image)), 1, -1)
+    return eqx.tree_at(lambda one: one.layers[0].weight, dense, jnp.reshape(turned, weight.shape))
+
+
+@dataclass(frozen=True)
+class Conv:
+    """Describes a convolutional network: ``Conv((3, 32, 32), channels=(32,), kernel=3, outputs=10)``.
+
+    Args:
+        image: channels, height and width of a sample.
+        channels: output channels of each convolution layer.
+        kernel: side m of the m x m kernels.
+        outputs: number of outputs d.
+        hidden: widths of dense hidden layers between convolutions and output.
+        activation: of the convolution layers, one name or function for all, or one for each.
+        dense_activation: of the dense hidden layers.
+        padding: zeros added at each side of an image.
+        output_bias: the output layer has a bias.
+        dropout: share of the dense hidden neurons that a training step leaves out.
+    """
+
+    kind: ClassVar[str] = "conv"
+    norms: ClassVar[tuple[NormShape, ...]] = ()
+
+    image: tuple[int, int, int]
+    channels: tuple[int, ...]
+    kernel: int
+    outputs: int
+    hidden: tuple[int, ...] = ()
+    activation: Activation | tuple[Activation, ...] = "tanh"
+    dense_activation: Activation = "relu"
+    padding: int = 0
+    output_bias: bool = False
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        coerce_fields(self)
+        if not self.channels:
+            raise InputError("a convolutional network needs at least one convolution layer, not channels=()")
+        for value in (*self.image, *self.channels, *self.hidden, self.kernel, self.outputs):
+            check_whole("each size of the network", value)
+        check_whole("padding", self.padding, least=0)
+        check_dropout(self.dropout)
+        if self.dropout and not self.hidden:
+            raise InputError("dropout is for dense hidden layers, and this network has none")
+        if min(self.sides()[-1]) < 1:
+            raise InputError(
+                f"{len(self.channels)} layers of {self.kernel} x {self.kernel} kernels leave nothing of an image "
+                f"of {self.image[1]} x {self.image[2]}"
+            )
+        if isinstance(self.activation, tuple) and len(self.activation) != len(self.channels):
+            raise InputError(
+                f"{len(self.activation)} activations were given for {len(self.channels)} convolution layers: "
+                "give one name for all, or one for each"
+            )
+        for activation in self.activations:
+            get_activation(activation)
+
+    def sides(self) -> list[tuple[int, int]]:
+        """Height and width of the input and after each convolution layer."""
+        shrink = self.kernel - 1 - 2 * self.padding
+        return [(self.image[1] - k * shrink, self.image[2] - k * shrink) for k in range(len(self.channels) + 1)]
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of one sample."""
+        return self.image
+
+    @property
+    def activations(self) -> tuple[Activation, ...]:
+        """The activation of each hidden layer, convolutions first."""
+        single = not isinstance(self.activation, tuple)
+        first = (self.activation,) * len(self.channels) if single else self.activation
+        return (*first, *(self.dense_activation,) * len(self.hidden))  # type: ignore[misc]
+
+    @property
+    def layers(self) -> tuple[LayerShape, ...]:
+        """Name and shape of each layer with weights: conv1, ..., dense1, ..., output.
+
+        >>> [(layer.name, layer.weight) for layer in Conv((3, 8, 8), channels=(4,), kernel=3, outputs=10).layers]
+        [('conv1', (4, 3, 3, 3)), ('output', (10, 144))]
+        """
+        ins = (self.image[0], *self.channels)
+        convolutions = [
+            LayerShape(f"conv{k + 1}", (out, ins[k], self.kernel, self.kernel), True)
+            for k, out in enumerate(self.channels)
+        ]
+        height, width = self.sides()[-1]
+        widths = (self.channels[-1] * height * width, *self.hidden, self.outputs)
+        return (*convolutions, *dense_layers(widths, True, self.output_bias))
+
+    def assemble(self, parameters: dict[str, Any]) -> ConvNetwork:
+        """The network with the given parameters, by name (``conv1.weight``, ``conv1.bias``, ...)."""
+        count = len(self.channels)
+        first, behind = self.layers[:count], self.layers[count:]
+        return ConvNetwork(
+            tuple(
+                Convolution(parameters[f"{layer.name}.weight"], parameters[f"{layer.name}.bias"], self.padding)
+                for layer in first
+            ),
+            tuple(map(get_activation, self.activations[:count])),
+            DenseNetwork.of(behind, parameters, self.activations[count:], False, self.dropout),
+        )

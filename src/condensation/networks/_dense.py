@@ -1,0 +1,184 @@
+r"""Dense networks of any depth, an activation for each hidden layer, with or without residual connections.
+
+$h_1 = \sigma_1(W_1 x + b_1)$, then $h_{l+1} = \sigma_{l+1}(W_{l+1} h_l + b_{l+1})$ (``+ h_l`` with residual
+connections), and the output $A h_L$ (``+ b`` with an output bias). In a *concatenated* network each layer reads all
+hidden layers before it, $(h_1, ..., h_l)$ in one column: what a residual network becomes once its layers differ in
+width.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from .._serialization import coerce_fields
+from ..activations import Activation, Function, get_activation
+from ..errors import InputError, check_whole
+from ._layer import Affine, LayerShape
+from ._norm import NormShape
+
+
+class DenseNetwork(eqx.Module):
+    """One dense network: a value that can be called on samples."""
+
+    layers: tuple[Affine, ...]
+    activations: tuple[Function, ...] = eqx.field(static=True)
+    residual: bool = eqx.field(static=True)
+    dropout: float = eqx.field(static=True)
+    concatenated: bool = eqx.field(static=True, default=False)
+
+    def __call__(
+        self, x: Float[Array | np.ndarray, "samples inputs"], key: Any = None
+    ) -> Float[Array, "samples outputs"]:
+        """The outputs for a batch of samples (inside, a column is a sample: the faster layout).
+
+        With a key, dropout is active; without one the network is as it is used after training.
+        """
+        return self.trace(x, key)[0]
+
+    def trace(
+        self, x: Float[Array | np.ndarray, "samples inputs"], key: Any = None, shifts: Sequence[Any] = ()
+    ) -> tuple[Float[Array, "samples outputs"], list[Any]]:
+        """The outputs, and what each layer reads, inputs x samples; ``shifts`` are added to the hidden layers' outputs.
+
+        The gradient by a shift is what the later layers pass back to that layer.
+        """
+        h, read = x.T, []
+        for depth, (layer, activation) in enumerate(zip(self.layers[:-1], self.activations, strict=True)):
+            read.append(h)
+            new = drop(activation(layer(h)), self.dropout, key, depth)
+            if shifts:
+                new = new + shifts[depth]
+            if depth > 0 and self.concatenated:
+                new = jnp.concatenate([h, new])
+            h = new + h if self.residual and depth > 0 else new
+        return jnp.asarray(self.layers[-1](h).T), [*read, h]
+
+    @staticmethod
+    def of(
+        layers: Sequence[LayerShape],
+        parameters: dict[str, Any],
+        activations: Sequence[Activation],
+        residual: bool,
+        dropout: float,
+        concatenated: bool = False,
+    ) -> "DenseNetwork":
+        """The network of some layers with the parameters of their names."""
+        maps = tuple(Affine.of(layer, parameters) for layer in layers)
+        return DenseNetwork(maps, tuple(map(get_activation, activations)), residual, dropout, concatenated)
+
+
+def dense_layers(
+    widths: tuple[int, ...], bias: bool, output_bias: bool, concatenated: bool = False
+) -> tuple[LayerShape, ...]:
+    """The layers dense1, dense2, ..., output between layers of the given widths."""
+    names = [f"dense{k}" for k in range(1, len(widths) - 1)] + ["output"]
+    read = [widths[0], *np.cumsum(widths[1:-1]).tolist()] if concatenated else widths[:-1]
+    pairs = zip(names, read, widths[1:], strict=True)
+    return tuple(LayerShape(name, (out, into), output_bias if name == "output" else bias) for name, into, out in pairs)
+
+
+def drop(h: Any, share: float, key: Any, depth: int) -> Any:
+    """Set a share of the entries to zero and scale the others up, if there is a key and anything to drop."""
+    if key is None or not share:
+        return h
+    kept = jax.random.bernoulli(jax.random.fold_in(key, depth), 1 - share, h.shape)
+    return jnp.where(kept, h / (1 - share), 0)
+
+
+def check_dropout(share: float) -> None:
+    """Refuse a share that is not at least 0 and below 1."""
+    if not 0 <= share < 1:
+        raise InputError(f"dropout is a share of at least 0 and below 1, not {share!r}")
+
+
+@dataclass(frozen=True)
+class Dense:
+    """Describes a dense network: ``Dense((5, 50, 1), "tanh")`` is the 5-50-1 network with tanh.
+
+    Args:
+        widths: inputs, hidden layers, outputs.
+        activation: a name or function for all hidden layers, or a tuple with one for each.
+        residual: add each hidden layer's input to its output, from the second hidden layer on.
+        concatenated: each layer reads all hidden layers before it, one below the other.
+        bias: hidden layers have a bias (part of a neuron's input weight).
+        output_bias: the output layer has a bias.
+        dropout: share of the hidden neurons that a training step leaves out.
+    """
+
+    kind: ClassVar[str] = "dense"
+    norms: ClassVar[tuple[NormShape, ...]] = ()
+
+    widths: tuple[int, ...]
+    activation: Activation | tuple[Activation, ...] = "tanh"
+    residual: bool = False
+    bias: bool = True
+    output_bias: bool = False
+    dropout: float = 0.0
+    concatenated: bool | None = None
+
+    def __post_init__(self) -> None:
+        coerce_fields(self)
+        if len(self.widths) < 3:
+            raise InputError(f"widths must name inputs, at least one hidden layer and outputs, not {self.widths}")
+        for width in self.widths:
+            check_whole("each width", width)
+        if isinstance(self.activation, tuple) and len(self.activation) != len(self.hidden):
+            raise InputError(
+                f"{len(self.activation)} activations were given for {len(self.hidden)} hidden layers: "
+                "give one name for all, or one for each hidden layer"
+            )
+        for activation in self.activations:
+            get_activation(activation)
+        check_dropout(self.dropout)
+        if self.residual and self.concatenated:
+            raise InputError("hidden layers are added (residual) or concatenated, not both")
+        if self.residual and len(set(self.hidden)) > 1:
+            raise InputError(f"residual connections need hidden layers of one width, not {self.hidden}")
+
+    @property
+    def inputs(self) -> int:
+        """Number of inputs, the bias not counted."""
+        return self.widths[0]
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of one sample."""
+        return (self.inputs,)
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        """Widths of the hidden layers."""
+        return self.widths[1:-1]
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return self.widths[-1]
+
+    @property
+    def activations(self) -> tuple[Activation, ...]:
+        """The activation of each hidden layer."""
+        single = not isinstance(self.activation, tuple)
+        return (self.activation,) * len(self.hidden) if single else self.activation  # type: ignore[return-value]
+
+    @property
+    def layers(self) -> tuple[LayerShape, ...]:
+        """Name and shape of each layer with weights: dense1, dense2, ..., output.
+
+        >>> [(layer.name, layer.weight) for layer in Dense((5, 50, 1)).layers]
+        [('dense1', (50, 5)), ('output', (1, 50))]
+        """
+        return dense_layers(self.widths, self.bias, self.output_bias, bool(self.concatenated))
+
+    def assemble(self, parameters: dict[str, Any]) -> DenseNetwork:
+        """The network with the given parameters, by name (``dense1.weight``, ``dense1.bias``, ...)."""
+        return DenseNetwork.of(
+            self.layers, parameters, self.activations, self.residual, self.dropout, bool(self.concatenated)
+        )

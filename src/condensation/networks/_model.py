@@ -1,0 +1,108 @@
+"""A network together with its parameters: what training leaves at one step, and what can be reduced."""
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float
+from safetensors.numpy import save
+
+from .._device import convolution_options
+from .._files import read_tensors, write_atomic
+from .._precision import precision
+from .._serialization import from_plain, to_plain, without_none
+from ..errors import InputError, unknown_name
+from ._conv import Conv
+from ._dense import Dense
+from ._layer import LayerShape
+from ._resnet import ResNet
+
+Network = Dense | Conv | ResNet
+AT_ONCE = 1000  # samples that go through the network together
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A network's description and its parameters by name, as NumPy arrays; it can be called on samples.
+
+    Batch norm's running statistics are among the parameters: the model is as after training.
+    """
+
+    network: Network
+    parameters: dict[str, np.ndarray]
+
+    def __post_init__(self) -> None:
+        needed = {name: shape for layer in self.network.layers for name, shape in layer.parameters.items()}
+        for norm in self.network.norms:
+            needed |= {name: value.shape for name, value in (norm.parameters | norm.statistics).items()}
+        found = {name: np.asarray(value) for name, value in self.parameters.items()}
+        for name, shape in needed.items():
+            if name not in found:
+                raise InputError(f"the parameter {name} is missing; the network needs {', '.join(needed)}")
+            if found[name].shape != shape:
+                raise InputError(f"the parameter {name} must have the shape {shape}, not {found[name].shape}")
+        for name in found:
+            if name not in needed:
+                raise unknown_name("parameter", name, needed)
+        object.__setattr__(self, "parameters", {name: found[name] for name in needed})
+
+    def __call__(self, x: Float[np.ndarray, "samples ..."]) -> Float[np.ndarray, "samples outputs"]:
+        """The outputs on any samples, in the precision of the parameters (never TF32)."""
+        x = np.asarray(x)
+        if x.shape[1:] != self.network.input_shape:
+            raise InputError(f"a sample of this network has shape {self.network.input_shape}, not {x.shape[1:]}")
+        if not len(x):
+            raise InputError("at least one sample is needed")
+        dtype = np.result_type(*self.parameters.values(), np.float32)
+        with precision(str(dtype)):
+            run, parameters = _compiled(self.network), jax.device_put(self.parameters)
+            parts = (np.asarray(x[k : k + AT_ONCE], dtype) for k in range(0, len(x), AT_ONCE))
+            return np.concatenate([np.asarray(run(parameters, part)) for part in parts])
+
+    def layer(self, layer: str | int) -> LayerShape:
+        """A layer by its name, or by its number from 1 on."""
+        return find_layer(self.network, layer)
+
+    def weights(self, layer: str | int, *, view: str | None = None) -> Float[np.ndarray, "units inputs"]:
+        """Input weights of a layer's units, the bias as the last input."""
+        return self.layer(layer).units(self.parameters, view)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a .safetensors file that ``Model.load`` and ``condensation measure`` read."""
+        tensors = {name: np.ascontiguousarray(value) for name, value in self.parameters.items()}
+        about = {"network": json.dumps(without_none(to_plain(self.network)))}
+        write_atomic(Path(path), save(tensors, about))
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Model":
+        """The model in a file written by ``save``."""
+        about, tensors = read_tensors(Path(path))
+        if "network" not in about:
+            raise InputError(f"{path} names no network: it was not written by Model.save")
+        try:
+            plain = json.loads(about["network"])
+        except ValueError as error:
+            raise InputError(f"{path} names a network that cannot be read: {error}") from error
+        return cls(from_plain(Network, plain, "network"), tensors)
+
+
+@lru_cache(maxsize=64)
+def _compiled(network: Network) -> Any:
+    convolutional = any(layer.is_convolution for layer in network.layers)
+    options = convolution_options() if convolutional else None
+    return jax.jit(lambda parameters, x: network.assemble(parameters)(x), compiler_options=options)
+
+
+def find_layer(network: Network, layer: str | int) -> LayerShape:
+    """A network's layer by its name, or by its number from 1 on."""
+    shapes = network.layers
+    if not isinstance(layer, str) and 1 <= layer <= len(shapes):
+        return shapes[layer - 1]
+    for shape in shapes:
+        if shape.name == layer:
+            return shape
+    raise unknown_name("layer", layer, [*(shape.name for shape in shapes), f"1 to {len(shapes)}"])

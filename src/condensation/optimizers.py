@@ -1,0 +1,261 @@
+r"""Optimizers as frozen values; each builds an Optax transformation.
+
+The *numbers* of an optimizer (its learning rate, Adam's and Muon's eps) are arguments of the compiled program, so that
+networks which differ only in them are trained by one program.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import optax
+from jax import Array
+from optax.contrib import MuonDimensionNumbers, muon
+
+from ._serialization import coerce_fields
+from .errors import InputError, check_positive, check_whole
+from .networks import Network
+from .schedules import Constant, Schedule
+
+
+def _check(rate: float, weight_decay: float) -> None:
+    check_positive("learning_rate", rate)
+    if not 0 <= weight_decay < float("inf"):
+        raise InputError(f"weight_decay must be a finite number of at least 0, not {weight_decay!r}")
+
+
+def _finish(
+    direction: list[Any], weight_decay: float, learning_rate: Any, schedule: Schedule
+) -> optax.GradientTransformation:
+    """Weight decay apart from the gradient (theta shrinks by rate times decay), then the scheduled learning rate."""
+    decay = [optax.add_decayed_weights(weight_decay)] if weight_decay else []
+    return optax.chain(*direction, *decay, optax.scale_by_learning_rate(schedule.scaled(learning_rate)))
+
+
+@dataclass(frozen=True)
+class GD:
+    r"""Gradient descent: $\theta \leftarrow \theta - \eta_t (\nabla L + \lambda \theta)$, weight decay $\lambda$."""
+
+    kind: ClassVar[str] = "gd"
+    numbers: ClassVar[tuple[str, ...]] = ("learning_rate",)
+
+    learning_rate: float
+    weight_decay: float = 0.0
+    schedule: Schedule = Constant()
+
+    def __post_init__(self) -> None:
+        coerce_fields(self)
+        _check(self.learning_rate, self.weight_decay)
+
+    def transform(self, network: Network, learning_rate: Any) -> optax.GradientTransformation:
+        """The Optax transformation."""
+        return _finish([], self.weight_decay, learning_rate, self.schedule)
+
+
+@dataclass(frozen=True)
+class Adam:
+    r"""Adam: $\theta \leftarrow \theta - \eta_t (\hat m / (\sqrt{\hat v} + \epsilon) + \lambda \theta)$.
+
+    Where gradients are below eps the step shrinks with them, and Adam is no longer Adam: training warns, and
+    records the gradient sizes. A small eps (1e-30) wants float64: in float32 the second moment underflows.
+    Weight decay $\lambda$ is apart from the moments (as in AdamW).
+    """
+
+    kind: ClassVar[str] = "adam"
+    numbers: ClassVar[tuple[str, ...]] = ("learning_rate", "eps")
+
+    learning_rate: float
+    b1: float = 0.9
+    b2: float = 0.999
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    schedule: Schedule = Constant()
+
+    def __post_init__(self) -> None:
+        coerce_fields(self)
+        _check(self.learning_rate, self.weight_decay)
+        check_positive("eps", self.eps)
+        for name, value in (("b1", self.b1), ("b2", self.b2)):
+            if not 0 <= value < 1:
+                raise InputError(f"{name} must be at least 0 and below 1, not {value!r}")
+
+    def transform(self, network: Network, learning_rate: Any, eps: Any) -> optax.GradientTransformation:
+        """The Optax transformation."""
+        moments = optax.scale_by_adam(b1=self.b1, b2=self.b2, eps=eps)
+        return _finish([moments], self.weight_decay, learning_rate, self.schedule)
+
+
+@dataclass(frozen=True)
+class NormalisedGD:
+    r"""Neuron-normalised gradient descent: each neuron moves by the same length along its own gradient.
+
+    With $g_j$ the gradient of neuron j's input weights (bias included) and, for the last hidden layer, of its
+    output weights too: $(w_j, a_j) \leftarrow (w_j, a_j) - \eta\, g_j / |g_j|$. For a two-layer network each
+    neuron so follows the path of gradient flow at its own speed. An output bias takes the plain step.
+    """
+
+    kind: ClassVar[str] = "normalised_gd"
+    numbers: ClassVar[tuple[str, ...]] = ("learning_rate",)
+
+    learning_rate: float
+    schedule: Schedule = Constant()
+
+    def __post_init__(self) -> None:
+        coerce_fields(self)
+        check_positive("learning_rate", self.learning_rate)
+
+    def transform(self, network: Network, learning_rate: Any) -> optax.GradientTransformation:
+        """The Optax transformation."""
+        *hidden, output = network.layers
+        out = f"{output.name}.weight"
+
+        def init(params: Any) -> Any:
+            return optax.EmptyState()
+
+        def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+            steps = dict(updates)
+            for layer in hidden:
+                whole = [jnp.reshape(updates[name], (layer.weight[0], -1)) for name in layer.parameters]
+                if layer is hidden[-1]:  # the output weights of a unit: all columns that its outputs go to
+                    columns = jnp.reshape(updates[out], (output.weight[0], layer.weight[0], -1))
+                    whole.append(jnp.reshape(jnp.moveaxis(columns, 1, 0), (layer.weight[0], -1)))
+                gradient = jnp.concatenate(whole, axis=1)
+                largest = jnp.max(jnp.abs(gradient), axis=1)  # taken out first: tiny gradients have squares of zero
+                safe = jnp.where(largest > 0, largest, 1)
+                length = safe * jnp.sqrt(jnp.sum((gradient / safe[:, None]) ** 2, axis=1))
+                length = jnp.where(largest > 0, length, 1)  # a neuron without gradient stays where it is
+                for name in layer.parameters:
+                    steps[name] /= jnp.reshape(length, (-1,) + (1,) * (updates[name].ndim - 1))
+                if layer is hidden[-1]:
+                    steps[out] /= jnp.repeat(length, output.weight[1] // layer.weight[0])
+            return steps, state
+
+        return _finish([optax.GradientTransformation(init, update)], 0.0, learning_rate, self.schedule)
+
+
+@dataclass(frozen=True)
+class SignGD:
+    r"""Sign descent: $\theta \leftarrow \theta - \eta_t\, \mathrm{sign}(\nabla L)$, steepest descent in the max norm.
+
+    What Adam is early, as long as gradients keep their signs. The learning rate has to be well below the start's
+    weights: with one as large, a third of a two-layer network's neurons stay near zero, their input and output weights
+    changing signs in turn.
+    """
+
+    kind: ClassVar[str] = "sign_gd"
+    numbers: ClassVar[tuple[str, ...]] = ("learning_rate",)
+
+    learning_rate: float
+    schedule: Schedule = Constant()
+
+    def __post_init__(self) -> None:
+        coerce_fields(self)
+        check_positive("learning_rate", self.learning_rate)
+
+    def transform(self, network: Network, learning_rate: Any) -> optax.GradientTransformation:
+        """The Optax transformation."""
+        return _finish([optax.scale_by_sign()], 0.0, learning_rate, self.schedule)
+
+
+@dataclass(frozen=True)
+class Muon:
+    r"""Muon: a weight matrix moves along the polar factor $U V^T$ of its gradients' moving average $M = U S V^T$.
+
+    Steepest descent in the spectral norm, as Optax has it: a weight of m units with D inputs moves by
+    $\eta_t \sqrt{\max(1, m/D)}\, P(M / (|M| + \epsilon))$ with the Frobenius norm and P five Newton-Schulz steps. These
+    take a singular value to between 0.68 and 1.21 if it is large enough, as they multiply it by 485 at most. So eps has
+    to be far below the gradient's norm, as Adam's below its entries. A convolution's weight is the matrix of filters.
+
+    Biases and all else that is no weight take Adam's steps of the same learning rate (b1 = 0.9, b2 = 0.999, Nesterov's
+    momentum as in the rest), so a neuron's bias is not part of the matrix: for Muon on the whole neuron, take
+    ``Dense(..., bias=False)`` and an input that is always 1.
+    """
+
+    kind: ClassVar[str] = "muon"
+    numbers: ClassVar[tuple[str, ...]] = ("learning_rate", "eps")
+
+    learning_rate: float
+    momentum: float = 0.95
+    nesterov: bool = True
+    eps: float = 1e-8
+    schedule: Schedule = Constant()
+
+    def __post_init__(self) -> None:
+        coerce_fields(self)
+        check_positive("learning_rate", self.learning_rate)
+        check_positive("eps", self.eps)
+        if not 0 <= self.momentum < 1:
+            raise InputError(f"momentum must be at least 0 and below 1, not {self.momentum!r}")
+
+    def transform(self, network: Network, learning_rate: Any, eps: Any) -> optax.GradientTransformation:
+        """The Optax transformation."""
+        axes = {f"{layer.name}.weight": tuple(range(1, len(layer.weight))) for layer in network.layers}
+
+        def matrices(params: Any) -> dict[str, Any]:
+            return {name: MuonDimensionNumbers(axes[name], 0) if name in axes else None for name in params}
+
+        return muon(
+            self.schedule.scaled(learning_rate),
+            beta=self.momentum,
+            eps=eps,
+            nesterov=self.nesterov,
+            muon_weight_dimension_numbers=matrices,
+        )
+
+
+@dataclass(frozen=True)
+class GradientFlow:
+    r"""Gradient flow $\dot\theta = -\nabla L(\theta)$, integrated by adaptive steps of order 5 (Tsitouras).
+
+    A step of the experiment stands for ``time_step`` units of time, so that step k is what gradient descent with a
+    learning rate of ``time_step`` approximates after k steps. The local error is kept below
+    ``atol + rtol * |theta|``; the integrator starts anew at each recorded step.
+
+    Args:
+        time_step: time that one step of the experiment stands for.
+        stop_ratio: stop exactly where the loss has fallen to this share of its first value. Saved steps beyond that
+            hold the weights at the stop, and ``trajectory.curves["time"]`` tells its time.
+        rtol: relative tolerance of the integrator.
+        atol: absolute tolerance, to be well below the weights.
+        most_steps: of the integrator between two records, 100,000 if not given; a flow that needs more has diverged.
+    """
+
+    kind: ClassVar[str] = "gradient_flow"
+    numbers: ClassVar[tuple[str, ...]] = ("time_step",)
+
+    time_step: float
+    stop_ratio: float | None = None
+    rtol: float = 1e-8
+    atol: float = 1e-14
+    most_steps: int | None = None
+
+    def __post_init__(self) -> None:
+        coerce_fields(self)
+        for name in ("time_step", "rtol", "atol"):
+            check_positive(name, getattr(self, name))
+        if self.most_steps is not None:
+            check_whole("most_steps", self.most_steps)
+        if self.stop_ratio is not None and not 0 < self.stop_ratio < 1:
+            raise InputError(f"stop_ratio is a share between 0 and 1, not {self.stop_ratio!r}")
+
+    def begin(self, loss: Array) -> dict[str, Array]:
+        """What the flow remembers between rows."""
+        zero = jnp.zeros_like(loss)
+        return {"time": zero, "pace": zero + jnp.inf, "first_loss": loss, "stopped": jnp.zeros((), bool)}
+
+
+Optimizer = GD | Adam | NormalisedGD | SignGD | Muon | GradientFlow
+
+
+def hyperparameters(optimizer: Optimizer) -> dict[str, float]:
+    """The optimizer's numbers by name.
+
+    >>> hyperparameters(Adam(1e-3))
+    {'learning_rate': 0.001, 'eps': 1e-08}
+    """
+    return {name: getattr(optimizer, name) for name in optimizer.numbers}
+
+
+def without_hyperparameters(optimizer: Optimizer) -> Optimizer:
+    """The optimizer with all its numbers set to one: what networks of one program have in common."""
+    return replace(optimizer, **dict.fromkeys(optimizer.numbers, 1.0))

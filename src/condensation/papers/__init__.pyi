@@ -1,0 +1,9 @@
+from .claims import Claim as Claim
+from .claims import Rule as Rule
+from .claims import Seeds as Seeds
+from .claims import Statement as Statement
+from .claims import judge as judge
+from .make import RECIPES as RECIPES
+from .make import reproduce as reproduce
+from .section import Section as Section
+from .variant import Variant as Variant

@@ -1,0 +1,156 @@
+"""The user's own runs and sweeps: folders named when the playground is started. The page knows only their names."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..activations import label
+from ..errors import InputError, unknown_name
+from ..experiment import Experiment
+from ..networks import Dense
+from ..runs import Trajectory, Watched, load_run, open_run
+from ..seeds import Seed
+from ..sweeps import SweepTable, open_sweep
+
+MARKS = {"run.json": "run", "sweep.json": "sweep"}
+
+
+@dataclass(frozen=True)
+class LibraryEntry:
+    """A run or a sweep on the shelf."""
+
+    name: str
+    kind: str
+    path: Path
+
+
+class Library:
+    """The runs and sweeps in some folders."""
+
+    def __init__(self, folders: Sequence[str | Path] = ()) -> None:
+        self.entries: dict[str, LibraryEntry] = {}
+        for folder in map(Path, folders):
+            found = list(_found(folder))
+            if not found:
+                raise InputError(f"{folder} is neither a run nor a sweep, and holds none")
+            for path, kind in found:
+                self._place(path, kind)
+
+    def _place(self, path: Path, kind: str) -> None:
+        name = path.name or str(path)
+        while name in self.entries:
+            name = f"{path.parent.name}/{name}" if "/" not in name else f"{name}'"
+        self.entries[name] = LibraryEntry(name, kind, path)
+
+    def listed(self) -> list[dict[str, str]]:
+        """What the page is told."""
+        return [{"name": one.name, "kind": one.kind, "title": _title(one)} for one in self.entries.values()]
+
+    def _entry(self, name: Any, kind: str) -> LibraryEntry:
+        known = [one.name for one in self.entries.values() if one.kind == kind]
+        if name not in known:
+            raise unknown_name(kind, name, known or ["none was named when the playground was started"])
+        return self.entries[name]
+
+    def title(self, name: Any) -> str:
+        """What a run is."""
+        return _title(self._entry(name, "run"))
+
+    def run(self, name: Any) -> Trajectory:
+        """A saved run."""
+        return load_run(self._entry(name, "run").path)
+
+    def sweep(self, name: Any) -> SweepTable:
+        """A sweep's table."""
+        return open_sweep(self._entry(name, "sweep").path)
+
+    def cell(self, name: Any, number: Any, seed: Any) -> tuple[Experiment, Seed, str]:
+        """The experiment of a sweep's cell, one of its seeds, and its coordinates in words."""
+        sweep = self.sweep(name).sweep
+        if type(number) is not int or not 0 <= number < len(sweep):
+            raise InputError(f"the sweep {name} has the cells 0 to {len(sweep) - 1}, not {number!r}")
+        if type(seed) is not int or not 0 <= seed < len(sweep.seeds):
+            raise InputError(f"the sweep {name} has the seeds 0 to {len(sweep.seeds) - 1}, not {seed!r}")
+        cell = list(sweep.cells())[number]
+        return cell.experiment, sweep.seeds[seed], _listed(cell.coordinates)
+
+
+def _listed(coordinates: Mapping[str, Any]) -> str:
+    said = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in coordinates.items()}
+    return ", ".join(f"{name} = {value}" for name, value in said.items())
+
+
+def _title(entry: LibraryEntry) -> str:
+    """A run's network and optimizer beside its name, which is a fingerprint; a sweep's name says enough."""
+    if entry.kind == "sweep":
+        return entry.name
+    source = open_run(entry.path).source
+    if isinstance(source, Watched):
+        return f"{source.model}, watched ({entry.name})"
+    network = source.network
+    shape = "-".join(map(str, network.widths)) if isinstance(network, Dense) else type(network).__name__
+    activations = ", ".join(dict.fromkeys(label(one) for one in network.activations))
+    return f"{shape}, {activations}, {type(source.optimizer).__name__} ({entry.name[:6]})"
+
+
+def _found(folder: Path) -> Any:
+    """The runs and sweeps that a folder is, or has."""
+    for path in [folder, *(sorted(folder.iterdir()) if folder.is_dir() else [])]:
+        kinds = [kind for mark, kind in MARKS.items() if (path / mark).is_file()]
+        if kinds:
+            yield path, kinds[0]
+        if kinds and path == folder:
+            return
+
+
+def sweep_map(
+    table: SweepTable, quantity: str | None, x: str | None, y: str | None
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """A sweep's table as a map over two axes (over one, where it has one), seeds and other axes as their median."""
+    sweep = table.sweep
+    axes = [*sweep.axes] + ["step"] * (sweep.at == "saved")
+    known = table.quantities
+    if not known:
+        raise InputError("this sweep has measured no number yet")
+    for what, asked, names in (("quantity", quantity, known), ("axis", x, axes), ("axis", y, axes)):
+        if asked is not None and asked not in names:
+            raise unknown_name(what, asked, names)
+    quantity = quantity or known[0]
+    x = x or next(name for name in axes if name != y)
+    y = y if y != x else None
+    y = y or next((name for name in axes if name != x), None)
+    numbers = np.arange(len(sweep)).reshape(sweep.shape)
+    if y is None:
+        values = np.nanmedian(table.array(quantity), axis=-1)[None]
+        xs, ys, cells = np.array(sweep.labels[x]), np.array([""]), numbers[None]
+    else:
+        values, xs, ys = table.map(quantity, x, y)
+        named = [*sweep.axes]
+        cells = numbers[tuple(slice(None) if name in (x, y) else 0 for name in named)]
+        if y in named and x in named:
+            cells = cells if named.index(y) < named.index(x) else cells.T
+        else:
+            cells = np.broadcast_to(cells[None] if x in named else cells[:, None], values.shape)
+    header = {
+        "quantity": quantity,
+        "quantities": known,
+        "axes": axes,
+        "x": x,
+        "y": y,
+        "xs": xs.tolist(),
+        "ys": ys.tolist(),
+        "x_log": _is_geometric(xs),
+        "y_log": _is_geometric(ys),
+        "seeds": len(sweep.seeds),
+    }
+    return header, {"values": np.asarray(values, np.float32), "cells": np.ascontiguousarray(cells, np.int32)}
+
+
+def _is_geometric(values: np.ndarray) -> bool:
+    """Whether an axis has equal ratios rather than equal distances."""
+    if values.dtype.kind not in "if" or len(values) < 3 or not (values > 0).all():
+        return False
+    return bool(np.ptp(np.diff(np.log(values))) < 0.5 * np.ptp(np.diff(values)) / values.mean() + 1e-9)

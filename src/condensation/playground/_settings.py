@@ -1,0 +1,224 @@
+"""What the page chooses, as *words*: texts by name, the same in the address, in requests and in answers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from ..activations import ACTIVATIONS
+from ..data import Expression, Images, Points
+from ..errors import InputError, unknown_name
+from ..experiment import Experiment
+from ..initialization import Init, Normal
+from ..losses import Loss
+from ..networks import Conv, Dense
+from ..optimizers import GD, Adam, GradientFlow, NormalisedGD, Optimizer, SignGD
+from ..seeds import Seed
+
+OPTIMIZERS = {
+    "flow": "gradient flow",
+    "gd": "gradient descent",
+    "normalised_gd": "normalised descent",
+    "adam": "Adam",
+    "sign_gd": "sign descent",
+}
+DATA = ("formula", "points", "digits")
+SPACINGS = ("random", "even")
+LIMITS: dict[str, tuple[float, float]] = {  # least and most of each number
+    "inputs": (1, 6),
+    "n": (2, 400),
+    "low": (-1e3, 1e3),
+    "high": (-1e3, 1e3),
+    "turn": (-360, 360),
+    "width": (1, 400),
+    "std_w": (1e-12, 10),
+    "std_a": (1e-12, 10),
+    "rate": (1e-9, 100),
+    "eps": (1e-40, 1),
+    "seed": (0, 2**31 - 1),
+    "reduce": (1, 400),
+}
+MOST_LAYERS, MOST_POINTS, POINT_RANGE = 5, 400, 2.0
+DEEP_WIDTH, MOST_CHANNELS, KERNEL = 128, 32, 3
+CLASSES = 10
+MOST_WORK = 40_000  # samples times neurons: a step then takes milliseconds
+MOST_TARGET = 1e9  # size of a target
+FLOW_STEPS = 500  # of the integrator between two frames
+FLOW_RTOL, FLOW_ATOL = 1e-5, 1e-6  # at the kinks of relu a flow of 1e-8 stands nearly still; the second times the start
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The page's controls. ``reduce`` is how many units a reduced network has, None for as many as there are lines."""
+
+    data: str = "formula"
+    formula: str = "sin(3*x) + sin(6*x)/2"
+    inputs: int = 1
+    n: int = 40
+    low: float = -1.0
+    high: float = 1.5
+    spacing: str = "even"
+    turn: float = 0.0
+    points: tuple[tuple[float, ...], ...] = ()
+    layers: tuple[str, ...] = ("x_tanh",)
+    width: int = 100
+    residual: bool = False
+    bias: bool = True
+    std_w: float = 0.005
+    std_a: float = 0.005
+    optimizer: str = "normalised_gd"
+    rate: float = 1e-4
+    eps: float = 1e-8
+    seed: int = 0
+    reduce: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, (least, most) in LIMITS.items():
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:
+                raise InputError(f"{name} must be from {least:g} to {most:g}, not {value:g}")
+        for name, known in (("data", DATA), ("spacing", SPACINGS), ("optimizer", OPTIMIZERS)):
+            if getattr(self, name) not in known:
+                raise unknown_name(name, getattr(self, name), known)
+        if not 1 <= len(self.layers) <= MOST_LAYERS:
+            raise InputError(f"a network has 1 to {MOST_LAYERS} hidden layers here, not {len(self.layers)}")
+        for name in self.layers:
+            if name not in ACTIVATIONS:
+                raise unknown_name("activation", name, ACTIVATIONS)
+        most = MOST_CHANNELS if self.data == "digits" else DEEP_WIDTH if len(self.layers) > 1 else LIMITS["width"][1]
+        if self.width > most:
+            raise InputError(f"this network can be {most:g} wide at most, not {self.width}")
+        if self.data == "points":
+            self._check_points()
+        elif self.data == "formula" and self.spacing == "even":
+            widest = int(LIMITS["n"][1] ** (1 / self.inputs) + 1e-9)
+            side = min(max(round(self.n ** (1 / self.inputs)), 2), widest)
+            object.__setattr__(self, "n", side**self.inputs)
+        self._check_work()
+        if self.data != "digits" and self.dimension == 1 and not self.bias:
+            raise InputError("a neuron with one input and no bias has no direction: keep the bias")
+
+    def _check_work(self) -> None:
+        samples = len(self.points) if self.data == "points" else self.n
+        each = self.width * len(self.layers) * (2 if self.data == "digits" else 1)
+        if samples * each > MOST_WORK:
+            raise InputError(
+                f"{samples} samples are too many for {len(self.layers)} layers of {self.width}: {MOST_WORK // each} "
+                "can be used here"
+            )
+
+    def _check_points(self) -> None:
+        if not 2 <= len(self.points) <= MOST_POINTS:
+            raise InputError(f"2 to {MOST_POINTS} points are needed, not {len(self.points)}: click to draw some")
+        for row in self.points:
+            if len(row) != 3 or any(not -POINT_RANGE <= value <= POINT_RANGE for value in row):
+                raise InputError(f"a point is x1,x2,y, each from -{POINT_RANGE:g} to {POINT_RANGE:g}, not {row}")
+
+    @property
+    def dimension(self) -> int:
+        """Number of inputs of the dense network."""
+        return 2 if self.data == "points" else self.inputs
+
+    @classmethod
+    def from_words(cls, words: Mapping[str, Any]) -> "Settings":
+        """The settings that words stand for; what is not named is as in the defaults.
+
+        >>> Settings.from_words({"layers": "tanh,relu", "width": "20"}).layers
+        ('tanh', 'relu')
+        """
+        known = {field.name: field.default for field in fields(cls)}
+        given = {}
+        for name, text in words.items():
+            if name not in known:
+                raise unknown_name("setting", name, known)
+            if not isinstance(text, str):
+                raise InputError(f"the setting {name} must be a text, not {text!r}")
+            given[name] = _read(name, text, known[name])
+        return cls(**given)
+
+    def words(self) -> dict[str, str]:
+        """The settings as words.
+
+        >>> Settings(std_w=1e-7).words()["std_w"]
+        '1e-07'
+        """
+        return {field.name: _write(getattr(self, field.name)) for field in fields(self)}
+
+    def replace(self, **changes: Any) -> "Settings":
+        """A copy with some settings changed."""
+        return replace(self, **changes)
+
+    @property
+    def seeds(self) -> Seed:
+        """The seed of data and start."""
+        return Seed(self.seed, self.seed)
+
+    def experiment(self, steps: int = 1000) -> Experiment:
+        """The experiment that these settings are."""
+        init = Init(Normal(self.std_w), output=Normal(self.std_a))
+        activation: Any = self.layers[0] if len(set(self.layers)) == 1 else self.layers
+        depth = len(self.layers)
+        if self.data == "digits":
+            images = Images("digits", n=self.n, scale="unit")
+            network = Conv(images.shape, (self.width,) * depth, KERNEL, CLASSES, activation=activation)
+            init = Init(Normal(self.std_a), convolution=Normal(self.std_w))
+            return Experiment(network, init, images, self._optimizer(), steps, loss=Loss("cross_entropy"))
+        network = Dense((self.dimension, *[self.width] * depth, 1), activation, residual=self.residual, bias=self.bias)
+        return Experiment(network, init, self._data(), self._optimizer(), steps)
+
+    def _data(self) -> Expression | Points:
+        turned = self.turn if self.dimension == 2 else 0.0
+        if self.data == "points":
+            return Points(self.points, turned)
+        return Expression(self.formula, self.inputs, self.n, self.low, self.high, self.spacing, turned)
+
+    def _optimizer(self) -> Optimizer:
+        if self.optimizer == "flow":
+            return GradientFlow(
+                self.rate, rtol=FLOW_RTOL, atol=FLOW_ATOL * min(self.std_w, self.std_a), most_steps=FLOW_STEPS
+            )
+        if self.optimizer == "adam":
+            return Adam(self.rate, eps=self.eps)
+        return {"gd": GD, "normalised_gd": NormalisedGD, "sign_gd": SignGD}[self.optimizer](self.rate)
+
+
+def _read(name: str, text: str, default: Any) -> Any:
+    """The value of a word, of the kind that the default is of."""
+    if name == "points":
+        return tuple(tuple(_number(name, part) for part in row.split(",")) for row in text.split(";") if row.strip())
+    if name == "reduce" and text == "auto":
+        return None
+    if isinstance(default, tuple):
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    if isinstance(default, bool):
+        if text not in ("0", "1"):
+            raise InputError(f"{name} is 0 or 1, not {text!r}")
+        return text == "1"
+    if isinstance(default, float):
+        return _number(name, text)
+    if isinstance(default, int) or name == "reduce":
+        number = _number(name, text)
+        if number != int(number):
+            raise InputError(f"{name} must be a whole number, not {text!r}")
+        return int(number)
+    return text
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if not abs(number) < float("inf"):
+        raise InputError(f"{name} must be a number, not {text[:40]!r}")
+    return number
+
+
+def _write(value: Any) -> str:
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, tuple):
+        rows = [_write(part) for part in value]
+        return (";" if value and isinstance(value[0], tuple) else ",").join(rows)
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    return "auto" if value is None else str(value)

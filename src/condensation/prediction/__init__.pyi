@@ -1,0 +1,9 @@
+from ._deep import LayerField as LayerField
+from ._deep import layer_fields as layer_fields
+from ._predict import Prediction as Prediction
+from ._predict import plateaus as plateaus
+from ._predict import predict as predict
+from ._predict import predict_model as predict_model
+from ._predict import predict_next as predict_next
+from ._validity import Validity as Validity
+from ._validity import validity as validity

@@ -1,0 +1,147 @@
+r"""The validity clock: until which step of a run the theory of the initial stage holds.
+
+At each saved step, for one hidden layer: the loss ratio L/L0; the largest $|w \cdot x|$; the error of the leading
+order, $|\sigma(z) - \sigma_{lead}(z)| / |\sigma_{lead}(z) - \sigma(0)|$ over all neurons and samples; and the drift,
+the largest angle by which an attracting line predicted at step 0 has turned, recomputed from the present residual. The
+paper has two definitions of the initial stage, the Taylor expansion holding and the loss above 70%: here they stand
+side by side. Its Remark 1 compares $\dot u$ with $\dot r$; fair is $|\dot u|$ against $|\dot r| / r$, two rates.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from ..activations import Activation, derivatives_at_zero
+from ..errors import InputError
+from ..measure._similarity import norms
+from ..runs import Trajectory
+from ..seeds import Seed, as_seed
+from ..theory import coefficient
+from ..theory._field import project
+from ..theory._leading import evaluate
+from ..theory._tensor import whole_power
+from ._deep import LayerField, layer_fields
+
+LEADING_ERROR = 0.05
+DRIFT = 0.1  # radians
+LOSS_RATIO = 0.7
+
+
+@dataclass(frozen=True, eq=False)
+class Validity:
+    r"""The clock of one seed and layer, at the chosen saved steps.
+
+    Attributes:
+        steps: the steps.
+        loss_ratio: L/L0.
+        size: the largest $|w \cdot x|$.
+        leading_error: relative error of the activation's leading order.
+        drift: largest angle, in radians, between an attracting line predicted at the first step and the nearest now.
+        share: how far one field is common to all neurons (see ``LayerField.share``).
+        turning: median over neurons of $|\dot u|$.
+        growing: median over neurons of $|\dot r| / r$.
+    """
+
+    steps: Int[np.ndarray, " steps"]
+    loss_ratio: Float[np.ndarray, " steps"]
+    size: Float[np.ndarray, " steps"]
+    leading_error: Float[np.ndarray, " steps"]
+    drift: Float[np.ndarray, " steps"]
+    share: Float[np.ndarray, " steps"]
+    turning: Float[np.ndarray, " steps"]
+    growing: Float[np.ndarray, " steps"]
+
+    def valid_until(self, leading_error: float = LEADING_ERROR, drift: float = DRIFT) -> int | None:
+        """The last step up to which the leading order and the predicted lines hold; None if not even at the first."""
+        return self._last((self.leading_error <= leading_error) & (self.drift <= drift))
+
+    def loss_until(self, ratio: float = LOSS_RATIO) -> int | None:
+        """The last step up to which the loss is above 70% of its first value."""
+        return self._last(self.loss_ratio > ratio)
+
+    def _last(self, holds: np.ndarray) -> int | None:
+        count = len(holds) if holds.all() else int(holds.argmin())
+        return int(self.steps[count - 1]) if count else None
+
+    def __str__(self) -> str:
+        until, loss = self.valid_until(), self.loss_until()
+        end = int(self.steps[-1])
+        said = lambda step: "not even at the first step" if step is None else f"until step {step}"  # noqa: E731
+        more = " (the last that was looked at)" if until == end else ""
+        return f"theory valid {said(until)}{more}; loss above {LOSS_RATIO:.0%} {said(loss)}"
+
+
+def validity(
+    trajectory: Trajectory, seed: int | Seed = 0, *, layer: str | int = 1, steps: Sequence[int] | None = None
+) -> Validity:
+    """The validity clock of one seed and one hidden layer of a dense network.
+
+    Args:
+        trajectory: a run whose weights were saved at several steps.
+        seed: which seed.
+        layer: which hidden layer, by name or number.
+        steps: saved steps to look at; all of them if not given.
+    """
+    chosen = [int(step) for step in (trajectory.saved if steps is None else steps)]
+    x, y = trajectory.data(seed)
+    first, rows = None, []
+    for step in chosen:
+        model = trajectory.model(step, seed)
+        fields = layer_fields(model, x, y, trajectory.experiment.loss)
+        name = model.layer(layer).name
+        if name not in fields:
+            raise InputError(f"the clock is for hidden layers ({', '.join(fields)}), not for {name}")
+        field, weights = fields[name], model.weights(name)
+        lines = _attracting(field)
+        first = lines if first is None else first
+        rows.append(
+            (
+                *leading_size(field.inputs, weights, field.activation),
+                turned(first, lines),
+                field.share,
+                *_rates(field, weights),
+            )
+        )
+    size, error, drift, share, turning, growing = np.array(rows).T
+    at = np.searchsorted(trajectory.recorded, chosen)
+    loss = trajectory.loss[trajectory.seeds.index(as_seed(seed))]
+    return Validity(np.array(chosen), loss[at] / loss[0], size, error, drift, share, turning, growing)
+
+
+def _attracting(field: LayerField) -> np.ndarray:
+    found = field.directions()
+    return found.directions[found.attracts]
+
+
+def leading_size(
+    inputs: Float[np.ndarray, "samples inputs"], weights: Float[np.ndarray, "units inputs"], activation: Activation
+) -> tuple[float, float]:
+    """Largest |z| = |w.x| of a layer, and the relative error of the leading order.
+
+    >>> size, error = leading_size(np.ones((1, 1)), np.array([[0.1]]), "tanh")
+    >>> size, round(error, 5)  # z^3/3 beside z
+    (0.1, 0.00332)
+    """
+    p, c = coefficient(activation)
+    z = weights @ inputs.T
+    moving = c / p * whole_power(z, p)
+    difference = evaluate(activation, z) - derivatives_at_zero(activation, 0)[0] - moving
+    return float(np.abs(z).max()), float(np.linalg.norm(difference) / max(np.linalg.norm(moving), 1e-300))
+
+
+def turned(first: Float[np.ndarray, "lines inputs"], now: Float[np.ndarray, "others inputs"]) -> float:
+    """The largest angle from one of the first lines to the nearest line now; a right angle if there is none."""
+    if not len(first):
+        return 0.0
+    nearest = np.abs(first @ now.T).max(axis=1) if len(now) else np.zeros(len(first))
+    return float(np.arccos(np.clip(nearest, -1, 1)).max())
+
+
+def _rates(field: LayerField, weights: np.ndarray) -> tuple[float, float]:
+    """Medians of |u-dot| and |r-dot|/r."""
+    moving, r = field.velocity(weights), norms(weights)
+    turning = np.linalg.norm(project(moving, weights), axis=1) / r
+    growing = np.abs(np.einsum("jd,jd->j", moving, weights)) / r**2
+    return float(np.median(turning)), float(np.median(growing))

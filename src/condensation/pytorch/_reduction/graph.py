@@ -1,0 +1,326 @@
+"""Which channels of a model stand and fall together: its sets, found by Torch-Pruning's dependency graph.
+
+A *set* is one kind of channel on its way through the model: the rows of the layers that make it (several where a
+residual connection adds them up), the batch norms and depthwise convolutions it passes, the columns of the layers that
+read it. After a flatten one channel owns many columns, after a concatenation they start elsewhere. A set that cannot
+be reduced says why.
+"""
+
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+import torch_pruning
+from jaxtyping import Int
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.conv import _ConvNd
+from torch.nn.utils.parametrize import ParametrizationList
+from torch_pruning.ops import OPTYPE
+
+from ...errors import InputError
+from .trace import LAYERS, ModelInputs, Trace, call, is_own, random_inputs, steady, tensors, trace
+
+Indices = Int[np.ndarray, " units"]
+
+_REFUSED = {
+    OPTYPE.LN: "layer norm mixes its channels",
+    OPTYPE.GN: "group norm mixes its channels",
+    OPTYPE.IN: "instance norm takes its statistics from the sample",
+    OPTYPE.MHA: "its channels are those of an attention layer",
+    OPTYPE.LSTM: "its channels are read by a recurrent layer",
+    OPTYPE.EMBED: "its channels are added to those of an embedding",
+    OPTYPE.PARAMETER: "a parameter of the model's own is combined with its channels",
+    OPTYPE.SPLIT: "its channels are split by their number",
+    OPTYPE.UNBIND: "its channels are split by their number",
+    OPTYPE.CUSTOMIZED: "a customised layer reads its channels",
+}
+
+
+@dataclass(frozen=True)
+class ChannelSet:
+    """Coupled channels.
+
+    Attributes:
+        name: of the first layer that makes them.
+        producers: the layers whose rows make them, in the order in which they run.
+        channels: of each producer, and of each batch norm, PReLU and depthwise convolution they pass, the channel of
+            each unit.
+        columns: of each layer that reads them, the columns of each unit.
+        blocks: number of the block of each unit: where grouped convolutions stand at either end, units merge only
+            within a block, and all blocks keep the same number.
+        reason: why it cannot be reduced, or empty.
+    """
+
+    name: str
+    producers: tuple[str, ...]
+    channels: dict[str, Indices]
+    columns: dict[str, Int[np.ndarray, "units _"]]
+    blocks: Indices
+    reason: str = ""
+
+    @property
+    def units(self) -> int:
+        """Number of channels."""
+        return len(self.blocks)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The sets of a model, what it does between them, and the layers that are in no set, with the reason."""
+
+    trace: Trace
+    sets: dict[str, ChannelSet]
+    outside: dict[str, str] = field(default_factory=dict)
+
+
+def is_depthwise(module: nn.Module) -> bool:
+    """Whether a convolution maps every channel to itself."""
+    return isinstance(module, _ConvNd) and module.groups == module.in_channels == module.out_channels > 1
+
+
+def build_graph(model: nn.Module, inputs: ModelInputs) -> Graph:
+    """The sets of a model in evaluation mode, all of whose parameters ask for gradients."""
+    other = random_inputs(inputs, torch.Generator().manual_seed(0))
+    found = trace(model, inputs)
+    with suppress(RuntimeError, TypeError, ValueError, LookupError, ArithmeticError, AssertionError):
+        found = steady(found, trace(model, other))  # a model may ask more of its inputs than their shapes
+    modules = dict(model.named_modules())
+    layers = [name for name in found.calls if isinstance(modules[name], LAYERS)]
+    roots = [name for name in layers if not is_depthwise(modules[name])]
+    sets: dict[str, ChannelSet] = {}
+    owned: dict[str, set[int]] = {name: set() for name in modules}
+    if roots:
+        dependencies = _dependencies(model, inputs)
+        for name in roots:
+            free = [k for k in range(out_size(modules[name])) if k not in owned[name]]
+            if free and modules[name] in dependencies.module2node:
+                one = _channel_set(name, free, model, dependencies, found)
+                sets[name] = one
+                for member in one.producers:
+                    owned[member].update(one.channels[member].tolist())
+    members = {member for one in sets.values() for member in one.channels}
+    outside = {}
+    for name, module in modules.items():
+        if name not in members and isinstance(module, LAYERS):
+            ran = "it makes no part of a set: nothing of the model's output depends on it by gradients"
+            ran = "a depthwise convolution of the model's input" if is_depthwise(module) else ran
+            ran = ran if name in found.calls else "it did not run on the example inputs as a layer"
+            outside[name] = ran if is_own(module) else f"{type(module).__name__} has a forward of its own"
+        elif "quantized" in type(module).__module__:
+            if not any(name.startswith(f"{other}.") for other in outside):
+                outside[name] = f"it is quantised ({type(module).__name__})"
+        elif name not in members and _holds_matrix(module) and not isinstance(module, LAYERS):
+            outside[name] = f"{type(module).__name__} is no dense or convolution layer"
+    return Graph(found, sets, outside)
+
+
+def _holds_matrix(module: nn.Module) -> bool:
+    return not isinstance(module, ParametrizationList) and any(
+        value is not None and value.ndim > 1 for value in module._parameters.values()
+    )
+
+
+def _dependencies(model: nn.Module, inputs: ModelInputs) -> Any:
+    """Torch-Pruning's graph; it is told to be quiet, and what the model itself warns of is heard elsewhere."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            graph: Any = torch_pruning.DependencyGraph()
+            graph.build_dependency(model, inputs, forward_fn=call, output_transform=_with_gradients, verbose=False)
+        except Exception as error:
+            raise InputError(
+                f"the dependency graph of this {type(model).__name__} could not be built by Torch-Pruning: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+    bound = _Bound(max(out_size(module) for module in model.modules() if isinstance(module, LAYERS)))
+    for node in graph.module2node.values():
+        if node.type == OPTYPE.SLICE:
+            for dependency in (*node.dependencies, *(one for before in node.inputs for one in before.dependencies)):
+                if node in (dependency.source, dependency.target):
+                    dependency.index_mapping[1] = bound
+    return graph
+
+
+class _Lost(Exception):
+    """The channels behind a slice are not to be found."""
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A second index mapping of every slice, that ends what would have no end.
+
+    Of three axes Torch-Pruning takes the last for the channels. A slice of a sequence of Conv1d then moves channels,
+    and two that meet again move them on and on.
+    """
+
+    largest: int
+
+    def __call__(self, places: list[Any]) -> list[Any]:
+        if any(not 0 <= place.idx < self.largest for place in places):
+            raise _Lost
+        return places
+
+
+def _with_gradients(answer: Any) -> list[torch.Tensor]:
+    return [tensor for tensor in tensors(answer) if tensor.grad_fn is not None]
+
+
+def out_size(module: nn.Module) -> int:
+    """Number of channels that a module gives."""
+    for name in ("out_features", "out_channels", "num_features", "num_parameters"):
+        if hasattr(module, name):
+            return int(getattr(module, name))
+    raise InputError(f"a {type(module).__name__} has no channels")
+
+
+def _channel_set(name: str, roots: list[int], model: nn.Module, dependencies: Any, found: Trace) -> ChannelSet:
+    """The set of some channels of a layer."""
+    names = {module: key for key, module in model.named_modules()}
+    root = model.get_submodule(name)
+    fate = _fate(name, model, found)
+    if fate:  # the dependency graph would follow the channels through whatever mixes them
+        return ChannelSet(name, (name,), {name: np.array(roots)}, {}, np.zeros(len(roots), int), fate)
+    prune = dependencies.get_pruner_of_module(root).prune_out_channels
+    unit = {k: place for place, k in enumerate(roots)}
+    outs: dict[str, dict[int, list[int]]] = {}
+    ins: dict[str, dict[int, list[int]]] = {}
+    reasons, items = [], []
+    try:
+        items = list(dependencies.get_pruning_group(root, prune, roots))
+    except _Lost:
+        reasons.append("a slice is not followed")
+    for item in items:
+        node, handler = item.dep.target, item.dep.handler
+        if node.type in _REFUSED:
+            reasons.append(_REFUSED[node.type])
+        elif isinstance(node.module, (*LAYERS, _BatchNorm, nn.PReLU)) and not _is_common_slope(node.module):
+            both = is_depthwise(node.module) or isinstance(node.module, _BatchNorm | nn.PReLU)
+            makes = both or dependencies.is_out_channel_pruning_fn(handler)
+            places = (outs if makes else ins).setdefault(names[node.module], {})
+            for where, of in zip(item.idxs, item.root_idxs, strict=True):
+                if of not in unit:
+                    reasons.append("its channels are rearranged in a way that is not followed")
+                    break
+                places.setdefault(unit[of], []).append(where)
+    makers = [key for key in found.calls if key in outs and _is_producer(model.get_submodule(key))]
+    makers, outs = (makers, outs) if makers else ([name], {name: {place: [k] for k, place in unit.items()}})
+    one = ChannelSet(name, tuple(makers), {}, {}, np.zeros(len(roots), int))
+    for checked in (_places(outs, len(roots), exactly_one=True), _places(ins, len(roots), exactly_one=False)):
+        if isinstance(checked, str):
+            reasons.append(checked)
+    if reasons:
+        rows = {key: np.unique([k for where in outs[key].values() for k in where]) for key in makers}
+        return replace(one, reason=reasons[0], channels=rows)
+    channels, columns = (_arrays(places, len(roots)) for places in (outs, ins))
+    one = replace(one, channels={key: value[:, 0] for key, value in channels.items()}, columns=columns)
+    blocks = _blocks(one, model)
+    reason = _reason(one, model, found) or (blocks if isinstance(blocks, str) else "")
+    return replace(one, reason=reason, blocks=one.blocks if isinstance(blocks, str) else blocks)
+
+
+def _is_common_slope(module: nn.Module) -> bool:
+    return isinstance(module, nn.PReLU) and module.num_parameters == 1
+
+
+def _is_producer(module: nn.Module) -> bool:
+    return isinstance(module, LAYERS) and not is_depthwise(module)
+
+
+def _places(places: dict[str, dict[int, list[int]]], units: int, exactly_one: bool) -> str | None:
+    """What stands against it that each unit has its channels or columns in each of these modules."""
+    for key, where in places.items():
+        counts = {len(where.get(unit, [])) for unit in range(units)}
+        if counts != {1} and (exactly_one or len(counts) > 1):
+            return f"its channels meet those of {key} in different numbers"
+    return None
+
+
+def _arrays(places: dict[str, dict[int, list[int]]], units: int) -> dict[str, np.ndarray]:
+    return {key: np.array([sorted(where[unit]) for unit in range(units)]) for key, where in places.items()}
+
+
+def _reason(one: ChannelSet, model: nn.Module, found: Trace) -> str:
+    """Why a set cannot be reduced, or nothing."""
+    for name in one.producers:
+        fate = _fate(name, model, found)
+        if fate:
+            return fate
+    if not one.columns:
+        return "no layer reads it"
+    if one.units == 1:
+        return "it has one unit"
+    for name in (*one.channels, *one.columns):
+        module = model.get_submodule(name)
+        runs = found.calls.get(name, 0)
+        problem = _module_problem(module, model) or (runs != 1 and f"it runs {runs} times")
+        if problem:
+            return problem if name == one.name else f"of {name} that belongs to it: {problem}"
+    return ""
+
+
+def _module_problem(module: nn.Module, model: nn.Module) -> str:
+    weight = module._parameters.get("weight")
+    if not is_own(module):
+        return f"{type(module).__name__} has a forward of its own"
+    if isinstance(module, _BatchNorm) and module.running_mean is None:
+        return "batch norm without running statistics"
+    if weight is None and not isinstance(module, _BatchNorm):
+        return "its weight is computed from other parameters (parametrised)"
+    if weight is not None and type(weight) is not nn.Parameter:
+        return f"its weight is a {type(weight).__name__}"
+    if isinstance(module, _ConvNd) and module.groups == module.out_channels > 1 and not is_depthwise(module):
+        return "a convolution with one unit for each of its groups"
+    for kind, own in module._parameters.items():
+        shared = [name for name, value in model.named_parameters(remove_duplicate=False) if value is own]
+        if own is not None and len(shared) > 1:
+            return f"its {kind} is shared: {' and '.join(shared)}"
+    return ""
+
+
+def _fate(name: str, model: nn.Module, found: Trace) -> str:
+    """Why a layer's channels cannot be merged, seen from what they meet before the next layer; or nothing."""
+    ahead: dict[int, list[int]] = {}
+    for place, op in enumerate(found.ops):
+        for before in op.inputs:
+            ahead.setdefault(before, []).append(place)
+    stack = [k for k, op in enumerate(found.ops) if op.kind == "module" and op.name == name]
+    known, mixing, reads, ends = set(stack), "", False, False
+    while stack:
+        place = stack.pop()
+        ends = ends or place in found.outputs
+        for after in ahead.get(place, []):
+            op = found.ops[after]
+            if op.kind == "mix":
+                mixing = op.name
+            elif op.kind == "module" and _is_producer(model.get_submodule(op.name)):
+                reads = True
+            elif after not in known:
+                known.add(after)
+                stack.append(after)
+    if mixing:
+        alone = "InstanceNorm" in mixing
+        return f"{mixing} takes its statistics from the sample" if alone else f"{mixing} mixes its channels"
+    if ends:
+        return "its channels are part of the model's output" if reads else "no layer reads it: it is the model's output"
+    return "" if reads else "no layer reads it"
+
+
+def _blocks(one: ChannelSet, model: nn.Module) -> Indices | str:
+    """The block of each unit: its group in every grouped convolution that makes or reads it."""
+    labels = [np.zeros(one.units, int)]
+    for places, ins in ((one.channels, False), (one.columns, True)):
+        for name, where in places.items():
+            module = model.get_submodule(name)
+            if isinstance(module, _ConvNd) and module.groups > 1 and not is_depthwise(module):
+                size = (module.in_channels if ins else module.out_channels) // module.groups
+                labels.append((where[:, 0] if ins else where) // size)
+    _, blocks, counts = np.unique(np.stack(labels, axis=1), axis=0, return_inverse=True, return_counts=True)
+    if len(set(counts.tolist())) > 1:
+        return "the groups of its convolutions cut its channels into parts of different size"
+    if len(counts) > 1 and counts[0] == 1:
+        return "each group of a grouped convolution holds one of its channels"
+    return blocks.reshape(-1)

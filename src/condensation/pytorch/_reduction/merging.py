@@ -1,0 +1,274 @@
+"""The units of a set as vectors, the order in which they merge, and the plan that a grouping of them makes."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float, Int
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from ...measure import chance_cosine
+from ...measure._lines import LEAST_COSINE
+from ...measure._similarity import norms
+from ...reduction._merge import MergeRule, merge_groups
+from ...reduction._tree import Tree, groups_by_cosine, merging_tree, renumber
+from .forms import Form, Forms, Reading
+from .graph import ChannelSet
+from .matrix import array, bias_of, groups_of, matrix_of, norm_factor
+from .shrink import Combination, ShrinkPlan
+from .trace import Trace
+
+Labels = Int[np.ndarray, " units"]
+
+
+@dataclass(frozen=True)
+class Merging:
+    """A set whose units are to be merged.
+
+    Attributes:
+        one: the set.
+        rule: by which its units merge; nothing where several stages decide.
+        homogeneous: whether all its activations hand positive factors on.
+        turned: vectors of each unit that must point the same way in all units that are merged.
+        equal: vectors that must be equal.
+        readings: what its readers see.
+        first: the form whose rows are written anew where a rule says how.
+        vectors: of each unit, whose directions are compared in a tree and whose norm is its weight.
+        amounts: size of each unit's output weights.
+        raw: rows of the layers that make it, before batch norm.
+        scales: weights of the batch norms that it passes.
+        biases: of the modules that can move a constant.
+    """
+
+    one: ChannelSet
+    rule: MergeRule | None
+    homogeneous: bool
+    turned: list[Float[np.ndarray, "units _"]] = field(repr=False)
+    equal: list[Float[np.ndarray, "units _"]] = field(repr=False)
+    readings: dict[str, Reading] = field(repr=False)
+    first: Form | None = field(repr=False)
+    vectors: Float[np.ndarray, "units inputs"] = field(repr=False)
+    amounts: Float[np.ndarray, " units"] = field(repr=False)
+    raw: dict[str, Float[np.ndarray, "units _"]] = field(repr=False)
+    scales: dict[str, Float[np.ndarray, " _"]] = field(repr=False)
+    biases: dict[str, Float[np.ndarray, " _"]] = field(repr=False)
+
+    @classmethod
+    def of(cls, one: ChannelSet, model: nn.Module, trace: Trace, copies: bool = False) -> "Merging":
+        """The units of a set with the weights that a model has now; of ``copies`` all parameters are equal."""
+        modules = {name: model.get_submodule(name) for name in one.channels}
+        raw = {name: matrix_of(modules[name])[one.channels[name]].reshape(one.units, -1) for name in one.producers}
+        biases = {name: value for name, module in modules.items() if (value := bias_of(module)) is not None}
+        affine = {name: module for name, module in modules.items() if isinstance(module, _BatchNorm) and module.affine}
+        scales = {name: array(module.weight) for name, module in affine.items()}
+        amounts = _amounts(one, model)
+        if copies:
+            equal = [_own(module)[one.channels[name]] for name, module in modules.items()]
+            reading = Reading(np.ones(one.units), np.zeros(one.units))
+            readings = dict.fromkeys(one.columns, reading)
+            return cls(one, None, False, [], equal, readings, None, _lifted(equal), amounts, raw, scales, biases)
+        forms = Forms(one, model, trace)
+        rule, homogeneous = forms.rule, forms.homogeneous
+        if rule is not None or not homogeneous:
+            forms = Forms(one, model, trace, scaled=False)
+        turned, equal = (forms.stages, forms.slopes) if rule or homogeneous else ([], [*forms.stages, *forms.slopes])
+        vectors = forms.stages[0]
+        if rule is None:
+            vectors = _directions(forms) if homogeneous else _lifted(equal)
+        first, readings = forms.first, forms.readings
+        return cls(one, rule, homogeneous, turned, equal, readings, first, vectors, amounts, raw, scales, biases)
+
+    @property
+    def blocks(self) -> list[Int[np.ndarray, " members"]]:
+        """The units of each block."""
+        return [np.flatnonzero(self.one.blocks == block) for block in range(int(self.one.blocks.max()) + 1)]
+
+    @property
+    def full(self) -> int:
+        """Number of units of a block."""
+        return len(self.blocks[0])
+
+    @cached_property
+    def trees(self) -> list[Tree]:
+        """In which order the units of each block merge."""
+        oriented = self.rule is None or self.rule.oriented
+        return [merging_tree(self.vectors[block], oriented) for block in self.blocks]
+
+    @property
+    def costs(self) -> Float[np.ndarray, " merges"]:
+        """What each merge costs, relative to the set's norm, all blocks together."""
+        return np.mean([tree.relative_costs for tree in self.trees], axis=0)
+
+    def cut(self, count: int) -> Labels:
+        """The groups with so many left in each block."""
+        return self._joined([tree.groups(count) for tree in self.trees])
+
+    def within(self, threshold: float | None) -> Labels:
+        """The groups by a cosine: by default 0.95, or more where chance alone would reach it."""
+        inputs = self.vectors.shape[1]
+        cosine = threshold or max(LEAST_COSINE, chance_cosine(inputs) if inputs > 1 else 0)
+        found = [groups_by_cosine(self.likeness(block), cosine) for block in self.blocks]
+        count = max(int(labels.max()) + 1 for labels in found)
+        return self._joined([_split(labels, count) for labels in found])
+
+    def likeness(self, members: Int[np.ndarray, " members"]) -> Float[np.ndarray, "members members"]:
+        """How alike units are: the least over all stages of the cosine, or of 1 - distance^2 / 2 for what is equal.
+
+        The distance is relative to the longer of the two; of units of one norm both are the same number.
+        """
+        oriented = self.rule is None or self.rule.oriented
+        found = np.ones((len(members), len(members)))
+        for rows, amplitudes in [*((rows, False) for rows in self.turned), *((rows, True) for rows in self.equal)]:
+            long = norms(rows[members])
+            products = rows[members] @ rows[members].T
+            longer, both = np.maximum.outer(long, long), np.outer(long, long)
+            if amplitudes:
+                distance = np.maximum(long[:, None] ** 2 + long**2 - 2 * products, 0)
+                alike = 1 - _ratio(distance, 2 * longer**2)
+            else:
+                alike = np.where(longer > 0, _ratio(products, both), 1.0)  # two zeros are alike
+                alike = alike if oriented else np.abs(alike)
+            found = np.minimum(found, np.clip(alike, -1, 1))
+        return found
+
+    def _joined(self, found: list[Int[np.ndarray, " members"]]) -> Labels:
+        labels = np.zeros(self.one.units, int)
+        for k, (block, groups) in enumerate(zip(self.blocks, found, strict=True)):
+            labels[block] = groups + k * self.one.units
+        return renumber(labels)
+
+    def plan(self, labels: Labels) -> ShrinkPlan:
+        """One new unit for each group."""
+        _, slots = np.unique(labels, return_index=True)
+        sources = self._sources(labels, len(slots))
+        single = np.bincount(labels) == 1
+        rows, shifts, gains = {}, {}, {}
+        combine, constant = np.ones(self.one.units), np.zeros(self.one.units)
+        if self.rule is not None and self.first is not None:
+            merge = merge_groups(self.vectors, self.amounts, self.rule, labels)
+            combine = np.where(single[labels], 1, merge.combine[np.arange(len(labels)), labels])
+            constant = np.where(single[labels], 0, merge.constant)
+            rows, shifts, gains = self._written(self.first, merge.weights, sources, single)
+        combinations = {}
+        for name, reading in self.readings.items():
+            there, shift = reading.factor[sources][labels], reading.constant[sources][labels]
+            ratio = np.divide(reading.factor, there, out=np.zeros(len(labels)), where=there != 0)
+            ratio = np.where(single[labels], 1, ratio) * combine
+            matrix = np.zeros((len(labels), len(slots)))
+            matrix[np.arange(len(labels)), labels] = ratio
+            rest = reading.factor * constant + reading.constant - ratio * shift
+            small = np.abs(rest) <= 1e-12 * (np.abs(reading.constant) + np.abs(ratio * shift))
+            combinations[name] = Combination(matrix, np.where(small, 0, rest))  # rounding asks for no bias
+        return ShrinkPlan(self.one, slots, sources, combinations, rows, shifts, gains)
+
+    def _sources(self, labels: Labels, count: int) -> Int[np.ndarray, " new"]:
+        """The unit of each group whose parameters stand for it: where factors differ, a large one."""
+        score = norms(self.vectors)
+        for reading in self.readings.values():
+            score = score * np.abs(reading.factor)
+        if self.first is not None:
+            for factor in self.first.factors.values():
+                score = np.where(factor == 0, 0, score)
+        if self.rule is None and not self.homogeneous:
+            mean = np.stack([self.vectors[labels == group].mean(axis=0) for group in range(count)])
+            score = -norms(self.vectors - mean[labels])
+        members = [np.flatnonzero(labels == group) for group in range(count)]
+        return np.array([group[score[group].argmax()] for group in members])
+
+    def _written(
+        self, form: Form, wanted: Float[np.ndarray, "new inputs"], sources: np.ndarray, single: np.ndarray
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Rows, biases and factors of batch norm with which the folded rows are the wanted ones.
+
+        Single units stay as they are. A row behind which batch norm stands keeps its norm, so that the statistics hold.
+        """
+        rows, shifts, gains, start = {}, {}, {}, 0
+        names = [name for name, _ in form.parts]
+        constant = form.constant[sources]
+        for key, part in form.parts.items():
+            name, factor = key[0], form.factors[key][sources]
+            new = wanted[:, start : start + part.shape[1]]
+            start += part.shape[1]
+            if name in rows:  # its rows arrive in two ways
+                continue
+            keeps = single | (factor == 0)  # rows that are multiplied by zero are as good as any
+            if key in form.normed and names.count(name) == 1:
+                norm, owed = form.normed[key]
+                gain = np.where(keeps, 1, _ratio(norms(new), norms(part[sources])))
+                gain = np.where(gain > 0, gain, 1)
+                gains[norm] = gain * self.scales[norm][self.one.channels[norm][sources]]
+                factor, constant = factor * gain, constant + (gain - 1) * owed[sources]
+            new = new / np.where(factor == 0, 1, factor)[:, None]
+            rows[name] = np.where(keeps[:, None], self.raw[name][sources], new)
+        if start < wanted.shape[1]:
+            knob = min(form.knobs, key=lambda knob: (np.any(knob.factor[sources] == 0), knob.rank))
+            factor = knob.factor[sources]
+            change = np.where(single, 0, wanted[:, -1] - constant)
+            before = self.biases.get(knob.module)
+            old = 0 if before is None else before[self.one.channels[knob.module][sources]]
+            shifts[knob.module] = old + np.divide(change, factor, out=np.zeros(len(factor)), where=factor != 0)
+        return rows, shifts, gains
+
+    def pruned(self, count: int) -> ShrinkPlan:
+        """Only the units of largest output times input weight, so many in each block."""
+        size = self.amounts * norms(self.vectors)
+        best = [block[np.argsort(-size[block], kind="stable")[:count]] for block in self.blocks]
+        kept = np.sort(np.concatenate(best))
+        combine = np.zeros((self.one.units, len(kept)))
+        combine[kept, np.arange(len(kept))] = 1
+        combination = Combination(combine, np.zeros(self.one.units))
+        return ShrinkPlan(self.one, kept, kept, dict.fromkeys(self.one.columns, combination))
+
+
+def _directions(forms: Forms) -> Float[np.ndarray, "units inputs"]:
+    """The directions of all stages side by side, with the amplitude that arrives."""
+    parts = [rows / np.where(norms(rows) > 0, norms(rows), 1)[:, None] for rows in forms.stages]
+    arrives = np.mean([np.abs(reading.factor) for reading in forms.readings.values()], axis=0)
+    return np.concatenate(parts, axis=1) / np.sqrt(len(parts)) * arrives[:, None]
+
+
+def _ratio(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """One over the other, 0 where that is 0."""
+    return np.divide(one, other, out=np.zeros(np.broadcast_shapes(one.shape, other.shape)), where=other != 0)
+
+
+def _own(module: nn.Module) -> Float[np.ndarray, "channels _"]:
+    """All numbers of each channel of a module."""
+    if isinstance(module, _BatchNorm):
+        return np.stack(norm_factor(module), axis=1)
+    if isinstance(module, nn.PReLU):
+        return array(module.weight)[:, None]
+    matrix, bias = matrix_of(module), bias_of(module)
+    rows = matrix.reshape(len(matrix), -1)
+    return rows if bias is None else np.concatenate([rows, bias[:, None]], axis=1)
+
+
+def _lifted(stages: list[np.ndarray]) -> Float[np.ndarray, "units inputs"]:
+    """Vectors that point the same way only if the rows are equal: with a further input of the size of the mean row."""
+    parts = []
+    for rows in stages:
+        size = norms(rows).mean()
+        parts += [rows / (size if size > 0 else 1), np.ones((len(rows), 1))]
+    return np.concatenate(parts, axis=1)
+
+
+def _amounts(one: ChannelSet, model: nn.Module) -> Float[np.ndarray, " units"]:
+    """Norm of the columns of each unit over all readers."""
+    squares = np.zeros(one.units)
+    for name, columns in one.columns.items():
+        module = model.get_submodule(name)
+        matrix, groups = matrix_of(module), groups_of(module)
+        grouped = matrix.reshape(groups, len(matrix) // groups, *matrix.shape[1:])
+        size = np.einsum("goie,goie->gi", grouped, grouped).reshape(-1)
+        squares += size[columns].sum(axis=1)
+    return np.sqrt(squares)
+
+
+def _split(labels: Labels, count: int) -> Labels:
+    """Groups split until there are so many: the last member of the largest group becomes one of its own."""
+    labels = labels.copy()
+    while int(labels.max()) + 1 < count:
+        largest = np.bincount(labels).argmax()
+        labels[np.flatnonzero(labels == largest)[-1]] = labels.max() + 1
+    return renumber(labels)

@@ -1,0 +1,10 @@
+from ._checkpoint import Checkpoint as Checkpoint
+from ._checkpoint import Record as Record
+from ._store import RunFolder as RunFolder
+from ._store import load_run as load_run
+from ._store import open_run as open_run
+from ._trajectory import Trajectory as Trajectory
+from ._watch_writer import WatchWriter as WatchWriter
+from ._watched import Watched as Watched
+from ._watched import WatchedLayer as WatchedLayer
+from ._watched import WatchedRow as WatchedRow

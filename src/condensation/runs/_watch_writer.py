@@ -1,0 +1,200 @@
+"""The ledger of a watched training: its rows, the weights that are kept, the start, and their run folder.
+
+Files are those of ``store``. Nothing has its final name before ``begin``: until then another process may turn out to be
+the one that writes.
+"""
+
+import gc
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from .._files import make_folder
+from ..errors import InputError
+from ..seeds import Seed
+from ._checkpoint import Checkpoint, Record
+from ._store import RunFolder, open_run
+from ._trajectory import Trajectory, collect
+from ._watched import InitialWeights, Watched, WatchedRow, pack_reasons, to_curves, to_rows, unpack_reasons
+
+WRITING = 0.05  # share of the time that writing files may take
+SEED = Seed(0, 0)
+_WRITTEN: WeakValueDictionary[Path, "WatchWriter"] = WeakValueDictionary()  # the folders that this process writes
+
+
+class WatchWriter:
+    """What a watched training leaves.
+
+    Attributes:
+        watched: what is watched and when; the folder's where a run is gone on with.
+        rows: one for each layer and measured step.
+        resumed: whether there were rows before.
+    """
+
+    def __init__(self, watched: Watched, path: Path | None, *, resume: bool, rows: Sequence[WatchedRow] = ()) -> None:
+        self.watched = watched
+        self.rows: list[WatchedRow] = list(rows)
+        self._kept: dict[int, Mapping[str, np.ndarray]] = {}  # weights by step and layer
+        self._diverged: int | None = None
+        self._began, self._earlier = time.perf_counter(), 0.0
+        self.seconds_written, self._last_write, self._warned = 0.0, 0.0, False
+        self._start: InitialWeights | dict[str, np.ndarray] = {}
+        self._folder = None if path is None else self._opened(path, resume)
+        self.resumed = bool(self.rows)
+
+    def _opened(self, path: Path, resume: bool) -> RunFolder:
+        """The folder; a run that is in it is gone on with."""
+        if path.resolve() in _WRITTEN:
+            gc.collect()  # one that nobody has any more
+        if path.resolve() in _WRITTEN:
+            raise InputError(f"another watcher of this process writes to {path}: close() it, or choose another folder")
+        make_folder(path)
+        self._start = InitialWeights(path)
+        found = self._found(path, resume) if (path / "run.json").exists() else RunFolder(path, self.watched)
+        _WRITTEN[path.resolve()] = self
+        return found
+
+    def _found(self, path: Path, resume: bool) -> RunFolder:
+        found = open_run(path)
+        if not isinstance(found.source, Watched):
+            raise InputError(f"the folder {path} holds the run of an experiment; a watched run needs one of its own")
+        if not resume:
+            raise InputError(
+                f"the folder {path} already holds a watched run of {found.source.model}: resume=True goes on with it"
+            )
+        differs = found.source.differs(self.watched)
+        if differs:
+            raise InputError(f"the run in {path} cannot be gone on with: {differs}")
+        kept = found.read(SEED)
+        self.watched = found.source
+        self.rows = rows_of(self.watched, kept)
+        arrays = {name: kept.record.weights[name] for name in self.watched.keep}
+        self._kept = {step: {name: array[k] for name, array in arrays.items()} for k, step in enumerate(self.steps)}
+        self._earlier, self._diverged = kept.record.seconds, kept.record.diverged
+        return found
+
+    @property
+    def steps(self) -> list[int]:
+        """The measured steps."""
+        return list(dict.fromkeys(row.step for row in self.rows))
+
+    @property
+    def seconds(self) -> float:
+        """Since it was opened."""
+        return time.perf_counter() - self._began
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """What there is until now, as ``load_run`` gives it."""
+        return collect(self.watched, (SEED,), [self._record()])
+
+    def keep_start(self, weights: Iterator[np.ndarray]) -> None:
+        """Keep the weights of all layers as they are now: on disk where there is a folder, else in memory."""
+        if isinstance(self._start, InitialWeights):
+            self._start.write(self.watched.layers, weights)
+        else:
+            names = (layer.name for layer in self.watched.layers)
+            self._start = {name: np.array(array) for name, array in zip(names, weights, strict=True)}
+
+    def start_of(self, layer: str) -> np.ndarray | None:
+        """The weights at the start; None where no change can be told from them."""
+        try:
+            found = self._start.read(layer) if isinstance(self._start, InitialWeights) else self._start.get(layer)
+        except InputError as error:
+            found = self._lose_start(error)
+        return found if found is not None and np.isfinite(found).all() and found.any() else None
+
+    def _lose_start(self, error: InputError) -> None:
+        warnings.warn(f"{error}; the training goes on, the change of its layers is NaN from here on", stacklevel=2)
+        self._start = {}
+
+    def add(self, rows: Sequence[WatchedRow], kept: Mapping[str, np.ndarray], *, finite: bool = True) -> None:
+        """Enter the rows of a step, of all layers at once: an interrupt leaves a step whole or out.
+
+        Args:
+            rows: one for each layer.
+            kept: weights of those layers that are to be kept and can be read.
+            finite: whether all weights are finite numbers.
+        """
+        step = rows[0].step
+        self._kept[step] = kept
+        if self._diverged is None and not finite:
+            self._diverged = step
+        self.rows.extend(rows)
+
+    def begin(self, stays: Callable[[int], bool]) -> None:
+        """Begin to write; of a run that is gone on with, only steps that stay remain, and the start."""
+        if isinstance(self._start, InitialWeights):
+            try:
+                self._start.publish()
+            except InputError as error:
+                self._lose_start(error)
+        left = [step for k, step in enumerate(self.steps) if k == 0 or stays(step)]
+        self.rows[:] = [row for row in self.rows if row.step in left]
+        if self._diverged not in left:
+            self._diverged = None
+
+    def abandon(self) -> None:
+        """Leave the run to another process."""
+        if isinstance(self._start, InitialWeights):
+            self._start.drop()
+        self.release()
+        self._start = {}
+        self.rows.clear()
+
+    def release(self) -> None:
+        """Write no more: the folder is free for another watcher."""
+        if self._folder is not None:
+            _WRITTEN.pop(self._folder.path.resolve(), None)
+            self._folder = None
+
+    def write(self, step: int, *, finished: bool = False, now: bool = False) -> None:
+        """Write the files, if there is a folder and it has not taken too much of the time.
+
+        A folder that was taken away is made again. One that cannot be written is told as a warning, and at the end as
+        an error.
+
+        Args:
+            step: the present one.
+            finished: whether it is the last.
+            now: in any case, run.json too.
+        """
+        if self._folder is None:
+            return
+        now = now or finished
+        if not now and self.seconds_written + self._last_write > WRITING * self.seconds:
+            return
+        began = time.perf_counter()
+        kept = Checkpoint(self._record(), len(self.steps), step, [pack_reasons(self.rows)], finished)
+        try:
+            make_folder(self._folder.path)
+            self._folder.write(SEED, kept)
+            if now or not (self._folder.path / "run.json").exists():
+                self._folder.describe()
+        except InputError as error:
+            if finished:
+                raise
+            if not self._warned:
+                warnings.warn(f"{error}; the training goes on", stacklevel=4)
+            self._warned = True
+        self._last_write = time.perf_counter() - began
+        self.seconds_written += self._last_write
+
+    def _record(self) -> Record:
+        weights = {}
+        for layer in self.watched.layers:
+            if layer.name in self.watched.keep:
+                shape = layer.units, layer.inputs
+                unknown = np.full(shape, np.nan, np.float32)  # a layer that could not be read, or of a checkpoint's row
+                arrays = [self._kept.get(step, {}).get(layer.name, unknown) for step in self.steps]
+                weights[layer.name] = np.array(arrays).reshape(-1, *shape)
+        return Record(weights, to_curves(self.rows), self._diverged, self._earlier + self.seconds)
+
+
+def rows_of(watched: Watched, kept: Checkpoint) -> list[WatchedRow]:
+    """The rows of a watched run, as its folder keeps them."""
+    return to_rows(watched.layers, kept.record.curves, unpack_reasons(kept.leaves[0]))

@@ -1,0 +1,136 @@
+"""Learning-rate schedules: a factor of the learning rate that depends on the step.
+
+``stretched`` is the schedule of a training whose steps are ``factor`` times as many and as much shorter, so that it
+has the same factor at the same time.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+
+from ._serialization import coerce_fields
+from .errors import InputError, check_positive, check_whole
+
+
+class _Scheduled:
+    def factor(self, step: Any) -> Any:
+        """The factor at a step."""
+        raise NotImplementedError
+
+    def scaled(self, learning_rate: Any) -> Callable[[Any], Any]:
+        """The learning rate as a function of the step, in the learning rate's precision."""
+        return lambda step: learning_rate * self.factor(jnp.asarray(step, jnp.asarray(learning_rate).dtype))
+
+
+@dataclass(frozen=True)
+class Constant(_Scheduled):
+    """The learning rate as it is."""
+
+    kind: ClassVar[str] = "constant"
+
+    def scaled(self, learning_rate: Any) -> Any:
+        """The learning rate itself."""
+        return learning_rate
+
+    def stretched(self, factor: int) -> "Constant":
+        """The same."""
+        return self
+
+
+@dataclass(frozen=True)
+class Cosine(_Scheduled):
+    """From 1 down to ``final`` along half a cosine within ``steps`` steps, constant afterwards."""
+
+    kind: ClassVar[str] = "cosine"
+
+    steps: int
+    final: float = 0.0
+
+    def __post_init__(self) -> None:
+        coerce_fields(self)
+        check_whole("steps", self.steps)
+        if not 0 <= self.final <= 1:
+            raise InputError(f"final is a share between 0 and 1, not {self.final!r}")
+
+    def factor(self, step: Any) -> Any:
+        """(1 + cos(pi t)) / 2 between 1 and ``final``, t the share of the steps done.
+
+        >>> [round(float(Cosine(10).factor(step)), 6) for step in (0, 5, 10, 20)]
+        [1.0, 0.5, 0.0, 0.0]
+        """
+        share = jnp.minimum(step, self.steps) / self.steps
+        return self.final + (1 - self.final) * (1 + jnp.cos(jnp.pi * share)) / 2
+
+    def stretched(self, factor: int) -> "Cosine":
+        """Within as many more steps.
+
+        >>> Cosine(10, 0.1).stretched(2)
+        Cosine(steps=20, final=0.1)
+        """
+        return replace(self, steps=factor * self.steps)
+
+
+@dataclass(frozen=True)
+class StepDecay(_Scheduled):
+    """Multiplied by ``factor_each`` at each of the steps ``at``."""
+
+    kind: ClassVar[str] = "step_decay"
+
+    at: tuple[int, ...]
+    factor_each: float = 0.1
+
+    def __post_init__(self) -> None:
+        coerce_fields(self)
+        for step in self.at:
+            check_whole("a step of the stairs", step)
+        check_positive("factor_each", self.factor_each)
+
+    def factor(self, step: Any) -> Any:
+        """factor_each to the number of stairs gone down.
+
+        >>> [round(float(StepDecay((10, 20)).factor(step)), 6) for step in (9, 10, 25)]
+        [1.0, 0.1, 0.01]
+        """
+        return self.factor_each ** jnp.sum(step >= jnp.array(self.at))
+
+    def stretched(self, factor: int) -> "StepDecay":
+        """With each stair as much later.
+
+        >>> StepDecay((10, 20)).stretched(2)
+        StepDecay(at=(20, 40), factor_each=0.1)
+        """
+        return replace(self, at=tuple(factor * step for step in self.at))
+
+
+@dataclass(frozen=True)
+class Warmup(_Scheduled):
+    """Rises in a straight line from 1/steps to 1 within ``steps`` steps."""
+
+    kind: ClassVar[str] = "warmup"
+
+    steps: int
+
+    def __post_init__(self) -> None:
+        coerce_fields(self)
+        check_whole("steps", self.steps)
+
+    def factor(self, step: Any) -> Any:
+        """(step + 1) / steps, at most 1.
+
+        >>> [round(float(Warmup(4).factor(step)), 6) for step in (0, 3, 9)]
+        [0.25, 1.0, 1.0]
+        """
+        return jnp.minimum((step + 1) / self.steps, 1)
+
+    def stretched(self, factor: int) -> "Warmup":
+        """Within as many more steps; it begins at the first of them, which is lower.
+
+        >>> Warmup(4).stretched(2)
+        Warmup(steps=8)
+        """
+        return replace(self, steps=factor * self.steps)
+
+
+Schedule = Constant | Cosine | StepDecay | Warmup

@@ -1,0 +1,11 @@
+from ._axes import linspace as linspace
+from ._axes import logspace as logspace
+from ._backends import Dask as Dask
+from ._backends import Local as Local
+from ._backends import Ray as Ray
+from ._folder import open_sweep as open_sweep
+from ._grid import Cell as Cell
+from ._grid import Sweep as Sweep
+from ._run import run_sweep as run_sweep
+from ._run import sweep as sweep
+from ._table import SweepTable as SweepTable

@@ -1,0 +1,103 @@
+"""Axes: the values that a field, or a variable of formulas, takes in a sweep."""
+
+import math
+import numbers
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from .._serialization import fingerprint, function_path
+from ..errors import InputError, check_positive, check_whole, unknown_name
+
+Label = float | int | str | bool | None
+COLUMNS = (  # that tables have of themselves: no axis and no measure can be called so
+    *("seed", "seed_data", "seed_init", "step", "diverged", "learning_rate", "halvings", "rising"),
+    *("time", "loss", "loss_first", "accuracy", "test_loss", "test_accuracy", "measured", "fingerprint", "experiment"),
+    *("version", "jax", "device", "host", "process", "finished", "seconds"),
+)
+CURVES = ("loss", "accuracy", "test_loss", "test_accuracy", "time")  # those of them that can be drawn
+DIGITS = 12  # of values between the ends of an axis: 0.3 and not 0.30000000000000004, so that grids share cells
+
+
+def linspace(first: float, last: float, count: int) -> tuple[float, ...]:
+    """Numbers of equal distance, both ends among them.
+
+    >>> linspace(0, 1, 3)
+    (0.0, 0.5, 1.0)
+    """
+    first, last = _check_ends("linspace", first, last, count)
+    digits = DIGITS - math.ceil(math.log10(max(abs(first), abs(last))))
+    return first, *(round(first * (1 - t) + last * t, digits) for t in _between(count)), last
+
+
+def logspace(first: float, last: float, count: int) -> tuple[float, ...]:
+    """Numbers of equal ratio, both ends (not their exponents) among them.
+
+    >>> logspace(1e-4, 1, 3)
+    (0.0001, 0.01, 1.0)
+    """
+    first, last = _check_ends("logspace", first, last, count)
+    for end in (first, last):
+        check_positive("an end of logspace", end)
+    low, high = math.log10(first), math.log10(last)
+    return first, *(float(f"{10 ** (low * (1 - t) + high * t):.{DIGITS}g}") for t in _between(count)), last
+
+
+SPACINGS = {"linspace": linspace, "logspace": logspace}
+
+
+def _check_ends(spacing: str, first: float, last: float, count: int) -> tuple[float, float]:
+    check_whole(f"the count of {spacing}", count, least=2)
+    numeric = all(isinstance(end, numbers.Real) and not isinstance(end, bool) for end in (first, last))
+    if not numeric or not math.isfinite(first) or not math.isfinite(last) or first == last:
+        raise InputError(f"{spacing} goes from one finite number to another, not from {first!r} to {last!r}")
+    return float(first), float(last)
+
+
+def _between(count: int) -> list[float]:
+    """The way from the first of some values to the last, at those between them."""
+    return [k / (count - 1) for k in range(1, count - 1)]
+
+
+def read_axis(name: str, given: Any) -> tuple[Any, ...]:
+    """The values of an axis from a list, or from a table such as ``{"logspace": [1e-5, 1, 9]}``."""
+    if isinstance(given, Mapping):
+        if len(given) != 1 or next(iter(given)) not in SPACINGS:
+            raise unknown_name(f"spacing of the axis {name}", ", ".join(map(str, given)), SPACINGS)
+        spacing, ends = next(iter(given.items()))
+        if not isinstance(ends, list | tuple) or len(ends) != 3:
+            raise InputError(f"the axis {name} needs {spacing} = [first, last, count], not {ends!r}")
+        return SPACINGS[spacing](*ends)
+    if not isinstance(given, Iterable) or isinstance(given, str | Set):  # a set has no order
+        raise InputError(f"the axis {name} needs a list of values, linspace or logspace, not {given!r}")
+    values = tuple(value.item() if isinstance(value, np.generic) else value for value in given)
+    if not values:
+        raise InputError(f"the axis {name} has no values")
+    return values
+
+
+def label(value: Any) -> Label:
+    """What stands for a value in the table: itself, or for a part (an optimizer, say) its fields in short.
+
+    >>> from condensation.optimizers import GD
+    >>> label(GD(0.1)), label(0.5), label(("relu", "tanh"))
+    ('gd(learning_rate=0.1)', 0.5, '(relu, tanh)')
+    """
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return f"({', '.join(str(label(part)) for part in value)})"
+    if callable(value):
+        return function_path(value)
+    if not is_dataclass(value):
+        raise InputError(f"a value of an axis is a number, a text, a part or a function, not {value!r}")
+    kind = getattr(value, "kind", type(value).__name__)
+    if hasattr(value, "__plain__"):  # arrays
+        return f"{kind}({fingerprint(value)[:8]})"
+    told = {field.name: (field.default, getattr(value, field.name)) for field in fields(value)}
+    inner = ", ".join(f"{n}={label(own)}" for n, (default, own) in told.items() if default is MISSING or default != own)
+    return f"{kind}({inner})" if inner else kind

@@ -1,0 +1,193 @@
+"""A sweep on disk.
+
+    OUT/sweep.json               the sweep as it was asked for last
+        driver.json              who runs it; locked while that process lives
+        cells/PAIRS-TASK.parquet what a task found, renamed to this place when it is whole
+        rounds/ROUND/TASK        tasks on their way, or lost with their worker: these come last the next time. Rows are
+                                 written here first; once the folder is gone, its workers can bring in nothing more
+        arrays/DIGEST.safetensors    a user's arrays, if the experiments have them
+        runs/                    the trajectories, if they are kept
+        table.parquet            all rows of the last sweep that was completed
+
+``cells`` is a data set that grows: pandas, Polars and DuckDB read it at any moment.
+"""
+
+import io
+import json
+import secrets
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from safetensors.numpy import save
+
+from .._files import make_folder, read_json, write_atomic
+from ..errors import InputError
+from ..experiment import Experiment
+from ._grid import Sweep, array_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ._table import SweepTable
+
+RowKey = tuple[str, int, int]
+KEY = ("fingerprint", "seed_data", "seed_init", "measured")
+MARK = "[0-9a-f]*"  # names of tasks; what is being written begins with a dot
+
+
+class SweepFolder:
+    """The folder of a sweep."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.cells = self.path / "cells"
+        self.rounds = self.path / "rounds"
+
+    def make(self, sweep: Sweep) -> None:
+        """Make the folder if it is not there, and write down what is asked for."""
+        for part in (self.path, self.cells, self.rounds):
+            make_folder(part)
+        self.keep_arrays(sweep.experiment)
+        write_atomic(self.path / "sweep.json", json.dumps(sweep.to_plain(), indent=1).encode())
+
+    def keep_arrays(self, experiment: Experiment) -> None:
+        """Keep a user's arrays beside the rows that were trained on them."""
+        for arrays in experiment.arrays().values():
+            path = self.path / array_file(arrays)
+            if not path.exists():
+                make_folder(path.parent)
+                write_atomic(path, save({part: np.array(getattr(arrays, part), order="C") for part in ("x", "y")}))
+
+    def describe(self, experiment: Experiment) -> str:
+        """An experiment as JSON, with file names relative to this folder: ``Experiment.from_plain`` reads it."""
+        plain = experiment.to_plain()
+        for name, arrays in experiment.arrays().items():
+            plain[name]["file"] = array_file(arrays)
+        return json.dumps(plain)
+
+    def open_round(self, name: str) -> set[RowKey]:
+        """Begin a round: what workers of earlier ones still do comes to nothing. The pairs that were lost in those."""
+        lost = self.close_rounds()
+        make_folder(self.rounds / name)
+        return lost
+
+    def close_rounds(self) -> set[RowKey]:
+        """End all rounds; the pairs that were begun in them and came to no end."""
+        lost: set[RowKey] = set()
+        for path in sorted(self.rounds.iterdir()):
+            if not path.name.startswith("."):  # a driver that died here left it so
+                path = path.rename(path.with_name(f".{path.name}"))  # from now on its workers find no folder
+            for mark in path.glob(MARK):
+                lost |= _keys(mark)
+            shutil.rmtree(path, ignore_errors=True)
+        return lost
+
+    def begin(self, round: str, task: str, keys: Iterable[RowKey]) -> bool:
+        """Note that a task is begun; False if its round is over."""
+        try:
+            (self.rounds / round / task).write_text(json.dumps(list(keys)), encoding="utf-8")
+        except FileNotFoundError:
+            return False
+        return True
+
+    def end(self, round: str, task: str) -> None:
+        """Note that it came to an end."""
+        (self.rounds / round / task).unlink(missing_ok=True)
+
+    def begun(self, round: str) -> set[str]:
+        """Tasks that are on their way or lost in a round, or finished in any."""
+        return {path.name for path in (self.rounds / round).glob(MARK)} | {
+            path.stem.split("-")[1] for path in self.files()
+        }
+
+    def commit(self, round: str, task: str, rows: Sequence[dict[str, Any]]) -> bool:
+        """Bring in a task's rows, whole or not at all; False if its round is over."""
+        part = self.rounds / round / f".{task}.{secrets.token_hex(4)}"
+        try:
+            write_atomic(part, as_parquet(as_table(rows)))
+            part.replace(self._file(task, len({tuple(row[name] for name in KEY) for row in rows})))
+        except (OSError, InputError):
+            if part.parent.exists():
+                part.unlink(missing_ok=True)
+                raise
+            return False
+        return True
+
+    def has(self, task: str, pairs: int) -> bool:
+        """Whether a task's rows are here, those of all its pairs."""
+        return self._file(task, pairs).exists()
+
+    def _file(self, task: str, pairs: int) -> Path:
+        return self.cells / f"{pairs}-{task}.parquet"
+
+    def files(self) -> list[Path]:
+        """The committed files."""
+        return sorted(self.cells.glob("[0-9]*-*.parquet"))
+
+    def done(self, measured: str) -> set[RowKey]:
+        """The pairs of experiment and seed that have their rows."""
+        found: set[RowKey] = set()
+        for path in self.files():
+            table = _read(path, columns=list(KEY))
+            columns = [table.column(name).to_pylist() for name in KEY]
+            found |= {(f, d, s) for f, d, s, m in zip(*columns, strict=True) if m == measured}
+        return found
+
+    def rows(self, files: Iterable[Path] | None = None) -> "pa.Table":
+        """All committed rows, or those of some files; a column that a file lacks is null."""
+        import pyarrow as pa
+
+        tables = [_read(path) for path in (self.files() if files is None else files)]
+        if not tables:
+            raise InputError(f"the sweep in {self.path} has no finished cell yet")
+        return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _keys(mark: Path) -> set[RowKey]:
+    """The pairs of a task that was begun; none if that was not written whole."""
+    try:
+        return {(fingerprint, data, start) for fingerprint, data, start in json.loads(mark.read_text(encoding="utf-8"))}
+    except (OSError, ValueError):
+        return set()
+
+
+def as_table(rows: Sequence[dict[str, Any]]) -> "pa.Table":
+    """Rows as a table; what a row lacks is NaN among numbers."""
+    import pyarrow as pa
+
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns = {}
+    for name in names:
+        missing = float("nan") if any(isinstance(row.get(name), float) for row in rows) else None
+        columns[name] = pa.array([row.get(name, missing) for row in rows])
+    return pa.table(columns)
+
+
+def as_parquet(table: "pa.Table") -> bytes:
+    """A table as a Parquet file."""
+    from pyarrow import parquet
+
+    buffer = io.BytesIO()
+    parquet.write_table(table, buffer)
+    return buffer.getvalue()
+
+
+def _read(path: Path, columns: list[str] | None = None) -> "pa.Table":
+    from pyarrow import ArrowException, parquet
+
+    try:
+        return parquet.ParquetFile(path).read(columns=columns)
+    except (ArrowException, OSError) as error:
+        raise InputError(f"{path} cannot be read as Parquet: {error}") from error
+
+
+def open_sweep(path: str | Path) -> "SweepTable":
+    """The table of a sweep's folder, also while it grows."""
+    from ._table import SweepTable
+
+    folder = SweepFolder(path)
+    plain = read_json(folder.path / "sweep.json")
+    return SweepTable.read(Sweep.from_plain(plain, folder.path), folder)

@@ -1,0 +1,287 @@
+"""A sweep as a value: the base experiment, its axes, and the cells they span."""
+
+import itertools
+import math
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .._formula import Formula
+from .._serialization import FORMAT, check_format, coerce, fingerprint, replace_at, to_plain, value_at
+from ..data import Arrays
+from ..errors import InputError, check_whole, unknown_name
+from ..experiment import Experiment
+from ..seeds import Seed, as_seeds
+from ._axes import COLUMNS, SPACINGS, Label, label, read_axis
+from ._measures import Measure, check_fit, check_measures
+
+MOMENTS = ("end", "initial", "saved")
+FIELDS = tuple(one.name for one in fields(Experiment))
+
+
+class Cell(NamedTuple):
+    """One place of the grid: its coordinates by axis, and the experiment there."""
+
+    coordinates: dict[str, Label]
+    experiment: Experiment
+    fingerprint: str
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Sweep:
+    """Which experiments a map is made of, and what is measured in each.
+
+    Args:
+        experiment: the base; each cell changes some of its fields.
+        axes: values by name. A field of the experiment, most often by a dotted path (``init.hidden.std``), takes the
+            values itself; any other name is a variable of the formulas in ``fields``.
+        fields: formulas of the axes' names for fields, such as ``{"network.widths.1": "m"}``.
+        seeds: how many (0, 1, ...), or which.
+        measure: names (``lines``, ``change``, ``share``, ``rank``, ``cosine``), or functions of a trajectory and a
+            step.
+        at: where it is measured: ``"end"``, the last saved step; ``"initial"``, the last saved step at which the loss
+            is at least 70% of its first value; ``"saved"``, each saved step, a row for each.
+        threshold: the cosine that decides which units are of one line.
+        halvings: halve the learning rate, at most so often, and start again where the loss rises; 0 takes it as it is.
+    """
+
+    experiment: Experiment
+    axes: Mapping[str, tuple[Any, ...]]
+    fields: Mapping[str, str]
+    seeds: tuple[Seed, ...]
+    measure: tuple[Measure, ...]
+    at: str
+    threshold: float | None
+    backoffs: int
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        axes: Mapping[str, Iterable[Any]],
+        fields: Mapping[str, str] | None = None,
+        seeds: int | Iterable[int | Seed] = 1,
+        measure: Measure | Iterable[Measure] = ("lines", "change"),
+        at: str = "end",
+        threshold: float | None = None,
+        backoffs: int = 0,
+    ) -> None:
+        if not isinstance(experiment, Experiment):
+            raise InputError(f"a sweep needs an experiment to start from, not {experiment!r}")
+        for name, table in (("axes", axes), ("fields", fields)):
+            if not isinstance(table, Mapping | None):
+                raise InputError(f"{name} must be a table by name, not {table!r}")
+        if at not in MOMENTS:
+            raise unknown_name("moment of measuring", at, MOMENTS)
+        check_whole("halvings", backoffs, least=0)
+        threshold = coerce(float | None, threshold, "threshold")
+        if threshold is not None and not 0 < threshold < 1:
+            raise InputError(f"the threshold is a cosine between 0 and 1, not {threshold!r}")
+        self._keep(experiment=experiment, fields=dict(fields or {}), at=at, threshold=threshold, backoffs=int(backoffs))
+        self._keep(seeds=as_seeds(seeds), measure=check_measures(measure))
+        self._check_names(axes)
+        self._keep(axes={name: self._values(name, values) for name, values in axes.items()})
+        first = next(self._each())  # a formula for a field that is not there is refused at once
+        check_fit(self.measure, first.experiment.network)
+
+    def _keep(self, **settled: Any) -> None:
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def _formulas(self) -> dict[str, Formula]:
+        return {path: Formula(text) for path, text in self.fields.items()}
+
+    @cached_property
+    def _variables(self) -> frozenset[str]:
+        """The names that formulas use."""
+        return frozenset().union(*(formula.names for formula in self._formulas.values()))
+
+    def _check_names(self, axes: Iterable[str]) -> None:
+        """Each axis is a field or a variable, and no field is set twice."""
+        for name in sorted(self._variables - {*axes}):
+            raise InputError(f"the formulas use {name}, which is no axis; the axes are {', '.join(axes) or 'none'}")
+        for name in axes:
+            if name in COLUMNS:
+                raise InputError(
+                    f"no axis can be called {name}, as tables have a column of that name: a field inside it, or a "
+                    "variable of another name, can be one"
+                )
+            if not is_field(name) and name not in self._variables:
+                raise unknown_name("field or variable of formulas, as an axis:", name, (*FIELDS, *self._variables))
+        paths = sorted([*filter(is_field, axes), *self.fields], key=lambda path: path.split("."))
+        for outer, inner in itertools.pairwise(paths):
+            if inner == outer:
+                raise InputError(f"the field {inner} is set by an axis and by a formula")
+            if inner.startswith(f"{outer}."):
+                raise InputError(
+                    f"the field {inner} is inside {outer}, and both are set: list whole parts for {outer} only"
+                )
+
+    def _values(self, name: str, given: Any) -> tuple[Any, ...]:
+        """The values of an axis, each as its field or as a formula wants it."""
+        values = read_axis(name, given)
+        if is_field(name):
+            values = _fit(self.experiment, name, values)
+        else:
+            values = tuple(coerce(float, value, f"a value of the axis {name}") for value in values)
+        seen = set()
+        for one in map(label, values):
+            if one in seen:
+                raise InputError(f"each value of the axis {name} may stand once, but {one!r} stands twice")
+            seen.add(one)
+        return values
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many values each axis has."""
+        return tuple(len(values) for values in self.axes.values())
+
+    def __len__(self) -> int:
+        """How many cells there are; each is trained for all seeds."""
+        return math.prod(self.shape)
+
+    @cached_property
+    def labels(self) -> dict[str, tuple[Label, ...]]:
+        """What stands for the values of each axis in the table."""
+        return {name: tuple(map(label, values)) for name, values in self.axes.items()}
+
+    def cells(self) -> Iterator[Cell]:
+        """All cells, the last axis running fastest; a cell that cannot be is refused with its place."""
+        return iter(self._cells)
+
+    @cached_property
+    def _cells(self) -> list[Cell]:
+        return [*self._each()]
+
+    def _each(self) -> Iterator[Cell]:
+        for values, labels in zip(*(itertools.product(*of.values()) for of in (self.axes, self.labels)), strict=True):
+            yield self._cell(dict(zip(self.axes, values, strict=True)), dict(zip(self.axes, labels, strict=True)))
+
+    def _cell(self, at: dict[str, Any], coordinates: dict[str, Label]) -> Cell:
+        try:
+            changes = {name: value for name, value in at.items() if is_field(name)}
+            for path, formula in self._formulas.items():
+                found = formula(**{name: at[name] for name in formula.names})
+                if not math.isfinite(found):
+                    raise InputError(f"the formula {formula.text!r} for {path} gives {found}")
+                changes[path] = value_at(self.experiment, path, found)
+            experiment = replace_at(self.experiment, changes)
+            return Cell(coordinates, experiment, experiment.fingerprint())
+        except InputError as error:
+            place = ", ".join(f"{name} = {one}" for name, one in coordinates.items())
+            raise InputError(f"the cell {place} cannot be: {error}" if place else str(error)) from error
+
+    def measured_key(self) -> str:
+        """What rows of the same experiment and seed must share to be the same: what is measured, and how."""
+        names = tuple(sorted(map(to_plain, self.measure)))
+        return fingerprint(_Measured(names, self.at, self.threshold, self.backoffs))[:16]
+
+    def to_plain(self) -> dict[str, Any]:
+        """The sweep as plain data; arrays of the user are named by the files that the sweep's folder has of them."""
+        return {
+            "format": FORMAT,
+            "experiment": self.experiment.to_plain()
+            | {name: _plain(arrays) for name, arrays in self.experiment.arrays().items()},
+            "axes": {name: [_plain(value) for value in values] for name, values in self.axes.items()},
+            "fields": dict(self.fields),
+            "seeds": [[seed.data, seed.init] for seed in self.seeds],
+            "measure": [to_plain(one) for one in self.measure],
+            "at": self.at,
+            "threshold": self.threshold,
+            "halvings": self.backoffs,
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any], folder: str | Path = ".") -> "Sweep":
+        """The sweep that plain data stands for; file names in it are relative to ``folder``."""
+        check_format("sweep", plain.get("format"))
+        known = [one.name for one in fields(cls)]
+        for name in plain:
+            if name not in ("format", *known):
+                raise unknown_name("field of a sweep", name, known)
+        given = {name: value for name, value in plain.items() if name != "format" and value is not None}
+        for name in ("experiment", "axes"):
+            if name not in given:
+                raise InputError(f"missing in the sweep: {name}")
+        folder, base = Path(folder), given["experiment"]
+        experiment = Experiment.load(folder / base) if isinstance(base, str) else Experiment.from_plain(base, folder)
+        given["experiment"] = experiment
+        given["axes"] = {
+            name: _fit(experiment, name, read_axis(name, values), folder) if is_field(name) else values
+            for name, values in _dotted(given["axes"])
+        }
+        given["fields"] = dict(_dotted(given.get("fields", {})))
+        if isinstance(given.get("seeds"), list):
+            given["seeds"] = [_seed(seed) for seed in given["seeds"]]
+        return cls(**given)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Sweep":
+        """The sweep in a TOML file."""
+        path = Path(path)
+        try:
+            plain = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"the sweep file {path} cannot be read: {getattr(error, 'strerror', error)}") from error
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"{path}: this is not TOML: {error}") from error
+        try:
+            return cls.from_plain(plain, path.parent)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
+
+
+@dataclass(frozen=True)
+class _Measured:
+    measure: tuple[str, ...]
+    at: str
+    threshold: float | None
+    backoffs: int
+
+
+def is_field(name: str) -> bool:
+    """Whether an axis is a field of the experiment, and not only a variable of formulas.
+
+    >>> is_field("init.hidden.std"), is_field("gamma")
+    (True, False)
+    """
+    return name.partition(".")[0] in FIELDS
+
+
+def _fit(experiment: Experiment, name: str, values: Iterable[Any], folder: Path = Path()) -> tuple[Any, ...]:
+    """Values of an axis as its field wants them."""
+    try:
+        return tuple(value_at(experiment, name, value, folder) for value in values)
+    except InputError as error:
+        raise InputError(f"the axis {name} cannot be: {error}") from error
+
+
+def array_file(arrays: Arrays) -> str:
+    """Where the folder of a sweep keeps arrays of the user."""
+    told = to_plain(arrays)
+    return f"arrays/{told['x_sha256'][:12]}-{told['y_sha256'][:12]}.safetensors"
+
+
+def _plain(value: Any) -> Any:
+    return to_plain(value) | {"file": array_file(value)} if isinstance(value, Arrays) else to_plain(value)
+
+
+def _dotted(table: Any, outer: str = "") -> Iterator[tuple[str, Any]]:
+    """What a table holds by dotted names, as TOML reads names without quotation marks as tables inside tables."""
+    if not isinstance(table, Mapping):
+        raise InputError(f"axes and fields are tables by name, not {table!r}")
+    for name, value in table.items():
+        if isinstance(value, Mapping) and not SPACINGS.keys() & value.keys():
+            yield from _dotted(value, f"{outer}{name}.")
+        else:
+            yield f"{outer}{name}", value
+
+
+def _seed(plain: Any) -> Any:
+    """A seed from a number, or from a pair [data, start]."""
+    if isinstance(plain, list) and len(plain) != 2:
+        raise InputError(f"a seed is a whole number or a pair [data, start], not {plain!r}")
+    return Seed(*plain) if isinstance(plain, list) else plain

@@ -1,0 +1,126 @@
+"""What is measured in each cell: columns from the trajectory of one seed at one saved step."""
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from .._serialization import function_at, function_path
+from ..errors import InputError, unknown_name
+from ..measure import cosine_similarity, effective_rank, find_lines, participation_ratio, relative_change, share_along
+from ..networks import Dense, Network
+from ..runs import Trajectory
+from ._axes import COLUMNS
+
+Columns = dict[str, float]
+Measure = str | Callable[[Trajectory, int], Any]
+
+
+def _lines(weights: np.ndarray, start: np.ndarray, threshold: float | None) -> Columns:
+    found = find_lines(weights, threshold=threshold)
+    return {
+        "k_eff": found.k_eff,  # what is drawn where nothing else is asked for
+        "lines": float(found.count),
+        "orientations": float(found.orientations),
+        "cover": found.cover,
+        "condensed": float(found.condensed),
+    }
+
+
+def _change(weights: np.ndarray, start: np.ndarray, threshold: float | None) -> Columns:
+    return {"change": relative_change(weights, start)}
+
+
+def _rank(weights: np.ndarray, start: np.ndarray, threshold: float | None) -> Columns:
+    return {"effective_rank": effective_rank(weights), "participation": participation_ratio(weights)}
+
+
+def _cosine(weights: np.ndarray, start: np.ndarray, threshold: float | None) -> Columns:
+    pairs = np.abs(cosine_similarity(weights))[np.triu_indices(len(weights), 1)]
+    return {"cosine": float(np.median(pairs))} if len(pairs) else {}
+
+
+OF_LAYERS = {"lines": _lines, "change": _change, "rank": _rank, "cosine": _cosine}
+NAMES = (*OF_LAYERS, "share")
+
+
+def check_measures(given: Measure | Iterable[Measure]) -> tuple[Measure, ...]:
+    """The measures, each once, those named ``module:function`` as functions; what is not known is refused."""
+    found: dict[Measure, None] = {}
+    for one in (given,) if isinstance(given, str) or not isinstance(given, Iterable) else given:
+        measure = function_at(one) if isinstance(one, str) and ":" in one else one
+        if callable(measure):
+            function_path(measure)  # refused where a worker could not find it
+            _check_free(measure.__name__)
+        elif measure not in NAMES:
+            raise unknown_name("measure", measure, NAMES)
+        found[measure] = None
+    if not found:
+        raise InputError(f"a sweep measures something: {', '.join(NAMES)}, or a function")
+    return tuple(found)
+
+
+def check_fit(measures: Iterable[Measure], network: Network) -> None:
+    """Refuse what cannot be measured in a network."""
+    if "share" in measures and not (isinstance(network, Dense) and network.outputs == 1):
+        raise InputError("the share along z is of dense networks with one output, and this network is none")
+
+
+def measure_step(
+    trajectory: Trajectory, step: int, measures: Iterable[Measure], threshold: float | None = None
+) -> Columns:
+    """All columns of a trajectory of one seed at a saved step: ``LAYER.QUANTITY`` for each hidden layer.
+
+    ``share`` is $|\\theta_{w,z}|/|\\theta_w|$ of the first layer, the share of its weights along
+    $z = \\frac1n \\sum_i y_i x_i$ (the bias's input is 1). What cannot be measured (weights that are all zero, say) has
+    no column.
+    """
+    columns: Columns = {}
+    for one in measures:
+        found = _own(one, trajectory, step) if callable(one) else _of_layers(one, trajectory, step, threshold)
+        for name in sorted(found.keys() & columns.keys()):
+            raise InputError(f"two measures give a column {name}: one of them needs another name")
+        columns |= found
+    return columns
+
+
+def _of_layers(name: str, trajectory: Trajectory, step: int, threshold: float | None) -> Columns:
+    """The columns of a measure that has a name."""
+    (seed,) = trajectory.seeds
+    hidden = [layer for layer in trajectory.layers if layer != "output"]
+    columns = {}
+    for layer in hidden[:1] if name == "share" else hidden:
+        weights, start = (trajectory.weights(layer, when, seed) for when in (step, 0))
+        try:
+            with warnings.catch_warnings(action="ignore"):  # units of norm zero
+                found = _share(weights, trajectory) if name == "share" else OF_LAYERS[name](weights, start, threshold)
+        except InputError:  # weights that have no such quantity
+            continue
+        columns |= {f"{layer}.{quantity}": value for quantity, value in found.items()}
+    return columns
+
+
+def _share(weights: np.ndarray, trajectory: Trajectory) -> Columns:
+    """The share of the first layer's weights along z."""
+    check_fit(("share",), trajectory.experiment.network)
+    x, y = trajectory.data(trajectory.seeds[0])
+    inputs = np.hstack([x, np.ones((len(x), 1))])[:, : weights.shape[1]]  # the bias is the last weight, if there is one
+    return {"share": share_along(weights, inputs.T @ y[:, 0] / len(x))}
+
+
+def _own(function: Callable[[Trajectory, int], Any], trajectory: Trajectory, step: int) -> Columns:
+    """A user's measure: a number, named by the function, or numbers by name."""
+    found, name = function(trajectory, step), function.__name__
+    try:
+        columns = {str(n): float(v) for n, v in (found if isinstance(found, Mapping) else {name: found}).items()}
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the measure {name} must give a number or numbers by name, not {found!r}") from error
+    for column in columns:
+        _check_free(column)
+    return columns
+
+
+def _check_free(column: str) -> None:
+    if column in COLUMNS:
+        raise InputError(f"no measure can be called {column}, as tables have a column of that name: it needs another")

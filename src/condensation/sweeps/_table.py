@@ -1,0 +1,189 @@
+"""The table of a sweep: its rows, and its quantities as arrays over the axes."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from ..errors import InputError, unknown_name
+from ..seeds import Seed
+from ._axes import COLUMNS, CURVES, label
+from ._folder import SweepFolder
+from ._grid import Sweep, is_field
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, eq=False)
+class SweepTable:
+    """What a sweep found.
+
+    Attributes:
+        sweep: what was asked for.
+        rows: a row for each cell and seed (and saved step, where all are measured), as an Arrow table in the order of
+            the grid: coordinates, ``seed_data``, ``seed_init``, ``step``, ``loss``, what was measured, and what is
+            needed to run it again (``experiment``, ``fingerprint``, versions).
+        places: the cell and the seed of each row, as numbers among those of the sweep.
+        failed: why cells are missing, by cell.
+    """
+
+    sweep: Sweep
+    rows: "pa.Table"
+    places: Int[np.ndarray, "rows 2"]
+    failed: Mapping[str, str]
+
+    @classmethod
+    def read(cls, sweep: Sweep, folder: SweepFolder, failed: Mapping[str, str] | None = None) -> "SweepTable":
+        """The rows of a sweep's cells among all that its folder has, each once, with this sweep's coordinates."""
+        import pyarrow as pa
+
+        found = folder.rows()
+        wide = [one.with_type(pa.large_string()) if pa.types.is_string(one.type) else one for one in found.schema]
+        found = found.cast(pa.schema(wide))  # more than two million rows have over 2 GiB of text
+        rows, places = _choose(sweep, found)
+        chosen = found.take(pa.array(rows, pa.int64()))
+        spots = np.unravel_index(places[:, 0], sweep.shape) if sweep.axes else ()
+        columns = {
+            name: pa.array(labels).take(pa.array(spot, pa.int64()))
+            for (name, labels), spot in zip(sweep.labels.items(), spots, strict=True)
+        }
+        for name in chosen.column_names:
+            of_others = is_field(name) or chosen.column(name).null_count == len(rows) > 0
+            if name in COLUMNS or not (name in columns or of_others):
+                columns[name] = chosen.column(name)
+        return cls(sweep, pa.table(columns), places, dict(failed or {}))
+
+    def __len__(self) -> int:
+        return self.rows.num_rows
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell has all its seeds."""
+        return len(np.unique(self.places, axis=0)) == len(self.sweep) * len(self.sweep.seeds)
+
+    def column(self, name: str) -> np.ndarray:
+        """A column, row after row."""
+        if name not in self.rows.column_names:
+            raise unknown_name("column", name, self.rows.column_names)
+        return self.rows.column(name).to_numpy(zero_copy_only=False)
+
+    @property
+    def quantities(self) -> list[str]:
+        """The columns that were measured, what was asked for first."""
+        from pyarrow.types import is_floating
+
+        others, schema = ({*COLUMNS} | {*self.sweep.axes}) - {*CURVES}, self.rows.schema
+        numeric = [name for name in schema.names if is_floating(schema.field(name).type) and name not in others]
+        return sorted(numeric, key=lambda name: name in CURVES)
+
+    @property
+    def steps(self) -> Int[np.ndarray, " steps"]:
+        """The steps that were measured."""
+        return np.unique(self.column("step"))
+
+    def array(self, quantity: str) -> Float[np.ndarray, "..."]:
+        """A quantity over the axes and the seeds (last), NaN where a cell is missing.
+
+        Where every saved step is measured, the steps are one more dimension behind the seeds.
+        """
+        column = self.column(quantity)
+        try:
+            values = column.astype(float)
+        except ValueError as error:
+            raise InputError(f"the column {quantity} holds texts, no numbers") from error
+        index, shape = [*self.places.T], [len(self.sweep), len(self.sweep.seeds)]
+        if self.sweep.at == "saved":
+            steps = self.steps
+            index.append(np.searchsorted(steps, self.column("step")))
+            shape.append(len(steps))
+        found = np.full(shape, np.nan)
+        found[tuple(index)] = values
+        return found.reshape(*self.sweep.shape, *shape[1:])
+
+    def map(
+        self,
+        quantity: str,
+        x: str,
+        y: str,
+        *,
+        at: Mapping[str, Any] | None = None,
+        over: Callable[..., Any] = np.nanmedian,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """A quantity over two axes: values (rows y, columns x), the x values and the y values.
+
+        Args:
+            quantity: a column.
+            x: an axis, or ``"step"`` where every saved step is measured.
+            y: another one.
+            at: values of the other axes, by name; without a value, an axis is reduced together with the seeds.
+            over: how seeds are reduced.
+        """
+        values, names = self.array(quantity), [*self.sweep.axes, "seed"]
+        labels = dict(self.sweep.labels)
+        if self.sweep.at == "saved":
+            names.append("step")
+            labels["step"] = tuple(self.steps.tolist())
+        asked = [x, y, *(at or {})]
+        for name in asked:
+            if name not in labels:
+                raise unknown_name("axis", name, labels)
+            if asked.count(name) > 1:
+                raise InputError(f"a map is over two axes, at values of others: {name} stands twice")
+        for name, value in (at or {}).items():
+            if label(value) not in labels[name]:
+                raise unknown_name(f"value of {name}", label(value), labels[name])
+            values = values.take(labels[name].index(label(value)), axis=names.index(name))
+            names.remove(name)
+        values = np.moveaxis(values, [names.index(y), names.index(x)], [0, 1])
+        with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # a cell without any value is NaN
+            reduced = over(values.reshape(*values.shape[:2], -1), axis=-1)
+        return reduced, np.array(labels[x]), np.array(labels[y])
+
+    @property
+    def seeds(self) -> tuple[Seed, ...]:
+        """The seeds of every cell."""
+        return self.sweep.seeds
+
+    def untrained(self) -> "SweepTable":
+        """The same table as if nothing had moved: every row of a cell and seed as its first saved step."""
+        _, first, own = np.unique(self.places, axis=0, return_index=True, return_inverse=True)
+        rows = self.rows.take(first[own])
+        kept = rows.set_column(rows.column_names.index("step"), "step", self.rows.column("step"))
+        return replace(self, rows=kept)
+
+    def to_pandas(self) -> Any:
+        """The rows as a pandas data frame, where pandas is installed."""
+        return self.rows.to_pandas()
+
+
+def _choose(sweep: Sweep, found: "pa.Table") -> tuple[Int[np.ndarray, " rows"], Int[np.ndarray, "rows 2"]]:
+    """Which rows are of a sweep, in the order of its grid, each once, and the cell and the seed of each.
+
+    Cells of one experiment share their rows, and of rows that say the same (a lost task's, say) the first is taken.
+    """
+    numbers = {key: k for k, key in enumerate(dict.fromkeys(cell.fingerprint for cell in sweep.cells()))}
+    seeds = {tuple(seed): k for k, seed in enumerate(sweep.seeds)}
+    prints, data, starts, steps, measured = (
+        found.column(name).to_pylist() for name in ("fingerprint", "seed_data", "seed_init", "step", "measured")
+    )
+    keys = np.array(
+        [
+            [numbers.get(print_, -1) for print_ in prints],
+            [seeds.get(pair, -1) for pair in zip(data, starts, strict=True)],
+            steps,
+        ],
+        int,
+    )
+    mine = np.flatnonzero((keys[:2] >= 0).all(axis=0) & (np.array(measured, str) == sweep.measured_key()))
+    ordered = mine[np.lexsort(keys[::-1, mine])]
+    fresh = (np.diff(keys[:, ordered], axis=1, prepend=-1) != 0).any(axis=0)
+    ordered = ordered[fresh]
+    bounds = np.searchsorted(keys[0, ordered], np.arange(len(numbers) + 1))
+    own = [numbers[cell.fingerprint] for cell in sweep.cells()]
+    rows = np.concatenate([ordered[bounds[k] : bounds[k + 1]] for k in own])
+    cells = np.repeat(np.arange(len(own)), np.diff(bounds)[own])
+    return rows, np.stack([cells, keys[1, rows]], axis=1)

@@ -1,0 +1,220 @@
+"""A task: some cells and seeds that are trained together, measured, and committed as one Parquet file."""
+
+import hashlib
+import json
+import os
+import socket
+import time
+import warnings
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from .._device import cores, device_name, on_cpu
+from .._versions import versions
+from ..errors import InputError
+from ..experiment import Experiment
+from ..runs import Trajectory
+from ..seeds import Seed
+from ..training import train_pairs
+from ._axes import CURVES, Label
+from ._folder import SweepFolder
+from ._measures import Measure, measure_step
+from ._worker import measure
+
+INITIAL = 0.7  # of the first loss: the end of the initial stage
+MANY = 512  # pairs that are worth other processes
+TableRows = list[dict[str, Any]]
+
+
+class Pair(NamedTuple):
+    """A cell and a seed: what a row, or a row a saved step, is about."""
+
+    coordinates: dict[str, Label]
+    experiment: Experiment
+    fingerprint: str
+    seed: Seed
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """What it is known by."""
+        return self.fingerprint, self.seed.data, self.seed.init
+
+    def __str__(self) -> str:
+        place = ", ".join(f"{name} = {value}" for name, value in self.coordinates.items())
+        return f"{place or 'the experiment'}, seed {self.seed.data}" + (
+            f"/{self.seed.init}" if self.seed.init != self.seed.data else ""
+        )
+
+
+class Outcome(NamedTuple):
+    """What became of a task that did not simply commit its rows.
+
+    Attributes:
+        failed: why pairs were not committed, by pair.
+        lost: why its worker did not bring it to an end.
+        stale: whether its round was over before.
+    """
+
+    failed: tuple[tuple[str, str], ...] = ()
+    lost: str = ""
+    stale: bool = False
+
+
+@dataclass(frozen=True)
+class Task:
+    """Pairs to train together, and how their rows are made."""
+
+    folder: Path
+    round: str
+    pairs: tuple[Pair, ...]
+    measured: str
+    measure: tuple[Measure, ...]
+    at: str
+    threshold: float | None
+    backoffs: int
+    keep_runs: bool = False
+    name: str = field(default="")
+
+    def __post_init__(self) -> None:
+        keys = json.dumps([self.measured, [pair.key for pair in self.pairs]])
+        object.__setattr__(self, "name", hashlib.sha256(keys.encode()).hexdigest()[:20])
+
+    @property
+    def cost(self) -> float:
+        """How long it takes, in weights times steps."""
+        first = self.pairs[0].experiment
+        return len(self.pairs) * first.steps * sum(float(np.prod(layer.weight)) for layer in first.network.layers)
+
+    def run(self) -> Outcome:
+        """Train, measure and commit; whatever fails is told, so that no other task is stopped."""
+        folder = SweepFolder(self.folder)
+        try:
+            if folder.has(self.name, len(self.pairs)):  # a worker was lost after its work was done
+                return Outcome()
+            if not folder.begin(self.round, self.name, [pair.key for pair in self.pairs]):
+                return Outcome(stale=True)
+            return self._run(folder)
+        except Exception as error:
+            return Outcome(tuple((str(pair), said(error)) for pair in self.pairs))
+        finally:
+            folder.end(self.round, self.name)
+
+    def _run(self, folder: SweepFolder) -> Outcome:
+        given = [(pair.experiment, pair.seed) for pair in self.pairs]
+        runs = self.folder / "runs" if self.keep_runs else None
+        if self.backoffs:
+            from ..training import StillRising, train_with_backoff
+
+            with warnings.catch_warnings(action="ignore", category=StillRising):  # a column tells it
+                trajectories = train_with_backoff(given, most=self.backoffs, out=runs)
+        else:
+            trajectories = train_pairs(given, out=runs)
+        rows, failed = [], []
+        about = self._about()
+        for pair, own in zip(self.pairs, self._measured(trajectories), strict=True):
+            if isinstance(own, str):
+                failed.append((str(pair), own))
+            else:
+                rows += [row | about for row in own]
+        stale = bool(rows) and not folder.commit(self.round, self.name, rows)
+        return Outcome(tuple(failed), stale=stale)
+
+    def _measured(self, trajectories: list[Trajectory]) -> "list[TableRows | str]":
+        """What each pair gives; a GPU trains far faster than a core measures, so there all cores do."""
+        if on_cpu() or len(self.pairs) < MANY:
+            return self.measured_here(trajectories)
+        cuts = np.linspace(0, len(self.pairs), 4 * cores() + 1).astype(int)
+        parts: Any = Parallel(n_jobs=cores(), backend="loky")(
+            delayed(measure)(replace(self, pairs=self.pairs[a:b]), trajectories[a:b]) for a, b in pairwise(cuts)
+        )
+        return [own for part in parts for own in part]
+
+    def measured_here(self, trajectories: list[Trajectory]) -> "list[TableRows | str]":
+        """The rows of each pair, or why there are none."""
+        found: list[TableRows | str] = []
+        for pair, trajectory in zip(self.pairs, trajectories, strict=True):
+            try:
+                found.append(self._rows(pair, trajectory))
+            except Exception as error:  # a user's measure fails in any way
+                found.append(said(error))
+        return found
+
+    def _about(self) -> dict[str, Any]:
+        told = _versions()
+        return {
+            "measured": self.measured,
+            "version": told["condensation"],
+            "jax": told.get("jax", ""),
+            "device": device_name(),
+            "host": socket.gethostname(),
+            "process": os.getpid(),
+            "finished": time.strftime("%Y-%m-%dT%H:%M:%S"),
+        }
+
+    def _rows(self, pair: Pair, trajectory: Trajectory) -> TableRows:
+        """The rows of a pair: where it was measured, what was found, and what is needed to run it again."""
+        trained = trajectory.experiment
+        diverged = next(iter(trajectory.diverged.values()), None)
+        common = dict(pair.coordinates) | {
+            "seed_data": pair.seed.data,
+            "seed_init": pair.seed.init,
+            "fingerprint": pair.fingerprint,
+            "experiment": SweepFolder(self.folder).describe(pair.experiment),
+            "diverged": -1 if diverged is None else diverged,
+            "loss_first": float(trajectory.loss[0, 0]),
+            "seconds": trajectory.seconds,
+        }
+        if self.backoffs:
+            from ..training._backoff import rises
+
+            common |= {
+                "learning_rate": float(getattr(trained.optimizer, "learning_rate", np.nan)),
+                "halvings": round(np.log2(trained.steps / pair.experiment.steps)),
+                "rising": bool(rises(trajectory)),
+            }
+        rows = []
+        for step in self._steps(trajectory):
+            alive = diverged is None or step < diverged
+            found = self._measure(trajectory, step) if alive else self._unmeasured(trajectory)
+            if clash := found.keys() & pair.coordinates.keys():
+                raise InputError(f"a measure gives {clash.pop()}, which is an axis: name it otherwise")
+            place = np.searchsorted(trajectory.recorded, step)
+            curves = {n: float(trajectory.curves[n][0, place]) for n in CURVES if n in trajectory.curves}
+            rows.append(common | {"step": step} | curves | found)
+        return rows
+
+    def _measure(self, trajectory: Trajectory, step: int) -> dict[str, float]:
+        return measure_step(trajectory, step, self.measure, self.threshold)
+
+    def _unmeasured(self, trajectory: Trajectory) -> dict[str, float]:
+        """The columns of a seed that diverged, all NaN, so that all files have the same ones."""
+        try:
+            return dict.fromkeys(self._measure(trajectory, 0), np.nan)
+        except Exception:  # a user's measure that cannot be taken at the start: then its columns are not known
+            return {}
+
+    def _steps(self, trajectory: Trajectory) -> list[int]:
+        """The saved steps that get a row."""
+        saved = trajectory.saved.tolist()
+        if self.at == "saved":
+            return saved
+        if self.at == "end":
+            return saved[-1:]
+        losses = trajectory.loss[0, np.searchsorted(trajectory.recorded, saved)]
+        left = np.flatnonzero(losses < INITIAL * losses[0])  # NaN is not below: a diverged seed has no end of it
+        return [saved[max(int(left[0]) - 1, 0)] if len(left) else saved[-1]]
+
+
+_versions = cache(versions)  # reading them takes longer than a small task
+
+
+def said(error: Exception) -> str:
+    """An error in one line."""
+    first = str(error).strip().split("\n")[0]
+    return first if isinstance(error, InputError) else f"{type(error).__name__}: {first}"

@@ -1,0 +1,108 @@
+r"""Activations that are not zero at 0: the network learns a constant first.
+
+With $\sigma(0) \ne 0$ (sigmoid, softplus) the output has a part $\sigma(0) \sum_j a_j$ that the input does not change
+and is learned at the rate $m \sigma(0)^2$, the lines at $|c| |g|$. Where the first is far above the second,
+
+1. all output weights shift by the same amount, $\sum_j a_j \to \bar y / \sigma(0)$, and the residual becomes
+   $y - \bar y$, and
+2. from then on the mean of the output weights is held: for p = 1, with $g = \frac1n \sum_i (y_i - \bar y) x_i$, only
+   the deviations from the mean neuron grow exponentially, while the mean neuron moves along g at constant speed
+   $\bar a c |g|$. As long as that is ahead, all neurons have one orientation.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from ..activations import Activation, derivatives_at_zero
+from ..errors import InputError, check_whole
+from ._leading import as_neurons, as_single, coefficient
+from ._tensor import unit
+
+FIRST = 3.0  # ratio of the rates from which on the lines are those of y - mean(y), as measured on FC Fig. 3's data
+
+
+@dataclass(frozen=True, eq=False)
+class EffectiveResidual:
+    r"""What the neurons see once a constant, if any, is learned.
+
+    Attributes:
+        residual: $y - \bar y$ where the constant is learned first, else y.
+        learned_first: whether it is.
+        ratio: of the rates, $m \sigma(0)^2 / (|c| |g|)$; infinite for p >= 2, where small weights are ever slower.
+        sum_of_outputs: $\bar y / \sigma(0)$, what the output weights then add up to; NaN where no constant is learned.
+        note: the decision in a sentence.
+    """
+
+    residual: Float[np.ndarray, " samples"]
+    learned_first: bool
+    ratio: float
+    sum_of_outputs: float
+    note: str
+
+    def outputs(self, outputs: ArrayLike) -> Float[np.ndarray, " units"]:
+        """The output weights once the constant is learned: all shifted by the same amount."""
+        a = np.asarray(outputs, float).ravel()
+        return a + (self.sum_of_outputs - a.sum()) / len(a) if self.learned_first else a
+
+
+def effective_residual(x: ArrayLike, y: ArrayLike, activation: Activation, width: int) -> EffectiveResidual:
+    r"""The residual with which to predict: $y - \bar y$ where a constant is learned before any line is, else y.
+
+    Args:
+        x: inputs, samples x inputs; with a bias the last input is 1.
+        y: targets, or residuals at the start, one for each sample.
+        activation: of the hidden layer.
+        width: number of hidden units m.
+
+    >>> x, y = np.array([[1.0], [2.0]]), np.array([1.0, 3.0])  # g = 3.5: 100/4 against 3.5/4
+    >>> found = effective_residual(x, y, "sigmoid", 100)
+    >>> found.residual, found.outputs(np.zeros(100))[0].round(6)
+    (array([-1.,  1.]), np.float64(0.04))
+    >>> print(found.note)
+    the constant is learned first, 29 times as fast as the lines: they are those of y - mean(y)
+    """
+    points, targets = as_single(x, y)
+    check_whole("width", width)
+    constant, mean = derivatives_at_zero(activation, 0)[0], float(targets.mean())
+    if not constant:
+        return EffectiveResidual(
+            targets, False, 0.0, np.nan, "the activation is zero at 0: there is no constant to learn"
+        )
+    p, c = coefficient(activation)
+    lines = abs(c) * np.linalg.norm(targets @ points) / len(targets) if p == 1 else 0.0
+    ratio = float(width * constant**2 / lines) if lines else np.inf
+    if ratio < FIRST:
+        how = (
+            "a constant is learned" + (" more slowly than" if ratio < 1 / FIRST else " about as fast as") + " the lines"
+        )
+        return EffectiveResidual(targets, False, ratio, np.nan, f"{how} ({ratio:.2g} times): they are first those of y")
+    note = f"the constant is learned first, {ratio:.0f} times as fast as the lines: they are those of y - mean(y)"
+    return EffectiveResidual(targets - mean, True, ratio, mean / constant, note)
+
+
+def held_weights(
+    weights: ArrayLike, outputs: ArrayLike, x: ArrayLike, y: ArrayLike, activation: Activation, time: float
+) -> Float[np.ndarray, "units inputs"]:
+    r"""Input weights at a time of gradient flow for p = 1, the constant learned at time 0 and held from then on.
+
+    With bars for means over the neurons, $v = w \cdot g/|g|$, $\kappa = |c| |g|$ and s = sign(c),
+
+    $$v_j(t) = \bar v + s \kappa \bar a t + (v_j - \bar v) \cosh \kappa t + s (a_j - \bar a) \sinh \kappa t.$$
+
+    >>> x, y = np.array([[1.0], [2.0]]), np.array([1.0, 3.0])  # g = 1/2, c = 1/4; the output weights add up to 4
+    >>> held_weights(np.zeros((100, 1)), np.zeros(100), x, y, "sigmoid", 10.0)[0]  # 10 (4 / 100) / 8
+    array([0.05])
+    """
+    effective = effective_residual(x, y, activation, len(np.asarray(weights)))
+    if not effective.learned_first or coefficient(activation)[0] > 1:
+        raise InputError(f"no constant is held beside a line of p = 1: {effective.note}")
+    points, residual = as_single(x, effective.residual)
+    w, a = as_neurons(weights, effective.outputs(outputs), points.shape[1])
+    g = residual @ points / len(residual)
+    rate, along = coefficient(activation)[1] * np.linalg.norm(g), unit(g)
+    v, mean_v, mean_a = w @ along, (w @ along).mean(), a.mean()
+    later = mean_v + rate * mean_a * time + (v - mean_v) * np.cosh(rate * time) + (a - mean_a) * np.sinh(rate * time)
+    return w + (later - v)[:, None] * along

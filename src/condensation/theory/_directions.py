@@ -1,0 +1,297 @@
+r"""Directions in which small neurons stay: the Z-eigenvectors of the leading-order field.
+
+With w = r u the leading order $\dot w = a c\, T w^{p-1}$ reads $\dot u = a c\, r^{p-2} (T u^{p-1} - F(u) u)$,
+$\dot r = a c\, r^{p-1} F(u)$ with $F(u) = T u^p$. Directions are stationary where $T u^{p-1} = F(u) u$, and attract
+where $s F$ has a strict local maximum of positive value on the sphere, s the sign of a c. A maximum of negative value
+attracts the angle while the amplitude shrinks: that is no line.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Complex, Float, Int
+from numpy.typing import ArrayLike
+from scipy.special import comb
+
+from ..errors import InputError, check_whole
+from ._homotopy import Solutions, follow_lines, generic_count, polish
+from ._power import ATTRACTS, search_attracting
+from ._tensor import Reduced, Tensor, as_samples, flow_eigenvalues, group_lines, reduce
+
+Method = Literal[
+    "closed form", "polynomial", "eigendecomposition", "homotopy", "power iteration", "sectors", "fixed points"
+]
+SIMPLE = 1e-9  # relative distance under which two eigenvalues are one
+MOST_PATHS = 2000
+STARTS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    r"""Stationary directions, the fastest growing first.
+
+    A row is a line {u, -u}. For odd p it is written with the u of $F(u) \ge 0$: u serves s = sign(a c) = +1 and -u
+    serves s = -1. For even p both u and -u serve the same sign. With several outputs, a = |a| v, a row is a pair (u, v)
+    of value $\frac1n \sum_i (r_i \cdot v)(u \cdot x_i)^p \ge 0$: it serves c > 0, and (u, -v) serves c < 0; with it go
+    (-u, -v) for odd p and (-u, v) for even p. Where ``oriented`` is true a row is u alone (relu).
+
+    Attributes:
+        p: multiplicity, or degree of homogeneity.
+        directions: unit vectors u.
+        values: F(u): the amplitude grows as $\dot r = a c\, r^{p-1} F(u)$.
+        eigenvalues: of the flow linearised at u, in ascending order, for a c = 1 at r = 1: those of
+            $(p-1)\, P\, T u^{p-2} P - F$ on the tangent space of the sphere. In the flow they are multiplied by
+            $a c\, r^{p-2}$. Several outputs: see ``flow_eigenvalues``. Infinite across a kink of F (relu).
+        attracts_positive: whether the line attracts neurons with a c > 0.
+        attracts_negative: whether it attracts neurons with a c < 0.
+        method: how they were found; by power iterations, sectors and fixed points only the attracting ones are.
+        certified: whether these are all there are, each of them isolated and simple, as far as rounding can tell.
+        outside: dimension of the space in which the field is zero (outside of the inputs' span at least): a continuum
+            of stationary directions of value 0.
+        generic_count: number of complex lines of a generic tensor of this order in the dimension that is left.
+        complex_count: number of complex lines found, real ones included.
+        complex_directions: those that are not real, of Hermitian norm 1.
+        outputs: unit output weights v, where there are several outputs.
+        starts: number of starts of a search.
+        hits: how many starts ended in each line; 0 for lines that no search found.
+        note: a sentence where lines are missing or not isolated, else empty.
+        oriented: whether a row is an orientation and not a line.
+    """
+
+    p: int
+    directions: Float[np.ndarray, "lines inputs"]
+    values: Float[np.ndarray, " lines"]
+    eigenvalues: Float[np.ndarray, "lines tangents"]
+    attracts_positive: Bool[np.ndarray, " lines"]
+    attracts_negative: Bool[np.ndarray, " lines"]
+    method: Method
+    certified: bool
+    outside: int
+    generic_count: int | None
+    complex_count: int | None
+    complex_directions: Complex[np.ndarray, "others inputs"]
+    outputs: Float[np.ndarray, "lines outputs"] | None = None
+    starts: int = 0
+    hits: Int[np.ndarray, " lines"] | None = None
+    note: str = ""
+    oriented: bool = False
+
+    @property
+    def count(self) -> int:
+        """Number of real lines (orientations where ``oriented``)."""
+        return len(self.values)
+
+    @property
+    def attracts(self) -> Bool[np.ndarray, " lines"]:
+        """Which of them attract for one sign or the other."""
+        return self.attracts_positive | self.attracts_negative
+
+    @property
+    def growth(self) -> Float[np.ndarray, " lines"]:
+        r"""Growth rate |F(u)|: where the line attracts, $\dot r = |a c|\, r^{p-1} |F(u)|$."""
+        return np.abs(self.values)
+
+    @property
+    def gap(self) -> float:
+        """How far the second fastest growth is below the first: 1 - second/first; 1 for a single line.
+
+        At p = 1 with several outputs the line condenses only as far as there is a gap of the singular values.
+        """
+        return float(1 - self.growth[1] / self.growth[0]) if self.count > 1 and self.growth[0] > 0 else 1.0
+
+    @property
+    def unseen(self) -> float:
+        """Good and Turing's estimate of the chance that one more start would find a new line; 0 where certified."""
+        if self.certified or self.hits is None:
+            return 0.0 if self.certified else float("nan")
+        return float((self.hits == 1).sum() / self.starts)
+
+    def orientations(self, sign: int) -> Float[np.ndarray, "orientations inputs"]:
+        """Unit vectors that attract neurons with a c of the given sign (with several outputs: c of that sign)."""
+        if sign not in (1, -1):
+            raise InputError(f"the sign of a c is 1 or -1, not {sign!r}")
+        u = self.directions[self.attracts_positive if sign == 1 else self.attracts_negative]
+        if self.oriented:
+            return u
+        if self.p % 2 and self.outputs is None:
+            return sign * u
+        return np.concatenate([u, -u])
+
+
+def stationary_directions(
+    x: ArrayLike, residual: ArrayLike, p: int, *, most_paths: int = MOST_PATHS, starts: int = STARTS
+) -> Directions:
+    r"""All real u with $\frac1n \sum_i r_i x_i (u \cdot x_i)^{p-1} = F(u) u$, and which of them attract.
+
+    Exact for p = 1 (the mean of $r_i x_i$), p = 2 (eigenvectors) and two dimensions (roots of a polynomial); else all
+    complex lines are followed from a known tensor, as long as there are no more than ``most_paths``; beyond, and for
+    several outputs with p >= 2, the attracting ones are searched by power iterations, without a certificate.
+
+    Args:
+        x: inputs, samples x inputs; with a bias the last input is 1.
+        residual: $r_i = y_i - f(x_i)$, samples or samples x outputs; at small weights the labels.
+        p: multiplicity of the activation.
+        most_paths: the generic count up to which lines are followed and certified.
+        starts: number of starts of the search.
+
+    >>> found = stationary_directions(np.eye(2), np.array([2.0, 4.0]), 3)  # F(u) = u_1^3 + 2 u_2^3
+    >>> found.values.round(3), found.attracts, found.certified
+    (array([2.   , 1.   , 0.894]), array([ True,  True, False]), True)
+    """
+    check_whole("the multiplicity p", p)
+    check_whole("most_paths", most_paths, least=0)
+    check_whole("starts", starts)
+    points, residuals = as_samples(x, residual)
+    reduced = reduce(points, residuals, int(p))
+    tensor = reduced.tensor
+    if tensor.outputs > 1:
+        found = _singular_vectors(tensor) if p == 1 else _searched(tensor, starts)
+    elif tensor.dim == 1:
+        found = _Lines(np.ones((1, 1)), "closed form", complete=True)
+    elif p == 2:
+        found = _eigenvectors(tensor)
+    elif tensor.dim == 2:
+        found = _plane(tensor)
+    elif generic_count(p, tensor.dim) <= most_paths:
+        found = _followed(tensor, starts)
+    else:
+        found = _searched(tensor, starts)
+    return _assemble(reduced, found, residuals.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class _Lines:
+    """What a method finds, in the coordinates of the tensor's span."""
+
+    u: np.ndarray
+    method: Method
+    complete: bool
+    v: np.ndarray | None = None
+    others: np.ndarray | None = None
+    hits: np.ndarray | None = None
+    starts: int = 0
+    note: str = ""
+
+
+def _eigenvectors(tensor: Tensor) -> _Lines:
+    """p = 2: eigenvectors of the symmetric matrix."""
+    values, vectors = np.linalg.eigh(tensor.matrix(np.ones((1, tensor.dim)))[0])
+    note = _repeated(values, "eigenvalue")
+    return _Lines(vectors.T, "eigendecomposition", complete=not note, note=note)
+
+
+def _singular_vectors(tensor: Tensor) -> _Lines:
+    """p = 1 and several outputs: pairs of singular vectors of the matrix of mean fields, outputs x inputs."""
+    left, values, right = np.linalg.svd(tensor.fields(np.ones((1, tensor.dim)))[0], full_matrices=False)
+    note = _repeated(values, "singular value")
+    return _Lines(right, "eigendecomposition", complete=not note, v=left.T, note=note)
+
+
+def _differences(value: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Eigenvalues of the linearised flow at p = 2: an eigenvector's are the others' eigenvalues less its own."""
+    plain = value * v[:, 0]
+    others = ~np.eye(len(value), dtype=bool)
+    return np.sort(((plain - plain[:, None]) * v)[others].reshape(len(value), -1), axis=1)
+
+
+def _repeated(values: np.ndarray, what: str) -> str:
+    """The sentence that tells which values are equal; empty if none are."""
+    ordered = np.sort(values)
+    groups = np.split(ordered, np.flatnonzero(np.diff(ordered) > SIMPLE * np.abs(values).max()) + 1)
+    folds = " and ".join(f"{len(group)}-fold" for group in groups if len(group) > 1)
+    return folds and f"the field has a {folds} {what}: every direction of its space is stationary, a basis is listed"
+
+
+def _plane(tensor: Tensor) -> _Lines:
+    r"""Two dimensions: roots of one polynomial.
+
+    With $z = e^{i\theta}$ for $u = (\cos\theta, \sin\theta)$ and each point as a complex number x,
+    $u \cdot x = (z \bar x + x / z)/2$, so $F = \sum_j f_j z^{p-2j}$ with
+    $f_j = 2^{-p} \binom pj \sum_i w_i \bar x_i^{p-j} x_i^j$, and $F' = 0$ is
+    $\sum_j (p - 2j) f_j q^{p-j} = 0$ in $q = z^2$: real directions lie on the unit circle.
+    """
+    p = tensor.p
+    point = tensor.points[:, 0] + 1j * tensor.points[:, 1]
+    j = np.arange(p + 1)
+    f = comb(p, j) * (tensor.weights[:, 0] @ (point.conj()[:, None] ** (p - j) * point[:, None] ** j)) / 2**p
+    slope = (p - 2 * j) * f
+    if np.abs(slope).max() < SIMPLE * np.abs(f).max():
+        note = "F is the same in all directions of the plane: every one is stationary, a basis is listed"
+        return _Lines(np.eye(2), "polynomial", complete=False, note=note)
+    q = np.roots(np.where(np.abs(slope) > 1e-14 * np.abs(slope).max(), slope, 0))
+    lines = np.stack([q + 1, -1j * (q - 1)], axis=1)
+    at_infinity = np.tile([1, -1j], (p - len(q), 1))
+    return _settled(tensor, polish(tensor, np.concatenate([lines, at_infinity])), "polynomial")
+
+
+def _followed(tensor: Tensor, starts: int) -> _Lines:
+    """All lines by homotopy; where their count is not reached, what a search finds is added."""
+    solutions = follow_lines(tensor)
+    lines = _settled(tensor, solutions, "homotopy")
+    if solutions.complete:
+        return lines
+    found = search_attracting(tensor, starts)
+    both = np.concatenate([found.directions, solutions.real])
+    first, _ = group_lines(both)
+    hits = np.concatenate([found.hits, np.zeros(len(solutions.real), int)])
+    return _Lines(both[first], "homotopy", False, None, lines.others, hits[first], starts, lines.note)
+
+
+def _settled(tensor: Tensor, solutions: Solutions, method: Method) -> _Lines:
+    note = (
+        f"{solutions.count} of the {generic_count(tensor.p, tensor.dim)} complex lines were found isolated and simple: "
+        f"the others are multiple or fill a continuum"
+    ) * (not solutions.complete)
+    return _Lines(solutions.real, method, solutions.complete, others=solutions.others, note=note)
+
+
+def _searched(tensor: Tensor, starts: int) -> _Lines:
+    found = search_attracting(tensor, starts)
+    v = found.outputs if tensor.outputs > 1 else None
+    return _Lines(found.directions, "power iteration", False, v, hits=found.hits, starts=starts)
+
+
+def _assemble(reduced: Reduced, found: _Lines, outputs: int) -> Directions:
+    """Signs, order, attraction, and the way back to the coordinates of the caller."""
+    tensor, p = reduced.tensor, reduced.tensor.p
+    u, v = found.u, np.ones((len(found.u), 1)) if found.v is None else found.v
+    largest = np.take_along_axis(u @ reduced.basis.T, np.abs(u @ reduced.basis.T).argmax(axis=1)[:, None], axis=1)
+    u = u * np.where(largest < 0, -1, 1)
+    value = np.einsum("lk,lk->l", v, tensor.value(u))
+    turn = np.where(value < 0, -1, 1)
+    if outputs > 1:
+        v, value = v * turn[:, None], value * turn
+    elif p % 2:
+        u, value = u * turn[:, None], value * turn
+    eigenvalues = _differences(value, v) if p == 2 and tensor.outputs == 1 else flow_eigenvalues(tensor, u, v)
+    # Euler's number of the projective space; for odd p in even dimensions the lines' two orientations cancel
+    euler = int(((-1) ** (eigenvalues > 0).sum(axis=1)).sum())
+    says_nothing = outputs > 1 or (p % 2 == 1 and tensor.dim % 2 == 0)
+
+    inert = len(reduced.basis) - tensor.dim + outputs - tensor.outputs
+    eigenvalues = np.sort(np.concatenate([eigenvalues, np.repeat(-value[:, None], inert, axis=1)], axis=1), axis=1)
+    up = (value > ATTRACTS) & (eigenvalues.max(axis=1, initial=-np.inf) < -ATTRACTS)
+    down = (value < -ATTRACTS) & (eigenvalues.min(axis=1, initial=np.inf) > ATTRACTS)
+    order = np.argsort(-np.abs(value), kind="stable")
+    single = tensor.outputs == 1
+    others = np.zeros((0, tensor.dim), complex) if found.others is None else found.others
+    exhaustive = found.method != "power iteration" and single
+    return Directions(
+        p=p,
+        directions=(u @ reduced.basis.T)[order],
+        values=value[order] * reduced.scale,
+        eigenvalues=eigenvalues[order] * reduced.scale,
+        attracts_positive=up[order],
+        attracts_negative=(up if p % 2 or outputs > 1 else down)[order],
+        method=found.method,
+        certified=found.complete and (says_nothing or euler == tensor.dim % 2),
+        outside=0 if p == 1 and single else len(reduced.basis) - tensor.dim,
+        generic_count=generic_count(p, tensor.dim) if single else None,
+        complex_count=len(u) + len(others) if exhaustive else None,
+        complex_directions=others @ reduced.basis.T,
+        outputs=(v @ reduced.outputs.T)[order] if outputs > 1 else None,
+        starts=found.starts,
+        hits=None if found.hits is None else found.hits[order],
+        note=found.note,
+    )

@@ -1,0 +1,283 @@
+r"""The optimizer's geometry: each climbs $F(w) = T w^p$ by the steepest way in a ball B of its own.
+
+At leading order a neuron w with s = sign(a c) sees the gradient $s \nabla F(w)$. The ball of gradient flow, each neuron
+at its own speed, is round; that of sign descent is the cube $\max_i |w_i| \le 1$, Muon's the spectral ball of the whole
+weight matrix. Each moves as $\dot w = \arg\max_{z \in B} z \cdot s \nabla F(w)$. With w = t v and F homogeneous
+
+$$\frac{dv}{d \log t} = \arg\max_{z \in B} \left( z \cdot s \nabla F(v) \right) - v,$$
+
+the flow of Frank and Wolfe: v comes into B, s F(v) then only grows, and the strict local maxima of s F on B attract.
+There $p\, s F(v) = \max_{z \in B} z \cdot s \nabla F(v) > 0$: a maximum of negative value on the boundary is none on
+the ball, which holds 0. And a keeps its sign, as the sign of its own gradient is that of c F(w).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from numpy.typing import ArrayLike
+
+from ..errors import InputError, check_whole
+from ..measure._similarity import as_floats, as_weights
+from ._power import ATTRACTS, CLIMBED, LARGEST_BATCH, ROUGHLY, STEPS
+from ._subdivision import Maxima, field_sizes, sharpen, subdivide
+from ._tensor import ROUNDING, SPAN, Tensor, as_samples, group_lines, unit
+
+MOST_BOXES = 100_000
+STARTS = 300
+LEAST_SHIFT = 1e-2
+ENUMERATED = 16  # inputs up to which all vertices are looked at
+
+
+@dataclass(frozen=True, eq=False)
+class CubeDirections:
+    r"""Directions on which sign descent condenses, of largest |F| first.
+
+    A row is a pair {w, -w}. For odd p it is written with the w of F(w) > 0: w serves s = sign(a c) = +1 and -w serves
+    s = -1. For even p both serve the same sign, that of F(w).
+
+    Attributes:
+        p: multiplicity.
+        directions: points w of the cube, $\max_i |w_i| = 1$.
+        values: F(w).
+        free: on how many coordinates the gradient is zero, the dimension of the face that w lies on: 0 at a vertex.
+        attracts_positive: whether the line attracts neurons with a c > 0.
+        attracts_negative: whether it attracts neurons with a c < 0.
+        method: how they were found.
+        certified: whether these are provably all strict local maxima, but for rounding errors.
+        note: a sentence where some may be missing, else empty.
+    """
+
+    p: int
+    directions: Float[np.ndarray, "lines inputs"]
+    values: Float[np.ndarray, " lines"]
+    free: Int[np.ndarray, " lines"]
+    attracts_positive: Bool[np.ndarray, " lines"]
+    attracts_negative: Bool[np.ndarray, " lines"]
+    method: Literal["closed form", "subdivision", "ascent"]
+    certified: bool
+    note: str = ""
+
+    @property
+    def count(self) -> int:
+        """Number of lines."""
+        return len(self.values)
+
+    @property
+    def kinds(self) -> tuple[Literal["vertex", "face"], ...]:
+        """What of the cube each lies on."""
+        return tuple("face" if free else "vertex" for free in self.free)
+
+    def orientations(self, sign: int) -> Float[np.ndarray, "orientations inputs"]:
+        """Points of the cube that attract neurons with a c of the given sign."""
+        if sign not in (1, -1):
+            raise InputError(f"the sign of a c is 1 or -1, not {sign!r}")
+        w = self.directions[self.attracts_positive if sign == 1 else self.attracts_negative]
+        return sign * w if self.p % 2 else np.concatenate([w, -w])
+
+
+def cube_directions(
+    x: ArrayLike, residual: ArrayLike, p: int, *, most_boxes: int = MOST_BOXES, starts: int = STARTS
+) -> CubeDirections:
+    r"""Where sign descent condenses: the strict local maxima of F and of -F on the cube, $F(w) = T w^p$.
+
+    These are vertices $w = \mathrm{sign}(\pm T w^{p-1})$, and points of faces: with zero gradient and negative definite
+    $\pm T w^{p-2}$ on the coordinates inside (-1, 1), and a gradient that points outwards on the others. In training a
+    coordinate inside goes to and fro by the learning rate. An input that F does not depend on is 0. A bias is a
+    coordinate like any other, that of an input 1. Unlike the flow's, these lines do not turn with the data.
+
+    Early Adam condenses there too: its first step is the sign of the gradient, and where the gradients of all
+    coordinates keep their signs and grow alike, as at vertices, $\hat m / \sqrt{\hat v}$ is the same for all but for
+    its sign. Points of faces it nears slowly, as its second moment remembers gradients long after they changed sign.
+
+    p = 1 is closed form, sign(g). Else the cube is subdivided until all are found, if $(p+1)^D$, the number of complex
+    stationary points on all its faces in general, is at most ``most_boxes``; beyond, and where more boxes are needed,
+    they are searched by projected ascent, without a certificate. Up to 16 inputs no vertex is missed in any case.
+
+    Args:
+        x: inputs, samples x inputs; with a bias the last input is 1.
+        residual: $r_i = y_i - f(x_i)$ of one output; an output weight v of several sees ``residual @ v``.
+        p: multiplicity of the activation.
+        most_boxes: how many boxes may be looked at for each sign.
+        starts: number of starts of the ascent for each sign.
+
+    >>> found = cube_directions(np.eye(2), np.array([2.0, -6.0]), 2)  # F(w) = w_1^2 - 3 w_2^2
+    >>> found.directions, found.values, found.attracts_negative, found.kinds, found.certified
+    (array([[0., 1.],
+           [1., 0.]]), array([-3.,  1.]), array([ True, False]), ('face', 'face'), True)
+    """
+    check_whole("the multiplicity p", p)
+    check_whole("most_boxes", most_boxes, least=0)
+    check_whole("starts", starts)
+    points, residuals = as_samples(x, residual)
+    if residuals.shape[1] > 1:
+        raise InputError(
+            f"the residuals of one output are needed, not of {residuals.shape[1]}; an output weight v sees residual @ v"
+        )
+    size_x, size_r = float(np.abs(points).max()), float(np.abs(residuals).max())
+    tensor = Tensor(points / size_x, residuals / size_r / len(points), int(p))
+    moves = _moving(tensor)
+    tensor = Tensor(tensor.points[:, moves], tensor.weights, tensor.p)
+    opposite = Tensor(tensor.points, -tensor.weights, tensor.p)
+    if p == 1:
+        vertex = np.sign(tensor.field(np.zeros((1, tensor.dim))))
+        up, down = Maxima(vertex, 0), Maxima(-vertex, 0)
+    else:
+        boxes = most_boxes if (int(p) + 1) ** tensor.dim <= most_boxes else 0
+        up, down = (_maxima(signed, boxes, starts) for signed in (tensor, opposite))
+
+    w = np.concatenate([up.points, -down.points if p % 2 else down.points])
+    w = w[group_lines(unit(w))[0]]
+    if p % 2 == 0:
+        w = w * np.take_along_axis(w, (np.abs(w) == 1).argmax(axis=1)[:, None], axis=1)
+    values = tensor.value(w)[:, 0]
+    order = np.argsort(-np.abs(values), kind="stable")
+    directions = np.zeros((len(w), points.shape[1]))
+    directions[:, moves] = w[order] + 0.0
+    undecided = up.undecided + down.undecided
+    return CubeDirections(
+        p=tensor.p,
+        directions=directions,
+        values=values[order] * np.float64(size_x) ** p * size_r,
+        free=(np.abs(w) < 1).sum(axis=1)[order],
+        attracts_positive=values[order] > 0,
+        attracts_negative=values[order] > 0 if p % 2 else values[order] < 0,
+        method="closed form" if p == 1 else "ascent" if undecided else "subdivision",
+        certified=not undecided,
+        note=f"with most_boxes = {most_boxes} parts of the cube are undecided: lines may be missing" * (undecided > 0),
+    )
+
+
+def _moving(tensor: Tensor) -> Bool[np.ndarray, " inputs"]:
+    """The inputs that F depends on: the weights of the others never move."""
+    w = np.random.default_rng(0).uniform(-1, 1, (tensor.dim + 5, tensor.dim))
+    moves = np.abs(tensor.field(w)).max(axis=0) > 10 * ROUNDING * field_sizes(tensor)
+    if not moves.any():
+        raise InputError(
+            f"the leading-order field (1/n) sum r_i x_i (w.x_i)^{tensor.p - 1} is zero for every w, so nothing "
+            f"condenses; residuals that correlate with some product of {tensor.p} inputs are needed"
+        )
+    return moves
+
+
+def _maxima(tensor: Tensor, most_boxes: int, starts: int) -> Maxima:
+    """Local maxima by subdivision; where it does not end, all vertices and what ascents find are added."""
+    found = subdivide(tensor, most_boxes)
+    if not found.undecided:
+        return found
+    w = np.random.default_rng(0).normal(size=(starts, tensor.dim))
+    w /= np.abs(w).max(axis=1, keepdims=True)
+    value = tensor.value(w)[:, 0]
+    ends = _climb(tensor, w * np.sign(value)[:, None] if tensor.p % 2 else w[value > 0])
+    ends = ends[group_lines(unit(ends), ROUGHLY)[0]]
+    points = [found.points, _vertices(tensor)] if tensor.dim <= ENUMERATED else [found.points]
+    for part in np.array_split(ends, 1 + int(len(ends) * tensor.dim**2 / LARGEST_BATCH)):
+        w, _, is_maximum = sharpen(tensor, part, -np.ones(part.shape), np.ones(part.shape))
+        points.append(w[is_maximum])
+    every = np.concatenate(points)
+    return Maxima(every[group_lines(unit(every))[0]], found.undecided)
+
+
+def _vertices(tensor: Tensor) -> np.ndarray:
+    """All vertices at which the field points outwards."""
+    corners = 1.0 - 2 * (np.arange(2**tensor.dim)[:, None] >> np.arange(tensor.dim) & 1)
+    return corners[(tensor.field(corners) * corners > ATTRACTS * field_sizes(tensor)).all(axis=1)]
+
+
+def _climb(tensor: Tensor, w: np.ndarray) -> np.ndarray:
+    """Projected ascent from F > 0 to nearly stationary points; steps shorten when F would fall, else lengthen."""
+    size = field_sizes(tensor)
+    force, shift = tensor.field(w) / size, np.ones(len(w))
+    ends = []
+    for _ in range(STEPS):
+        done = np.abs(np.clip(w + force, -1, 1) - w).max(axis=1) < CLIMBED
+        ends.append(w[done])
+        w, force, shift = w[~done], force[~done], shift[~done]
+        if not len(w):
+            break
+        trial = np.clip(w + force / shift[:, None], -1, 1)
+        trial_force = tensor.field(trial) / size
+        up = (trial_force * trial - force * w) @ size >= 0
+        w, force = np.where(up[:, None], trial, w), np.where(up[:, None], trial_force, force)
+        shift = np.where(up, np.maximum(shift / 2, LEAST_SHIFT), 2 * shift)
+    return np.concatenate(ends)
+
+
+@dataclass(frozen=True, eq=False)
+class MuonStep:
+    """How Muon moves the units next, at leading order.
+
+    Attributes:
+        step: the polar factor $U V^T$ of $G = U S V^T$, units x inputs.
+        strengths: the singular values S of G relative to the largest, as many as G's rank.
+        span: the rows of $V^T$: the units move within their span, and as fast along each of them.
+    """
+
+    step: Float[np.ndarray, "units inputs"]
+    strengths: Float[np.ndarray, " rank"]
+    span: Float[np.ndarray, "rank inputs"]
+
+    @property
+    def rank(self) -> int:
+        """Number of directions that grow together: a single line only if it is 1."""
+        return len(self.strengths)
+
+    @property
+    def directions(self) -> Float[np.ndarray, "units inputs"]:
+        """In which direction each unit moves."""
+        return unit(self.step)
+
+
+def muon_directions(
+    weights: ArrayLike, outputs: ArrayLike, x: ArrayLike, residual: ArrayLike, p: int, *, c: float = 1.0
+) -> MuonStep:
+    r"""The polar factor of G, $G_j = c\, a_j T w_j^{p-1}$: minus the gradient of the weight matrix W at leading order.
+
+    What holds with one output and constant a:
+
+    - p = 1: $G = c\, a g^T$ with $g = \frac1n \sum_i r_i x_i$ is of rank one and the step is $\pm \hat a \hat g^T$: all
+      units move along g, unit j at the speed $|a_j|/|a|$. One line, that of gradient flow.
+    - p >= 2: all singular directions of G grow at one speed, so $\sum_j d_j d_j^T$ of the units' steps $d_j$ is the
+      projector on their span, and where W = t Y rests, at Y = polar factor of G(Y), so is $\sum_j y_j y_j^T$. The units
+      cannot be on fewer lines than the rank of G.
+    - p = 2: in the eigenbasis of F's matrix Y climbs $\sum_{jk} c\, a_j \lambda_k Y_{jk}^2$. The $Y_{jk}^2$ are doubly
+      substochastic, so this is largest where units and eigenvectors are matched one to one: the largest c a_j > 0 with
+      the largest eigenvalue and so on, the most negative with the most negative. All other units stay behind. Units of
+      equal a_j may share the space of their eigenvectors in any orthonormal way. In training the two spaces, of the
+      positive and of the negative eigenvalues, are reached soon and the single eigenvectors slowly.
+
+    Muon's Newton-Schulz steps are the polar factor only roughly, and only for singular values above about 1/500 of
+    $|G|$ (see ``Muon``). A bias that is a parameter of its own is no part of W.
+
+    Args:
+        weights: units x inputs.
+        outputs: output weights a, units or units x outputs.
+        x: inputs, samples x inputs.
+        residual: $r_i = y_i - f(x_i)$, samples or samples x outputs.
+        p: multiplicity of the activation.
+        c: $\sigma^{(p)}(0)/(p-1)!$, of which only the sign counts.
+
+    >>> found = muon_directions(np.eye(2), np.array([4.0, 3.0]), np.array([[0.0, 2.0]]), np.array([1.0]), 1)
+    >>> found.step, found.rank  # a g^T / |a| |g|
+    (array([[0. , 0.8],
+           [0. , 0.6]]), 1)
+    """
+    check_whole("the multiplicity p", p)
+    points, residuals = as_samples(x, residual)
+    w, a = as_weights(weights).astype(float), as_floats("output weights", outputs).astype(float)
+    if w.shape[1] != points.shape[1]:
+        raise InputError(f"weights must be units x {points.shape[1]} inputs, not of shape {w.shape}")
+    if a.ndim == 1:
+        a = a[:, None]
+    if a.shape != (len(w), residuals.shape[1]) or not np.isfinite(a).all():
+        raise InputError(
+            f"finite output weights of {len(w)} units to {residuals.shape[1]} outputs are needed, "
+            f"not an array of shape {a.shape} with {(~np.isfinite(a)).sum()} that are NaN or Inf"
+        )
+    w, a, points, residuals = (v / (np.abs(v).max() or 1) for v in (w, a * np.sign(c), points, residuals))
+    left, strengths, right = np.linalg.svd(Tensor(points, residuals, int(p)).field(w, a), full_matrices=False)
+    if not strengths[0] > 0:
+        raise InputError(f"the leading-order gradient of p = {p} is zero at these weights, so Muon does not move them")
+    kept = strengths > SPAN * strengths[0]
+    return MuonStep(left[:, kept] @ right[kept], strengths[kept] / strengths[0], right[kept])

@@ -1,0 +1,198 @@
+r"""Paths of small neurons under gradient flow at leading order, each followed at its own speed.
+
+With the residuals fixed a neuron z = (w, a) climbs the homogeneous function $V(w, a) = \frac cp a\, T w^p$:
+
+$$\dot w = a c\, T w^{p-1}, \qquad \dot a = \frac cp T w^p, \qquad |w|^2 - p a^2 = \text{const}.$$
+
+V is of degree p + 1, so paths are the same at every scale: from $\rho z$ one is run through $\rho^{p-1}$ times as fast.
+Each neuron is therefore scaled back to norm 1 after each step while its time is counted, and that it grows to infinity
+in finite time (p >= 2) does no harm. The orientation u = w/|w| stays on one gradient curve of $F(u) = T u^p$ on the
+sphere and climbs $s F$, s = sign(a c). Where s F < 0 the output weight heads for zero; if it gets there, which takes
+$|w|^2 > p a^2$, the neuron turns back on its curve. Where s F > 0 it never changes sign again.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.integrate import RK45  # its tableau: Dormand and Prince, order 5 with an error of order 4
+from scipy.special import hyp2f1
+
+from ._tensor import Tensor
+
+MOST_STEPS = 5000
+ON_ITS_WAY, NOWHERE = -2, -1
+
+
+@dataclass(frozen=True, eq=False)
+class GrowthLaw:
+    r"""What moves a neuron: $\dot w = a c\, g(w)$ and $\dot a = \frac cp w \cdot g(w)$, g homogeneous of degree p - 1.
+
+    Attributes:
+        field: g of many weights at once; $T w^{p-1}$ for an activation of multiplicity p.
+        p: multiplicity, or degree of homogeneity.
+        c: the coefficient.
+    """
+
+    field: Callable[[np.ndarray], np.ndarray]
+    p: int
+    c: float
+
+    @staticmethod
+    def leading(
+        x: Float[np.ndarray, "samples inputs"], residual: Float[np.ndarray, " samples"], p: int, c: float
+    ) -> "GrowthLaw":
+        """The leading order of an activation of multiplicity p and coefficient c."""
+        return GrowthLaw(Tensor(x, residual[:, None] / len(x), p).field, p, c)
+
+    def velocity(self, z: Float[np.ndarray, "units state"]) -> Float[np.ndarray, "units state"]:
+        """The velocity of the states z = (w, a)."""
+        w, g = z[:, :-1], self.field(z[:, :-1])
+        return self.c * np.concatenate([z[:, -1:] * g, np.einsum("jd,jd->j", g, w)[:, None] / self.p], axis=1)
+
+    def balance(self, z: Float[np.ndarray, "units state"]) -> Float[np.ndarray, " units"]:
+        """The conserved $|w|^2 - p a^2$."""
+        return np.einsum("jd,jd->j", z[:, :-1], z[:, :-1]) - self.p * z[:, -1] ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """Neurons on their way, each at its own time.
+
+    Attributes:
+        z: (w, a) divided by its norm.
+        velocity: of z.
+        log_size: logarithm of the norm.
+        time: time passed, in the time of gradient flow.
+    """
+
+    z: Float[np.ndarray, "units state"]
+    velocity: Float[np.ndarray, "units state"]
+    log_size: Float[np.ndarray, " units"]
+    time: Float[np.ndarray, " units"]
+
+    @staticmethod
+    def begin(law: GrowthLaw, w: Float[np.ndarray, "units inputs"], a: Float[np.ndarray, " units"]) -> "States":
+        """The states at time 0."""
+        z = np.concatenate([w, a[:, None]], axis=1)
+        largest = np.abs(z).max(axis=1)
+        size = largest * np.linalg.norm(z / np.where(largest > 0, largest, 1)[:, None], axis=1)
+        size = np.where(size > 0, size, 1)
+        return States(z / size[:, None], law.velocity(z / size[:, None]), np.log(size), np.zeros(len(z)))
+
+    @property
+    def amplitude(self) -> Float[np.ndarray, " units"]:
+        """|w| as a part of the norm."""
+        return np.linalg.norm(self.z[:, :-1], axis=1)
+
+    @property
+    def orientation(self) -> Float[np.ndarray, "units inputs"]:
+        """U = w/|w|, zero where w is."""
+        r = self.amplitude
+        return self.z[:, :-1] / np.where(r > 0, r, 1)[:, None]
+
+    @property
+    def full(self) -> Float[np.ndarray, "units state"]:
+        """(w, a) itself."""
+        return self.z * np.exp(self.log_size)[:, None]
+
+    def __getitem__(self, chosen: np.ndarray) -> "States":
+        return States(*(part[chosen] for part in vars(self).values()))
+
+    def put(self, places: np.ndarray, others: "States") -> "States":
+        """The same with other states at some places."""
+        parts = [part.copy() for part in vars(self).values()]
+        for part, new in zip(parts, vars(others).values(), strict=True):
+            part[places] = new
+        return States(*parts)
+
+
+Stop = Callable[[Int[np.ndarray, " active"], States, States], Int[np.ndarray, " active"]]
+
+
+def follow(
+    law: GrowthLaw, start: States, stop: Stop | None = None, *, until: float = np.inf, rtol: float = 1e-6
+) -> tuple[States, Int[np.ndarray, " units"]]:
+    """Follow each neuron until it has arrived, until a time, or until it moves no more.
+
+    Args:
+        law: what moves them.
+        start: where they are.
+        stop: is told which neurons are still on their way and their states before and after the last step; answers
+            where each has arrived, ``ON_ITS_WAY``, or ``NOWHERE`` for one that need not be followed further.
+        until: the time to which they are followed at most.
+        rtol: error of a step, relative to |w| for w and to the norm for a.
+
+    Returns:
+        The last states, and where each neuron has arrived, else ``NOWHERE``.
+    """
+    end, place = start, np.full(len(start.z), NOWHERE)
+    active, now = np.arange(len(start.z)), start
+    pace = np.linalg.norm(now.velocity, axis=1)
+    h = 0.01 / np.where(pace > 0, pace, 1)  # in units of time in which the norm is 1
+    for _ in range(MOST_STEPS):
+        h = np.minimum(h, (until - now.time) * np.exp((law.p - 1) * now.log_size))
+        after, error = _step(law, now, h)
+        good = np.flatnonzero(error <= rtol)
+        before, now = now, now.put(good, after[good])
+        h = h * np.clip(0.9 * (np.maximum(error, 1e-12) / rtol) ** -0.2, 0.2, 5)
+        h = h * np.exp((law.p - 1) * (now.log_size - before.log_size))
+        where = np.full(len(active), ON_ITS_WAY) if stop is None else stop(active, before, now)
+        still = ~now.velocity.any(axis=1) | (now.time >= until * (1 - 1e-14))
+        gone = (where != ON_ITS_WAY) | still
+        if gone.any():
+            place[active[gone]] = np.maximum(where[gone], NOWHERE)
+            end = end.put(active[gone], now[gone])
+            active, now, h = active[~gone], now[~gone], h[~gone]
+        if not len(active):
+            break
+    return end.put(active, now), place
+
+
+def time_left(law: GrowthLaw, states: States, value: Float[np.ndarray, " units"]) -> Float[np.ndarray, " units"]:
+    r"""Time until neurons on their lines, with a c F(u) > 0, have grown to infinity (p >= 2).
+
+    On a line $\dot r = |a c F|\, r^{p-1}$ with $r^2 - p a^2 = B$, so the time is
+
+    $$\frac{\sqrt p}{|c F|} \int_r^\infty \frac{ds}{s^{p-1} \sqrt{s^2 - B}} = \frac{\sqrt p\, r^{1-p}}{(p-1) |c F|}\;
+    {}_2F_1\!\left(\tfrac12, \tfrac{p-1}2; \tfrac{p+1}2; \tfrac B{r^2}\right):$$
+
+    $1/|a c F|$ for p = 2 and a balanced neuron, B = 0.
+
+    Args:
+        law: what moves them.
+        states: where they are.
+        value: F(u) of the line of each.
+    """
+    p, r = law.p, states.amplitude
+    if p == 1:
+        return np.full(len(r), np.inf)
+    b = 1 - p * (states.z[:, -1] / r) ** 2  # B / r^2
+    if p == 2:
+        root = np.sqrt(np.where(b == 0, 1e-30, b).astype(complex))
+        shape = (np.arcsin(root) / root).real
+    else:
+        shape = hyp2f1(0.5, (p - 1) / 2, (p + 1) / 2, b)
+    return np.sqrt(p) / (p - 1) * shape * np.exp((1 - p) * (np.log(r) + states.log_size)) / np.abs(law.c * value)
+
+
+def _step(law: GrowthLaw, now: States, h: np.ndarray) -> tuple[States, np.ndarray]:
+    """One step of each neuron: where it leads, and its error relative to the neuron's size."""
+    slopes = [now.velocity]
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # a step much too long is made again
+        for row in RK45.A[1:]:
+            slopes.append(law.velocity(now.z + h[:, None] * _mix(row, slopes)))
+        z = now.z + h[:, None] * _mix(RK45.B, slopes)
+        slopes.append(law.velocity(z))
+        off = h[:, None] * _mix(RK45.E, slopes)
+        size, r = np.linalg.norm(z, axis=1), np.maximum(np.linalg.norm(z[:, :-1], axis=1), 1e-300)
+        error = np.maximum(np.linalg.norm(off[:, :-1], axis=1) / r, np.abs(off[:, -1]) / size)
+        velocity = slopes[-1] / size[:, None] ** law.p
+        passed = h * np.exp((1 - law.p) * now.log_size)
+        after = States(z / size[:, None], velocity, now.log_size + np.log(size), now.time + passed)
+    return after, np.nan_to_num(error, nan=np.inf, posinf=np.inf)
+
+
+def _mix(shares: np.ndarray, slopes: Sequence[np.ndarray]) -> np.ndarray:
+    return sum(share * slope for share, slope in zip(shares, slopes, strict=False) if share)  # type: ignore[return-value]

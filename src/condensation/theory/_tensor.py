@@ -1,0 +1,309 @@
+r"""The symmetric tensor of the leading-order field, never formed unless that is cheaper.
+
+For an activation of multiplicity p with $c = \sigma^{(p)}(0)/(p-1)!$ a small neuron moves as
+$\dot w = a c\, T w^{p-1}$ with $T = \frac1n \sum_i r_i x_i^{\otimes p}$ and residuals $r_i = y_i - f(x_i)$. Three
+contractions say all: $F(u) = T u^p$, the field $T u^{p-1}$, and the matrix $T u^{p-2}$. Several outputs have one
+tensor each, $T_k$ with the residuals of output k; an output weight v in $R^K$ sees $\sum_k v_k T_k$.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float, Inexact, Int
+from numpy.typing import ArrayLike
+
+from ..errors import InputError
+from ..measure._similarity import as_floats
+
+LARGEST_ARRAY = 2e7  # numbers held at once, for instance in a tensor written out
+SPAN = 1e-10  # directions in which the field is this much weaker than in the strongest do not count
+APART = 1e-6  # distance of different lines
+ROUNDING = 1e-13  # a field this much smaller than its own terms is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    r"""$T_k = \sum_i w_{ik} x_i^{\otimes p}$, contracted with many vectors u at once, real or complex.
+
+    Attributes:
+        points: the $x_i$.
+        weights: the $w_{ik}$, a column for each output.
+        p: the order.
+
+    >>> cube = Tensor(np.eye(2), np.array([[1.0], [2.0]]), 3)  # F(u) = u_1^3 + 2 u_2^3
+    >>> u = np.array([[3.0, 1.0]])
+    >>> cube.value(u), cube.field(u), cube.matrix(u)[0].diagonal()
+    (array([[29.]]), array([[9., 2.]]), array([3., 2.]))
+    """
+
+    points: Float[np.ndarray, "samples inputs"]
+    weights: Float[np.ndarray, "samples outputs"]
+    p: int
+
+    @property
+    def dim(self) -> int:
+        """Number of inputs."""
+        return self.points.shape[1]
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return self.weights.shape[1]
+
+    def fields(self, u: Inexact[np.ndarray, "lines inputs"]) -> Inexact[np.ndarray, "lines outputs inputs"]:
+        """The field $T_k u^{p-1}$ of each output."""
+        if self._is_small and self.dim ** (self.p - 1) < len(self.points):
+            flat = _outer_power(u, self.p - 1) @ self._array
+        else:
+            terms = _terms(self.points, self.weights)
+            parts = np.array_split(u, _parts(len(u) * len(self.points)))
+            flat = np.concatenate([whole_power(part @ self.points.T, self.p - 1) @ terms for part in parts])
+        return flat.reshape(len(u), self.outputs, self.dim)
+
+    def field(
+        self, u: Inexact[np.ndarray, "lines inputs"], v: Inexact[np.ndarray, "lines outputs"] | None = None
+    ) -> Inexact[np.ndarray, "lines inputs"]:
+        """The field $T u^{p-1}$ that the output weight v sees; v = 1 for a single output."""
+        fields = self.fields(u)
+        return fields[:, 0] if v is None else np.einsum("lk,lkd->ld", v, fields)
+
+    def value(self, u: Inexact[np.ndarray, "lines inputs"]) -> Inexact[np.ndarray, "lines outputs"]:
+        """$F_k(u) = T_k u^p$ of each output."""
+        return np.einsum("lkd,ld->lk", self.fields(u), u)
+
+    def matrix(
+        self, u: Inexact[np.ndarray, "lines inputs"], v: Inexact[np.ndarray, "lines outputs"] | None = None
+    ) -> Inexact[np.ndarray, "lines inputs inputs"]:
+        """The matrix $T u^{p-2}$ that the output weight v sees; zero for p = 1, where the field is constant."""
+        dim = self.dim
+        if self.p == 1:
+            return np.zeros((len(u), dim, dim))
+        if self._is_small and self.outputs * dim ** (self.p - 2) < len(self.points):
+            flat = _outer_power(u, self.p - 2) @ self._array.reshape(dim ** (self.p - 2), -1)
+            each = flat.reshape(len(u), dim, self.outputs, dim)
+            return each[:, :, 0] if v is None else np.einsum("lk,ldke->lde", v, each)
+        seen = self.weights[:, 0] if v is None else v @ self.weights.T
+        scaled = whole_power(u @ self.points.T, self.p - 2) * seen
+        parts = np.array_split(scaled, _parts(scaled.size * dim))
+        return np.concatenate([(self.points.T * part[:, None, :]) @ self.points for part in parts])
+
+    @cached_property
+    def norm(self) -> float:
+        r"""Frobenius norm of a single output's tensor: $|T|^2 = \sum_{ij} w_i w_j (x_i \cdot x_j)^p$."""
+        if self._is_small and self.dim ** (self.p - 1) < len(self.points):
+            return float(np.linalg.norm(self._array))
+        square = self.weights[:, 0] @ whole_power(self.points @ self.points.T, self.p) @ self.weights[:, 0]
+        return float(np.sqrt(max(square, 0)))
+
+    @property
+    def _is_small(self) -> bool:
+        return self.p > 1 and self.outputs * float(self.dim) ** self.p <= LARGEST_ARRAY
+
+    @cached_property
+    def _array(self) -> Float[np.ndarray, "powers outputs_inputs"]:
+        """The tensors written out: rows for the first p-1 indices, columns for the output and the last index."""
+        total = np.zeros((self.dim ** (self.p - 1), self.outputs * self.dim))
+        parts = _parts(len(self.points) * len(total))
+        for x, w in zip(np.array_split(self.points, parts), np.array_split(self.weights, parts), strict=True):
+            total += _outer_power(x, self.p - 1).T @ _terms(x, w)
+        return total
+
+
+def _terms(points: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """$w_{ik} x_i$, samples x (outputs inputs)."""
+    return (weights[:, :, None] * points[:, None, :]).reshape(len(points), -1)
+
+
+def _parts(numbers: int) -> int:
+    """In how many parts so many numbers are worked through."""
+    return max(1, -(-numbers // int(LARGEST_ARRAY)))
+
+
+def _outer_power(u: np.ndarray, k: int) -> np.ndarray:
+    r"""$u^{\otimes k}$ of each row, flattened."""
+    power = np.ones((len(u), 1))
+    for _ in range(k):
+        power = (power[:, :, None] * u[:, None, :]).reshape(len(u), power.shape[1] * u.shape[1])
+    return power
+
+
+def whole_power(z: Inexact[np.ndarray, "*shape"], k: int) -> Inexact[np.ndarray, "*shape"]:
+    """$z^k$ for a whole k by multiplication, many times faster than NumPy's power.
+
+    >>> whole_power(np.array([2.0]), 3)
+    array([8.])
+    """
+    power = z if k else np.ones_like(z)
+    for _ in range(k - 1):
+        power = power * z
+    return power
+
+
+def unit(vectors: Inexact[np.ndarray, "*rest inputs"]) -> Inexact[np.ndarray, "*rest inputs"]:
+    """Each vector divided by its norm; a zero vector stays.
+
+    >>> unit(np.array([[3.0, 4.0]]))
+    array([[0.6, 0.8]])
+    """
+    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors / np.where(length > 0, length, 1)
+
+
+def group_lines(
+    lines: Inexact[np.ndarray, "lines inputs"], apart: float = APART
+) -> tuple[Int[np.ndarray, " groups"], Int[np.ndarray, " lines"]]:
+    """Unit vectors that repeat, signs and phases aside: the first of each line, and the line of each vector.
+
+    >>> group_lines(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]))
+    (array([0, 1]), array([0, 1, 0]))
+    """
+    first: list[int] = []
+    labels = np.full(len(lines), -1)
+    while len(left := np.flatnonzero(labels < 0)):
+        cosines = np.abs(lines[left] @ lines[left[0]].conj())
+        cosines[0] = 1
+        labels[left[cosines > 1 - apart**2 / 2]] = len(first)
+        first.append(int(left[0]))
+    return np.array(first, int), labels
+
+
+def tangents(u: Float[np.ndarray, "lines inputs"]) -> Float[np.ndarray, "lines inputs tangents"]:
+    """Orthonormal basis of the tangent space of the sphere at each unit vector: columns of Householder's reflection.
+
+    >>> tangents(np.array([[1.0, 0.0]]))
+    array([[[0.],
+            [1.]]])
+    """
+    w = u.copy()
+    w[:, 0] += np.where(u[:, 0] < 0, -1, 1)
+    reflection = np.eye(u.shape[1]) - 2 * unit(w)[:, :, None] * unit(w)[:, None, :]
+    return reflection[:, :, 1:]
+
+
+def flow_eigenvalues(
+    tensor: Tensor, u: Float[np.ndarray, "lines inputs"], v: Float[np.ndarray, "lines outputs"]
+) -> Float[np.ndarray, "lines tangents"]:
+    r"""Eigenvalues, in ascending order, of the flow on the spheres linearised at stationary pairs (u, v).
+
+    Single output, v = 1: $\dot u = T u^{p-1} - F u$ gives $(p-1)\, P\, T u^{p-2} P - F$ on the tangent space.
+    Several outputs, with $\Phi = \sum_k v_k T_k u^p$: (w, a) at leading order and at the balance $|w|^2 = p |a|^2$
+    moves, in units of time $\sqrt p / (c |w|^{p-1})$, as $\dot u = P \sum_k v_k T_k u^{p-1}$,
+    $\dot v_k = P\, T_k u^p$; the eigenvalues are those of
+
+    $$\begin{pmatrix} (p-1)\sum_k v_k T_k u^{p-2} - \Phi & \sqrt p\, M^T \\ \sqrt p\, M & -\Phi \end{pmatrix},
+    \quad M_k = T_k u^{p-1},$$
+
+    on the tangent spaces of u and v. Away from the balance the signs are the same.
+
+    >>> cube = Tensor(np.eye(2), np.array([[1.0], [2.0]]), 3)  # F(u) = u_1^3 + 2 u_2^3
+    >>> flow_eigenvalues(cube, np.array([[0.0, 1.0]]), np.ones((1, 1)))
+    array([[-2.]])
+    """
+    parts = _parts(u.size * u.shape[1])
+    if parts > 1:
+        split = zip(np.array_split(u, parts), np.array_split(v, parts), strict=True)
+        return np.concatenate([flow_eigenvalues(tensor, *part) for part in split])
+    fields, along_u, along_v = tensor.fields(u), tangents(u), tangents(v)
+    value = np.einsum("lk,lkd,ld->l", v, fields, u)
+    matrix = (tensor.p - 1) * along_u.mT @ tensor.matrix(u, v) @ along_u
+    if tensor.outputs > 1:
+        cross = np.sqrt(tensor.p) * along_v.mT @ fields @ along_u
+        matrix = np.concatenate(
+            [
+                np.concatenate([matrix, cross.mT], axis=2),
+                np.concatenate([cross, np.zeros((len(u), *along_v.shape[2:] * 2))], axis=2),
+            ],
+            axis=1,
+        )
+    return np.linalg.eigvalsh(matrix) - value[:, None]
+
+
+def as_samples(
+    x: ArrayLike, residual: ArrayLike
+) -> tuple[Float[np.ndarray, "samples inputs"], Float[np.ndarray, "samples outputs"]]:
+    """Inputs as samples x inputs and residuals as samples x outputs; refused if they do not fit or vanish."""
+    points, residuals = as_floats("inputs", x).astype(float), as_floats("residuals", residual).astype(float)
+    if points.ndim != 2 or 0 in points.shape:
+        raise InputError(f"inputs must be samples x inputs, both at least 1, not of shape {points.shape}")
+    if residuals.ndim not in (1, 2) or len(residuals) != len(points) or 0 in residuals.shape:
+        raise InputError(
+            f"residuals of {len(points)} samples are needed, one number or a row of outputs each, not an array of "
+            f"shape {residuals.shape}"
+        )
+    residuals = residuals.reshape(len(points), -1)
+    for what, array in (("inputs", points), ("residuals", residuals)):
+        finite = np.isfinite(array).all(axis=1)
+        if not finite.all():
+            raise InputError(f"{what} of {(~finite).sum()} samples are NaN or Inf, first of sample {finite.argmin()}")
+        if not array.any():
+            raise InputError(f"all {what} are zero: there is no field and no direction")
+    return points, residuals
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """The same tensor where it lives: in its own span, with outputs of full rank, and of size about one.
+
+    Attributes:
+        tensor: the tensor in the coordinates of the span.
+        basis: the span's orthonormal basis, inputs x dimension.
+        outputs: the same for the outputs, outputs x rank.
+        scale: what values are multiplied by to be those of the original tensor.
+    """
+
+    tensor: Tensor
+    basis: Float[np.ndarray, "inputs dim"]
+    outputs: Float[np.ndarray, "outputs rank"]
+    scale: float
+
+
+def reduce(x: Float[np.ndarray, "samples inputs"], residual: Float[np.ndarray, "samples outputs"], p: int) -> Reduced:
+    r"""Restrict $T = \frac1n \sum_i r_i x_i^{\otimes p}$ to its span and divide it by its size.
+
+    The span is that of the fields $T u^{p-1}$ at random u: never more than the span of the inputs, and less where
+    the residuals leave a direction out. Outside it the field is zero.
+
+    >>> reduced = reduce(np.array([[2.0, 0, 0], [0, 0, 3.0]]), np.array([[1.0], [1.0]]), 2)
+    >>> reduced.basis.shape
+    (3, 2)
+    """
+    stream = np.random.default_rng(0)
+    size_x, size_r = float(np.abs(x).max()), float(np.abs(residual).max())
+    points, weights = x / size_x, residual / size_r / len(x)
+    u = unit(stream.normal(size=(x.shape[1] + 5, x.shape[1])))
+    fields = Tensor(points, weights, p).fields(u)
+    terms = np.abs(u @ points.T) ** (p - 1) @ (np.linalg.norm(points, axis=1) * np.abs(weights).sum(axis=1))
+    least = ROUNDING * float(np.linalg.norm(terms))
+    if not np.linalg.norm(fields) > least:
+        raise InputError(
+            f"the leading-order field (1/n) sum r_i x_i (u.x_i)^{p - 1} is zero for every u, so nothing condenses "
+            f"at order p = {p}; residuals that correlate with some product of {p} inputs are needed"
+        )
+    basis = _span(fields.reshape(-1, x.shape[1]), least)
+    outputs = _span(np.moveaxis(fields, 1, 2).reshape(-1, residual.shape[1]), least)
+    if residual.shape[1] == 1:
+        outputs = np.ones((1, 1))
+    points, weights = points @ basis, weights @ outputs
+
+    tensor = Tensor(points, weights, p)
+    u = unit(stream.normal(size=(20, basis.shape[1])))
+    size = 0.0
+    for _ in range(10):  # power steps: the largest value on the way is near enough to the tensor's size
+        value = tensor.value(u)
+        size = max(size, float(np.linalg.norm(value, axis=1).max()))
+        u = unit(tensor.field(u, value))
+    with np.errstate(over="ignore", under="ignore"):
+        scale = float(np.float64(size_x) ** p * size_r * size)
+    if not 1e-290 < scale < 1e290:
+        raise InputError(
+            f"inputs of size {size_x:.3g} and residuals of size {size_r:.3g} give values of order {scale:.3g} at "
+            f"p = {p}; scale them nearer to one"
+        )
+    return Reduced(Tensor(points, weights / size, p), basis, outputs, scale)
+
+
+def _span(rows: np.ndarray, least: float) -> np.ndarray:
+    """Orthonormal basis, as columns, of what the rows span but for rounding."""
+    _, strength, directions = np.linalg.svd(rows, full_matrices=False)
+    return directions[strength > max(SPAN * strength[0], least)].T

@@ -1,0 +1,161 @@
+r"""One step of training as a pure function: what the engine compiles and repeats.
+
+``fixed`` holds what does not change during a run: samples ``x``, targets ``y``, held-out ones in ``test`` (or None),
+the optimizer's ``numbers`` and the ``key`` of the random numbers used while training. Order and dropout are functions
+of key and step alone, so a run can be resumed anywhere.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array, lax
+
+from .._precision import storage
+from ..losses import Loss
+from ..networks import Network
+from ..optimizers import GradientFlow, Optimizer
+
+Values = dict[str, Array]
+Curves = dict[str, Array]
+
+
+class TrainState(NamedTuple):
+    """A network on its way: what is trained, batch norms' running statistics, the optimizer's memory, the order."""
+
+    parameters: Values
+    statistics: Values
+    memory: Any
+    order: Any
+
+
+class Program(NamedTuple):
+    """What networks trained by one compiled program have in common; hashable, so that it is compiled once.
+
+    ``optimizer`` comes without its numbers; ``classes`` tells that the targets are classes, so that accuracy is known;
+    ``kept`` are the names of the values that are saved.
+    """
+
+    network: Network
+    loss: Loss
+    optimizer: Optimizer
+    dtype: str
+    kept: tuple[str, ...]
+    batch_size: int | None = None
+    classes: bool = False
+    tested: bool = False
+
+    @property
+    def storage(self) -> str:
+        """The type of the numbers."""
+        return storage(self.dtype)
+
+    @property
+    def sees_part(self) -> bool:
+        """Whether a training step's loss is not the whole network's on all samples: batches, dropout, batch norm."""
+        return self.batch_size is not None or self.network.dropout > 0 or bool(self.network.norms)
+
+    def curve_names(self) -> list[str]:
+        """Names of the recorded curves: loss, accuracy, time, and the gradient size of each parameter."""
+        scores = ["loss"] + ["accuracy"] * self.classes
+        named = scores + [f"test_{name}" for name in scores * self.tested]
+        named += ["time"] * isinstance(self.optimizer, GradientFlow)
+        parts = (*self.network.layers, *self.network.norms)
+        return named + [f"gradient.{name}" for part in parts for name in part.parameters]
+
+    def begin(self, start: Values, fixed: dict[str, Any]) -> TrainState:
+        """The state before the first step."""
+        order = jnp.arange(fixed["x"].shape[0], dtype=jnp.int32) if self.batch_size else ()
+        running = {name for norm in self.network.norms for name in norm.statistics}
+        parameters = {name: value for name, value in start.items() if name not in running}
+        statistics = {name: start[name] for name in start if name in running}
+        if isinstance(self.optimizer, GradientFlow):
+            memory = self.optimizer.begin(self.objective(parameters, fixed["x"], fixed["y"])[0])
+        else:
+            memory = self._transform(fixed).init(parameters)
+        return TrainState(parameters, statistics, memory, order)
+
+    def saved(self, state: TrainState) -> Values:
+        """The values that are kept at a saved step."""
+        whole = state.parameters | state.statistics
+        return {name: whole[name] for name in self.kept}
+
+    def step(
+        self, count: Array, state: TrainState, fixed: dict[str, Any], evaluate: bool = True
+    ) -> tuple[TrainState, Callable[[], Curves]]:
+        """The state after step number ``count``, and a function that gives the curves' values before it.
+
+        What of them a pass over all samples gives (``evaluations``) is left out if that is not wanted.
+        """
+        x, y, order = self._batch(count, state.order, fixed)
+        key = jax.random.fold_in(jax.random.fold_in(fixed["key"], 1), count) if self.network.dropout else None
+        measure = jax.value_and_grad(self._learn, has_aux=True)
+        (loss, (outputs, statistics)), gradient = measure(state.parameters, state.statistics, x, y, key)
+        updates, memory = self._transform(fixed).update(gradient, state.memory, state.parameters)
+
+        def curves() -> Curves:
+            seen = gradient_sizes(gradient)
+            if not self.sees_part:
+                seen |= self.scores(loss, outputs, y)
+            return seen | self.evaluated(state, fixed) if evaluate else seen
+
+        moved: Any = optax.apply_updates(state.parameters, updates)
+        return TrainState(moved, statistics, memory, order), curves
+
+    def objective(self, values: Values, x: Array, y: Array) -> tuple[Array, Array]:
+        """The loss, and the outputs it comes from, as after training."""
+        outputs = self.network.assemble(values)(x)
+        return self.loss(outputs, y), outputs
+
+    def _learn(self, parameters: Values, statistics: Values, x: Array, y: Array, key: Any) -> tuple[Array, Any]:
+        """The loss of a training step, its outputs, and the statistics after it."""
+        network: Any = self.network.assemble(parameters | statistics)
+        outputs, statistics = network.learn(x, key) if self.network.norms else (network(x, key), statistics)
+        return self.loss(outputs, y), (outputs, statistics)
+
+    def evaluations(self, fixed: dict[str, Any]) -> list[tuple[str, Array, Array]]:
+        """What is gone through at a recorded step: a prefix of the curves' names, samples and targets."""
+        whole = [("", fixed["x"], fixed["y"])] if self.sees_part else []
+        return whole + ([("test_", *fixed["test"])] if self.tested else [])
+
+    def evaluated(self, state: TrainState, fixed: dict[str, Any]) -> Curves:
+        """All evaluations, each by its samples at once."""
+        found = {}
+        for prefix, x, y in self.evaluations(fixed):
+            found |= {prefix + name: value for name, value in self.evaluate(state, x, y).items()}
+        return found
+
+    def evaluate(self, state: TrainState, x: Array, y: Array) -> Curves:
+        """Loss and accuracy on some samples, as after training."""
+        loss, outputs = self.objective(state.parameters | state.statistics, x, y)
+        return self.scores(loss, outputs, y)
+
+    def scores(self, loss: Array, outputs: Array, y: Array) -> Curves:
+        """The loss, and the accuracy if the targets are classes."""
+        if not self.classes:
+            return {"loss": loss}
+        right = jnp.argmax(outputs, axis=1) == jnp.argmax(y, axis=1)
+        return {"loss": loss, "accuracy": jnp.mean(right.astype(outputs.dtype))}
+
+    def _transform(self, fixed: dict[str, Any]) -> optax.GradientTransformation:
+        assert not isinstance(self.optimizer, GradientFlow)
+        return self.optimizer.transform(self.network, **fixed["numbers"])
+
+    def _batch(self, count: Array, order: Any, fixed: dict[str, Any]) -> tuple[Array, Array, Any]:
+        """The samples of a step: each epoch goes through a new order, a last incomplete batch is left out."""
+        x, y, size = fixed["x"], fixed["y"], self.batch_size
+        if size is None:
+            return x, y, order
+        epoch, place = count // (len(x) // size), count % (len(x) // size)
+        key = jax.random.fold_in(jax.random.fold_in(fixed["key"], 0), epoch)
+        shuffle = lambda: jax.random.permutation(key, len(x)).astype(jnp.int32)  # noqa: E731
+        order = lax.cond(place == 0, shuffle, lambda: order)
+        chosen = lax.dynamic_slice(order, (place * size,), (size,))
+        return x[chosen], y[chosen], order
+
+
+def gradient_sizes(gradient: dict[str, Array]) -> Curves:
+    """Mean size of the entries of each parameter's gradient."""
+    return {f"gradient.{name}": jnp.mean(jnp.abs(part)) for name, part in gradient.items()}

@@ -1,0 +1,227 @@
+"""Train an experiment for all its seeds: ``train(experiment, seeds=10)``."""
+
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+
+from ..data import Data
+from ..errors import InputError
+from ..experiment import Experiment
+from ..optimizers import Adam, GradientFlow, hyperparameters, without_hyperparameters
+from ..runs import Record, Trajectory
+from ..runs._store import RunCheckpoints
+from ..runs._trajectory import collect
+from ..seeds import Seed, as_seeds
+from ._chunks import RunPlan
+from ._engine import Member, run
+from ._program import Program
+from ._progress import Meter, Reporter, print_progress
+
+LARGE = 4 * 2**30  # bytes of saved weights that are worth a warning
+SHARED = ("network", "loss", "dtype", "steps", "save", "record", "batch_size", "kept_layers")  # in an ensemble
+
+
+class GradientBelowEps(UserWarning):
+    """A parameter's gradient is smaller than Adam's eps, so that its steps shrink."""
+
+
+class Diverged(UserWarning):
+    """A seed's loss was no longer finite; it was stopped there."""
+
+
+@overload
+def train(
+    experiment: Experiment,
+    seeds: int | Iterable[int | Seed] = 1,
+    *,
+    out: str | Path | None = None,
+    progress: bool | Reporter = False,
+) -> Trajectory: ...
+@overload
+def train(
+    experiment: Sequence[Experiment],
+    seeds: int | Iterable[int | Seed] = 1,
+    *,
+    out: str | Path | None = None,
+    progress: bool | Reporter = False,
+) -> list[Trajectory]: ...
+def train(
+    experiment: Experiment | Sequence[Experiment],
+    seeds: int | Iterable[int | Seed] = 1,
+    *,
+    out: str | Path | None = None,
+    progress: bool | Reporter = False,
+) -> Trajectory | list[Trajectory]:
+    """Train one experiment, or several that differ only in numbers, for all seeds at once.
+
+    Args:
+        experiment: what to train. A sequence (see ``Experiment.vary``) is trained as one ensemble; its
+            experiments may differ in the initialization, in the data's values and in the optimizer's numbers.
+        seeds: how many (0, 1, ...), or which; ``Seed(data=0, init=3)`` sets the two apart.
+        out: a folder of runs. The run is kept there under the experiment's fingerprint: what is finished is not
+            trained again, what was interrupted goes on where it was and ends with the same numbers.
+        progress: True prints a line; a callable is told now and then (``Progress``).
+
+    Returns:
+        A trajectory, or a list of them for a sequence. A seed's numbers do not depend on what runs beside it.
+    """
+    several = not isinstance(experiment, Experiment)
+    experiments = list(experiment) if several else [experiment]
+    runs = as_seeds(seeds)
+    pairs = [(one, seed) for one in experiments for seed in runs]
+    records = _run(pairs, [member_of(one, seed) for one, seed in pairs], out, progress)
+    groups = [records[k : k + len(runs)] for k in range(0, len(records), len(runs))]
+    found = [collect(one, runs, group) for one, group in zip(experiments, groups, strict=True)]
+    for trajectory in found:
+        _warn(trajectory)
+    return found if several else found[0]
+
+
+def train_pairs(
+    pairs: Sequence[tuple[Experiment, Seed]], *, out: str | Path | None = None, progress: bool | Reporter = False
+) -> list[Trajectory]:
+    """Train any pairs of experiment and seed, in as few ensembles as can be; a trajectory of one seed for each."""
+    members = [member_of(one, seed) for one, seed in pairs]
+    groups: dict[Any, list[int]] = {}
+    for k, ((one, _), member) in enumerate(zip(pairs, members, strict=True)):
+        groups.setdefault((ensemble_key(one), _shapes(member), _are_classes(member.y)), []).append(k)
+    records: dict[int, Record] = {}
+    for group in groups.values():
+        own = _run([pairs[k] for k in group], [members[k] for k in group], out, progress)
+        records |= dict(zip(group, own, strict=True))
+    return [collect(one, (seed,), [records[k]]) for k, (one, seed) in enumerate(pairs)]
+
+
+def ensemble_key(experiment: Experiment) -> Any:
+    """What experiments that are trained as one ensemble share, but for the shape of their data."""
+    optimizer = without_hyperparameters(experiment.optimizer)
+    return optimizer, experiment.test is None, *(getattr(experiment, part) for part in SHARED)
+
+
+def _run(
+    pairs: Sequence[tuple[Experiment, Seed]],
+    members: list[Member],
+    out: str | Path | None,
+    progress: bool | Reporter,
+) -> list[Record]:
+    """What each pair leaves, trained as one ensemble."""
+    experiments = list({id(one): one for one, _ in pairs}.values())
+    program = program_of(experiments, members)
+    first = experiments[0]
+    recorded, saved = np.array(first.recorded_steps()), np.array(first.saved_steps())
+    numbers = sum(member.init[name].size for member in members for name in program.kept)
+    size = len(saved) * numbers * np.dtype(program.storage).itemsize
+    if size > LARGE:
+        warnings.warn(
+            f"the weights at {len(saved)} saved steps of {len(members)} networks take {size / 2**30:.1f} GiB; "
+            "a sparser save schedule or fewer kept_layers take less",
+            stacklevel=3,
+        )
+    keeper = RunCheckpoints(out, pairs) if out is not None else None
+    reporter = (print_progress if progress else None) if isinstance(progress, bool) else progress
+    meter = Meter(first.steps * len(members), reporter)
+    records = run(program, members, RunPlan(recorded, saved, meter, keeper))
+    if keeper is not None:
+        keeper.close()
+    return records
+
+
+def program_of(experiments: list[Experiment], members: list[Member]) -> Program:
+    """The program that all experiments share; refused where they need different ones."""
+    if not experiments:
+        raise InputError("at least one experiment is needed, not an empty list")
+    first = experiments[0]
+    for part in ("optimizer", *SHARED):
+        shared = [getattr(one, part) for one in experiments]
+        if part == "optimizer":
+            shared = [without_hyperparameters(optimizer) for optimizer in shared]
+        for value in shared:
+            if value != shared[0]:
+                raise InputError(
+                    f"these experiments cannot be trained as one ensemble: their {part} is {shared[0]} and {value}"
+                )
+    shapes = {_shapes(member) for member in members}
+    if len(shapes) > 1:
+        raise InputError(f"experiments that are trained together need data of one shape, not {sorted(shapes)}")
+    size, n = first.batch_size, len(members[0].x)
+    if size is not None and size > n:
+        raise InputError(f"a batch of {size} samples is asked for, but there are only {n}")
+    if any(member.test and _are_classes(member.test[1]) != _are_classes(member.y) for member in members):
+        raise InputError("data and test must both have classes as targets (one 1 and zeros in a row), or neither")
+    classes = {_are_classes(member.y) for member in members}
+    if len(classes) > 1:
+        raise InputError("experiments that are trained together must all have classes as targets, or none of them")
+    return Program(
+        first.network,
+        first.loss,
+        without_hyperparameters(first.optimizer),
+        first.dtype,
+        kept=tuple(name for name in members[0].init if first.keeps(name)),
+        batch_size=size,
+        classes=classes.pop(),
+        tested=first.test is not None,
+    )
+
+
+def _shapes(member: Member) -> tuple[tuple[int, ...], ...]:
+    return tuple(part.shape for part in (member.x, member.y, *(member.test or ())))
+
+
+def _are_classes(y: np.ndarray) -> bool:
+    """Whether each row is one 1 and zeros."""
+    return y.shape[1] > 1 and bool(((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all())
+
+
+def member_of(experiment: Experiment, seed: Seed) -> Member:
+    """One network of an experiment, its data and its initial weights drawn."""
+    x, y = _samples(experiment, experiment.data, seed)
+    test = None if experiment.test is None else _samples(experiment, experiment.test, seed.held_out())
+    init = experiment.init.draw(experiment.network, seed.init_stream())
+    return Member(init, x, y, test, hyperparameters(experiment.optimizer), seed.training_key())
+
+
+def _samples(experiment: Experiment, data: Data, seed: Seed) -> tuple[np.ndarray, np.ndarray]:
+    """Samples and targets that fit the network and the loss."""
+    x, y = data.draw(seed)
+    network = experiment.network
+    if (x.shape[1:], y.shape[1]) != (network.input_shape, network.outputs):
+        raise InputError(
+            f"the data has samples of shape {x.shape[1:]} and {y.shape[1]} outputs, "
+            f"the network {network.input_shape} and {network.outputs}"
+        )
+    if experiment.loss.name != "mse" and not (y.shape[1] > 1 and (y >= 0).all() and np.allclose(y.sum(axis=1), 1)):
+        raise InputError(
+            f"the loss {experiment.loss.name} needs targets that are shares of at least two classes, each row adding "
+            "up to 1: for labels 0 to K-1 pass np.eye(K)[labels]"
+        )
+    return x, y
+
+
+def _warn(trajectory: Trajectory) -> None:
+    """Say which seeds diverged, and where gradients fell below Adam's eps."""
+    flow = isinstance(trajectory.experiment.optimizer, GradientFlow)
+    reason = ", or the flow needed more integration steps than most_steps since the last record" if flow else ""
+    for seed, step in trajectory.diverged.items():
+        warnings.warn(
+            f"the loss of {seed} was not finite at step {step}{reason}: that seed was stopped, what was saved is kept",
+            Diverged,
+            stacklevel=3,
+        )
+    optimizer = trajectory.experiment.optimizer
+    if isinstance(optimizer, Adam):
+        initial = trajectory.loss > 0.7 * trajectory.loss[:, :1]
+        below = {name: initial & (sizes < optimizer.eps) for name, sizes in trajectory.gradient.items()}
+        least = {name: trajectory.gradient[name][where].min() for name, where in below.items() if where.any()}
+        if least:
+            worst = sorted(least, key=least.__getitem__)[:3]
+            named = [f"{name} ({least[name]:.1e} in {below[name].any(axis=1).sum()} seeds)" for name in worst]
+            others = f" and {len(least) - 3} more" if len(least) > 3 else ""
+            warnings.warn(
+                f"in the initial stage the mean gradient is below Adam's eps {optimizer.eps:.0e} in {', '.join(named)}"
+                f"{others}: there Adam's steps shrink with it; a smaller eps (with float64) avoids that",
+                GradientBelowEps,
+                stacklevel=3,
+            )

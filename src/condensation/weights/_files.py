@@ -1,0 +1,189 @@
+"""Checkpoints of the wild: a file, or a Hugging Face folder with its configuration and its shards."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._files import SUFFIXES, Stored, open_arrays, read_json
+from ..errors import InputError, unknown_name
+from ._layout import Units
+from ._stored import tied, units_of_stored
+
+PICKLED = (".pt", ".pth", ".bin", ".ckpt")
+KINDS = (*SUFFIXES, *PICKLED)
+MODEL_FILES = (  # of a folder, the first that is there
+    "model.safetensors.index.json",
+    "model.safetensors",
+    "pytorch_model.bin.index.json",
+    "pytorch_model.bin",
+    "diffusion_pytorch_model.safetensors",
+    "adapter_model.safetensors",
+    "adapter_model.bin",
+)
+_BESIDE = re.compile(
+    r"\b(?:optimi[sz]er|optim|scheduler|sched|scaler|rng|amp|random state|trainer state|training arg)s?\b"
+    r"|\b(?:callbacks|loops)\b"
+)
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """The arrays of a checkpoint, none of them read yet.
+
+    Attributes:
+        path: the file or folder.
+        arrays: by name.
+        config: the model's configuration, empty where there is none.
+        files: that hold the arrays.
+        notes: what a reader should know of how they were found.
+    """
+
+    path: Path
+    arrays: Mapping[str, Stored]
+    config: Mapping[str, Any] = field(default_factory=dict)
+    files: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def units(self, *, heads: bool = False, view: str = "filter") -> list[Units]:
+        """The units of all arrays; what has none is listed with the reason."""
+        return units_of_stored(self.arrays, self.config, self.tied, heads=heads, view=view)
+
+    @cached_property
+    def tied(self) -> dict[str, str]:
+        """Which arrays are another one."""
+        return tied(self.arrays)
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files."""
+        return sum(file.stat().st_size for file in self.files)
+
+    @property
+    def parameters(self) -> int:
+        """Floating-point numbers, tied ones once."""
+        return sum(stored.size for name, stored in self.arrays.items() if stored.floating and name not in self.tied)
+
+
+def open_model_file(path: str | Path) -> ModelFile:
+    """A checkpoint: a file of weights, or a folder with a model's file or its shards.
+
+    Nothing is read but names, shapes and types. A PyTorch file needs PyTorch, and is read without running its code.
+    """
+    path = Path(path)
+    if path.is_dir():
+        inside = model_file(path)
+        if inside is None:
+            raise InputError(f"{path} holds no model: looked for {', '.join(MODEL_FILES)}")
+        return replace(open_model_file(inside), path=path)
+    if not path.exists():
+        raise InputError(f"there is no file or folder {path}")
+    if path.name.endswith(".index.json"):
+        return _open_shards(path)
+    if path.suffix not in KINDS:
+        raise unknown_name("kind of file", path.suffix or path.name, KINDS)
+    if path.suffix in PICKLED:
+        arrays, notes = _open_pickled(path)
+    else:
+        arrays, notes = open_arrays(path), ()
+    if path.suffix == ".safetensors":  # whose order says nothing
+        arrays = {name: arrays[name] for name in sorted(arrays, key=natural)}
+    config, more = read_config(path.parent)
+    return ModelFile(path, unwrapped(arrays), config, (path,), (*notes, *more))
+
+
+def model_file(folder: Path) -> Path | None:
+    """The file of a folder that holds a model's weights, or tells its shards."""
+    return next((folder / name for name in MODEL_FILES if (folder / name).is_file()), None)
+
+
+def read_config(folder: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The configuration beside a model (of one with several parts, that for text), and a note if it cannot be read."""
+    path = folder / "config.json"
+    if not path.is_file():
+        return {}, ()
+    try:
+        found = read_json(path)
+    except InputError as error:
+        return {}, (f"the sizes of attention heads are not told: {error}",)
+    return found | found["text_config"] if isinstance(found.get("text_config"), dict) else found, ()
+
+
+def unwrapped(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
+    """Arrays by the names of the user's model, without what DistributedDataParallel and torch.compile put before.
+
+    >>> array = Stored((2, 2), "float32", lambda: np.ones((2, 2)))
+    >>> list(unwrapped({"module._orig_mod.fc.weight": array})), list(unwrapped({"model.fc.weight": array}))
+    (['fc.weight'], ['model.fc.weight'])
+    """
+    names = {name: ".".join(part for part in name.split(".") if part != "_orig_mod") for name in arrays}
+    while names and all(name.startswith("module.") for name in names.values()):
+        names = {name: short.removeprefix("module.") for name, short in names.items()}
+    if len(set(names.values())) < len(names):
+        return dict(arrays)
+    return {names[name]: stored for name, stored in arrays.items()}
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """A key that sorts numbers by size, however long they are.
+
+    >>> sorted(["a10", "a9"], key=natural)
+    ['a9', 'a10']
+    """
+    parts = re.split(r"(\d+)", name)  # every other one is a number
+    parts[1::2] = [part.lstrip("0") for part in parts[1::2]]
+    return [(len(part) if k % 2 else 0, part) for k, part in enumerate(parts)]
+
+
+def no_weights(name: str) -> bool:
+    """Whether a file or a key is called, in whole words, what stands beside weights in a checkpoint.
+
+    >>> [name for name in ("optimizer_states", "optimized", "lr_scheduler", "upscaler", "rng0") if no_weights(name)]
+    ['optimizer_states', 'lr_scheduler', 'rng0']
+    """
+    return bool(_BESIDE.search(re.sub(r"[\W\d_]+", " ", name.lower())))
+
+
+def _open_pickled(path: Path) -> tuple[dict[str, Stored], tuple[str, ...]]:
+    try:
+        from ._pickled import open_pickled
+    except ModuleNotFoundError as error:
+        raise InputError(f"{path.name} is a PyTorch file: {error}") from error
+    return open_pickled(path)
+
+
+def _open_shards(index: Path) -> ModelFile:
+    """The arrays of all shards that an index names; what a missing or broken shard should hold has a reason."""
+    places = read_json(index).get("weight_map")
+    if not isinstance(places, dict) or not all(isinstance(file, str) for file in places.values()):
+        raise InputError(f"{index} is no index of shards: it has no weight_map of names to files")
+    found: dict[str, Stored] = {}
+    files, notes = [], []
+    for file in dict.fromkeys(places.values()):
+        shard = index.parent / file
+        named = [name for name, place in places.items() if place == file]
+        try:
+            if Path(file).name != file:
+                raise InputError(f"{index} names {file}, which is not in its own folder")
+            opened = open_model_file(shard)
+        except InputError as error:
+            notes.append(str(error))
+            found |= {name: _missing(f"in a shard that is missing or broken ({file})") for name in named}
+            continue
+        files.append(shard)
+        found |= opened.arrays
+        lost = [name for name in named if name not in opened.arrays]
+        found |= {name: _missing(f"missing: the index says it is in {file}") for name in lost}
+    if not files:
+        raise InputError(f"{index} names no shard that can be read; {notes[0] if notes else 'it is empty'}")
+    found = {name: found[name] for name in sorted(found, key=natural)}
+    config, more = read_config(index.parent)
+    return ModelFile(index, unwrapped(found), config, tuple(files), (*notes, *more))
+
+
+def _missing(reason: str) -> Stored:
+    return Stored((), "float32", lambda: np.empty(()), reason=reason)

@@ -1,0 +1,80 @@
+"""Measuring listed units: one row a layer, the most condensed first."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from .._files import Stored
+from ..errors import InputError
+from ..measure import Row, measure_units, most_condensed_first
+from ._layout import Units
+from ._stored import units_of_stored
+
+JOBS = min(os.cpu_count() or 1, 8)  # layers at the same time: each holds some copies of its weights
+
+
+def measure_listed(
+    listed: Iterable[Units],
+    *,
+    threshold: float | None = None,
+    with_null: bool = True,
+    start: Callable[[Units], np.ndarray | None] = lambda units: None,
+    jobs: int = 1,
+) -> list[Row]:
+    """A row for each entry, in the given order; what has no units keeps its reason.
+
+    Args:
+        listed: units of a model or a checkpoint.
+        threshold: the cosine that decides; by default 0.95, or more where chance alone would reach it.
+        with_null: measure also with the mean removed and against permuted entries.
+        start: the weights at the start, for the relative change.
+        jobs: layers that are measured at the same time, each by one thread.
+    """
+
+    def row(units: Units) -> Row:
+        if units.reason:
+            return Row(units.name, reason=units.reason)
+        own: dict[str, Any] = {"threshold": threshold, "start": start(units), "with_null": with_null}
+        try:
+            weights = units.weights()
+        except InputError as error:  # a broken part of a file
+            return Row(units.name, units.kind, units.units, units.inputs, reason=str(error))
+        return measure_units(units.name, weights, units.kind, **own)
+
+    # threads of BLAS that wait for each other on a busy machine take ten times as long
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(jobs) as pool:
+        return list(pool.map(row, listed))
+
+
+def units_of_arrays(
+    arrays: Mapping[str, np.ndarray],
+    config: Mapping[str, Any] | None = None,
+    *,
+    heads: bool = True,
+    view: str = "filter",
+) -> list[Units]:
+    """The units of a checkpoint's arrays, told by their names and shapes."""
+    stored = {name: Stored(array.shape, str(array.dtype), lambda array=array: array) for name, array in arrays.items()}
+    return units_of_stored(stored, config, heads=heads, view=view)
+
+
+def measure_arrays(
+    arrays: Mapping[str, np.ndarray],
+    config: Mapping[str, Any] | None = None,
+    *,
+    threshold: float | None = None,
+    heads: bool = False,
+    view: str = "filter",
+) -> list[Row]:
+    """Measure all arrays of a checkpoint, the most condensed first.
+
+    >>> rows = measure_arrays({"b": np.ones(5), "a.weight": np.ones((20, 3)), "a.bias": np.ones(20)})
+    >>> [(row.layer, row.lines, row.inputs, row.reason) for row in rows]
+    [('a.weight', 1, 4, ''), ('b', 0, 0, 'a vector: one number a channel is no direction')]
+    """
+    listed = units_of_arrays(arrays, config, heads=heads, view=view)
+    return most_condensed_first(measure_listed(listed, threshold=threshold, jobs=JOBS))

@@ -1,0 +1,195 @@
+"""Weights in PyTorch's own files, read without running the code that a pickle may hold."""
+
+import pickle
+import pickletools
+import re
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from .._files import Stored
+from ..errors import InputError
+from ..pytorch._units import as_array
+from ._files import no_weights
+
+_OF_A_MODEL = (  # keys under which a model is saved, the surest first
+    *("state_dict", "model_state_dict", "model_state", "model", "module", "net", "network", "weights"),
+    *("params", "parameters"),
+)
+_PACKED = "._packed_params._packed_params"  # weight and bias of a quantised dense layer
+_INSTEAD = "save model.state_dict() with torch.save, or the weights as .safetensors"
+_SHOWN = 5  # keys that a note names
+
+
+class _Beside:
+    """Stands for what NumPy would make of a number, a type or an array beside the weights: none of it is made."""
+
+    def __init__(self, *_: object) -> None: ...
+
+    def __setstate__(self, _: object) -> None: ...
+
+
+_NUMPYS = (
+    *("numpy.dtype", "numpy.ndarray"),
+    *(f"numpy.{core}.multiarray.{name}" for core in ("core", "_core") for name in ("scalar", "_reconstruct")),
+)
+_HARMLESS = ("torch.", "collections.OrderedDict", *_NUMPYS)
+
+
+def open_pickled(path: Path) -> tuple[dict[str, Stored], tuple[str, ...]]:
+    """The weights of a .pt, .pth, .bin or .ckpt file by name, and notes on where they were found.
+
+    In a file that is more than a state dict, the dictionary is taken that is called as a model is, else all that hold
+    weights, each with its key before the names; what is left out is told.
+    """
+    content = _load(path)
+    if isinstance(content, torch.Tensor):
+        return {path.stem: _stored(content)}, ()
+    tensors, places = _state_dict(content, "", 2)
+    if not tensors:
+        tensors, places = _state_dict(content, "", 0)  # of vectors alone, as a shard may be
+    left = list(_left_out(content, "", places)) if isinstance(content, Mapping) else []
+    if not tensors:
+        beside = f" ({_some(left)} not being called as weights are)" if left else ""
+        raise InputError(f"{path} holds no tensors by name but a {type(content).__name__}{beside}: {_INSTEAD}")
+    notes = [f"the weights are those under {_some(places)}"] if places != [""] else []
+    if left:
+        notes.append(f"other tensors of the file are left out: {_some(left)}")
+    return {name: _stored(tensor) for name, tensor in tensors.items()}, tuple(notes)
+
+
+def _some(names: list[str]) -> str:
+    more = [f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
+    return ", ".join([*(name or "the top" for name in names[:_SHOWN]), *more])
+
+
+def _load(path: Path) -> Any:
+    if not path.stat().st_size:
+        raise InputError(f"{path} is empty")
+    whole = zipfile.is_zipfile(path)
+    with path.open("rb") as file:
+        if file.read(2) == b"PK" and not whole:
+            raise InputError(f"{path} is truncated: its end is missing, copy or save it again")
+    stand_ins: list[Any] = [(_Beside, name) for name in _NUMPYS]
+    try:
+        with warnings.catch_warnings(action="ignore"), torch.serialization.safe_globals(stand_ins):
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=whole)
+    except pickle.UnpicklingError as error:
+        name = _refused(path, str(error))
+        if not name:
+            raise InputError(f"{path} cannot be read as a PyTorch file: it is broken, or of another kind") from error
+        raise InputError(
+            f"{path} was not read: it names {name}, which is not among what PyTorch loads safely, without running code "
+            f"from the file: {_INSTEAD}"
+        ) from error
+    except Exception as error:  # a foreign file fails in many ways
+        if "TorchScript" in str(error):
+            raise InputError(f"{path} is a TorchScript archive, a program with its weights: {_INSTEAD}") from error
+        raise InputError(f"{path} cannot be read as a PyTorch file: it is broken, or of another kind") from error
+
+
+def _refused(path: Path, message: str) -> str:
+    """The name in a pickle that was refused: told by PyTorch, else the first one that is not PyTorch's own."""
+    told = re.search(r"GLOBAL ([\w.]+)", message)
+    return told[1] if told else next((name for name in _names(path) if not name.startswith(_HARMLESS)), "")
+
+
+def _names(path: Path) -> Iterator[str]:
+    """What a pickle would import, told from its bytes; nothing is run."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            inside = [name for name in archive.namelist() if name.endswith("data.pkl")]
+            content = archive.read(inside[0]) if inside else b""
+    else:
+        content = path.read_bytes()
+    said: list[str] = []
+    try:
+        for code, value, _ in pickletools.genops(content):
+            if code.name == "GLOBAL":
+                yield str(value).replace(" ", ".")
+            elif code.name == "STACK_GLOBAL" and len(said) > 1:
+                yield ".".join(said[-2:])
+            elif isinstance(value, str):
+                said.append(value)
+    except ValueError:
+        return  # no pickle from here on
+
+
+def _state_dict(content: Any, place: str, axes: int) -> tuple[dict[str, torch.Tensor], list[str]]:
+    """The weights in a dictionary by name, and the keys that lead to them.
+
+    Only a dictionary with a tensor of so many axes has weights: others hold steps, losses and the like.
+    """
+    if not isinstance(content, Mapping):
+        return {}, []
+    own = _tensors(content)
+    inside = {
+        key: _state_dict(value, f"{place}.{key}" if place else key, axes)
+        for key, value in content.items()
+        if isinstance(key, str) and not no_weights(key)
+    }
+    inside = {key: found for key, found in inside.items() if found[0]}
+    called = next((key for key in _OF_A_MODEL if key in inside), None)
+    if called is not None:
+        return inside[called]
+    has_own = any(tensor.ndim >= axes for tensor in own.values())
+    if not has_own and len(inside) == 1:
+        return next(iter(inside.values()))
+    tensors, places = (own, [place]) if has_own else ({}, [])
+    for key, (more, where) in inside.items():
+        tensors |= {f"{key}.{name}": tensor for name, tensor in more.items()}
+        places += where
+    return tensors, places
+
+
+def _left_out(content: Mapping[Any, Any], place: str, places: list[str]) -> Iterator[str]:
+    """The keys of tensors that are under none of some places."""
+    for key, value in content.items():
+        where = f"{place}.{key}" if place else str(key)
+        if isinstance(value, Mapping) and any(f"{taken}.".startswith(f"{where}.") for taken in places):
+            yield from _left_out(value, where, places)
+        elif isinstance(value, torch.Tensor) or where.endswith(_PACKED):
+            if place not in places and getattr(value, "ndim", 2) > 1:
+                yield where
+        elif _holds_tensors(value):
+            yield where
+
+
+def _holds_tensors(value: Any) -> bool:
+    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return isinstance(value, torch.Tensor) or any(map(_holds_tensors, inside))
+
+
+def _tensors(content: Mapping[Any, Any]) -> dict[str, torch.Tensor]:
+    """The tensors of a dictionary by name."""
+    found: dict[str, Any] = {}
+    for key, value in content.items():
+        if not isinstance(key, str):
+            continue
+        if isinstance(value, torch.Tensor):
+            found[key] = value
+        elif key.endswith(_PACKED) and isinstance(value, tuple):
+            layer = key.removesuffix(_PACKED)
+            found |= {f"{layer}.{own}": part for own, part in zip(("weight", "bias"), value, strict=False)}
+    return {name: tensor for name, tensor in found.items() if isinstance(tensor, torch.Tensor)}
+
+
+def _stored(tensor: torch.Tensor) -> Stored:
+    shape, dtype = tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
+    reason = ""
+    if tensor.layout is not torch.strided:
+        reason = f"a sparse tensor ({tensor.layout}): it has to be made dense first"
+    elif tensor.is_meta:
+        reason = "on the meta device: it has no values"
+    elif type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+        reason = f"a {type(tensor).__name__}: it has to be turned into an ordinary tensor first"
+    if reason:
+        return Stored(shape, dtype, lambda: np.empty(0), reason=reason)
+    place = (tensor.untyped_storage().data_ptr(), tensor.storage_offset(), shape, tensor.stride())
+    floating = tensor.is_floating_point() or tensor.is_quantized
+    return Stored(shape, dtype, lambda: as_array(tensor) if floating else tensor.numpy(), place if shape else None)
