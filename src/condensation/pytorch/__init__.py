@@ -22,7 +22,7 @@ __all__ = ["ReducedModel", "Units", "Watcher", "measure_listed", "reduce_model",
 
 def __getattr__(name: str) -> Any:
     """Reduction is imported when first used: watching needs neither Torch-Pruning nor JAX."""
-    if name not in ("ReducedModel", "reduce"):
+    if name not in ("ReducedModel", "reduce_model"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         from . import _reduction

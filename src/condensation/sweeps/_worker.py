@@ -15,7 +15,7 @@ from ._lock import Busy, FileLock
 if TYPE_CHECKING:
     from ..data import Arrays
     from ..runs import Trajectory
-    from ._task import Outcome, Task
+    from ._task import Outcome, TableRows, Task
 
 _HELD: list[FileLock] = []  # the core of this process
 

@@ -5,5 +5,5 @@ made of and by which rule they merge, ``merging`` which become one, ``shrink`` r
 tries that on planted channels first, ``fit`` refits readers to data, ``judge`` holds the result against the model.
 """
 
-from .reduce_model import ReducedModel as ReducedModel
-from .reduce_model import reduce_model as reduce_model
+from .reducer import ReducedModel as ReducedModel
+from .reducer import reduce_model as reduce_model
