@@ -51,8 +51,16 @@ def test_train_keeps_a_run_that_python_reads(trained):
 def test_train_prints_a_table(trained):
     done = command("train", EXAMPLE, "--seeds", 3, "--out", Path(trained["run"]).parent)
     assert done.returncode == 0
+    assert "80 points of sum 3.5 sin(5 x_k + 1), x_k uniform on [-4, 2]" in done.stdout
     assert "dense1" in done.stdout
     assert f"run: {trained['run']}\n" in done.stdout
+
+
+def test_train_prints_its_settings_in_a_terminal_without_their_signs(trained, monkeypatch):
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    done = command("train", EXAMPLE, "--seeds", 3, "--out", Path(trained["run"]).parent)
+    assert done.returncode == 0, done.stderr
+    assert "N(0, 0.005?)" in done.stdout
 
 
 def test_a_users_own_activation_stands_beside_the_file(tmp_path):

@@ -19,6 +19,15 @@ def precision(dtype: str) -> Iterator[None]:
         yield
 
 
+def describe_precision(dtype: str) -> str:
+    """A precision in words.
+
+    >>> describe_precision("tf32")
+    'float32, products in TF32 on a GPU'
+    """
+    return storage(dtype) + (", products in TF32 on a GPU" if dtype == "tf32" else "")
+
+
 def storage(dtype: str) -> str:
     """The type that numbers of a precision are stored in.
 

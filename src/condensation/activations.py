@@ -4,7 +4,7 @@ The multiplicity of $\sigma$ is the order p of its first non-zero derivative at 
 $\sigma(x) - \sigma(0) \approx \sigma^{(p)}(0)\, x^p / p!$.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from typing import Any
 
@@ -67,6 +67,23 @@ def label(activation: Activation) -> str:
     if callable(activation):
         return getattr(activation, "__name__", "user function")
     return LABELS.get(activation, activation)
+
+
+def describe_activations(activations: Iterable[Activation]) -> str:
+    """The activations of some layers in words; a function of the user is called by its name.
+
+    >>> describe_activations(("x_tanh", "x_tanh")), describe_activations(("tanh", x_tanh))
+    ('x tanh x', 'activations by layer (tanh, own function x_tanh)')
+    """
+    phrases = [_describe(activation) for activation in activations]
+    return phrases[0] if len(set(phrases)) == 1 else f"activations by layer ({', '.join(phrases)})"
+
+
+def _describe(activation: Activation) -> str:
+    if not callable(activation):
+        return label(activation)
+    name = getattr(activation, "__name__", "")
+    return f"own function {name}" if name.isidentifier() else "own function"
 
 
 def derivatives_at_zero(activation: Activation, orders: int) -> list[float]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import tomli_w
 
-from ._precision import DTYPES
+from ._precision import DTYPES, describe_precision
 from ._serialization import (
     FORMAT,
     check_format,
@@ -116,6 +116,34 @@ class Experiment:
     def recorded_steps(self) -> list[int]:
         """The steps at which the curves are kept, the saved ones among them."""
         return list(_steps(self.steps, self.record, self.save))
+
+    def describe(self) -> dict[str, str]:
+        """The settings in words, by what they are settings of; what is not there (test data) is left out.
+
+        >>> from condensation import GD, Dense, Normal, two_waves
+        >>> experiment = Experiment(Dense((1, 9, 1)), Init(Normal(0.1)), two_waves(), GD(0.1), 50)
+        >>> for name, phrase in experiment.describe().items():
+        ...     print(f"{name}: {phrase}")
+        network: 1-9-1, tanh, no output bias
+        initialization: N(0, 0.1²)
+        data: 40 points of sin(3x) + 0.5 sin(6x), x uniform on [-1, 1.5]
+        optimizer: gradient descent, learning rate 0.1
+        batch: full batch
+        steps: 50
+        loss: 1/(2n) sum of squares
+        precision: float64
+        """
+        return {
+            "network": self.network.describe(),
+            "initialization": self.init.describe(self.network),
+            "data": self.data.describe(),
+            **({} if self.test is None else {"test data": self.test.describe()}),
+            "optimizer": self.optimizer.describe(),
+            "batch": "full batch" if self.batch_size is None else f"batches of {self.batch_size}",
+            "steps": str(self.steps),
+            "loss": self.loss.describe(),
+            "precision": describe_precision(self.dtype),
+        }
 
     def to_plain(self) -> dict[str, Any]:
         """The experiment as dictionaries, lists, strings and numbers."""

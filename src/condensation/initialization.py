@@ -36,6 +36,15 @@ class Normal:
         """The std that was given."""
         return self.std
 
+    def describe(self) -> str:
+        """The law in words.
+
+        >>> Normal(0.005).describe(), Normal(5e-5).describe()
+        ('N(0, 0.005²)', 'N(0, (5e-05)²)')
+        """
+        std = f"{self.std:g}"
+        return f"N(0, ({std})²)" if "e" in std else f"N(0, {std}²)"
+
 
 @dataclass(frozen=True)
 class FanOutPower:
@@ -53,6 +62,14 @@ class FanOutPower:
     def std_of(self, shape: LayerShape, width: int) -> float:
         """m_out^-gamma."""
         return shape.weight[0] ** -self.gamma
+
+    def describe(self) -> str:
+        """The law in words.
+
+        >>> FanOutPower(1.5).describe(), FanOutPower(0.25).describe()
+        ('N(0, 1/m_out³)', 'N(0, 1/m_out^0.5)')
+        """
+        return "N(0, 1/m_out³)" if self.gamma == 1.5 else f"N(0, 1/m_out^{2 * self.gamma:g})"
 
 
 @dataclass(frozen=True)
@@ -72,6 +89,14 @@ class WidthPower:
         """m^-gamma."""
         return width**-self.gamma
 
+    def describe(self) -> str:
+        """The law in words.
+
+        >>> WidthPower(1.5).describe()
+        'N(0, σ²) with σ = m^-1.5, m the width'
+        """
+        return f"N(0, σ²) with σ = m^{0 - self.gamma:g}, m the width"
+
 
 @dataclass(frozen=True)
 class Glorot:
@@ -84,6 +109,10 @@ class Glorot:
         """sqrt(2 / (m_in + m_out)), kernel entries counted."""
         return float(np.sqrt(2 / sum(shape.fans)))
 
+    def describe(self) -> str:
+        """The law in words."""
+        return "Glorot normal"
+
 
 @dataclass(frozen=True)
 class He:
@@ -95,6 +124,10 @@ class He:
     def std_of(self, shape: LayerShape, width: int) -> float:
         """sqrt(2 / m_in), kernel entries counted."""
         return float(np.sqrt(2 / shape.fans[0]))
+
+    def describe(self) -> str:
+        """In words."""
+        return "He normal"
 
 
 @dataclass(frozen=True)
@@ -113,6 +146,14 @@ class Uniform:
     def std_of(self, shape: LayerShape, width: int) -> float:
         """high/sqrt(3)."""
         return self.high / 3**0.5
+
+    def describe(self) -> str:
+        """In words.
+
+        >>> Uniform(0.1).describe()
+        'uniform on [-0.1, 0.1]'
+        """
+        return f"uniform on [-{self.high:g}, {self.high:g}]"
 
 
 @dataclass(frozen=True)
@@ -134,6 +175,14 @@ class ChannelPower:
             raise InputError(f"the law channel_power is for convolution layers, not for {shape.name}")
         return (sum(shape.fans) / 2) ** -self.gamma
 
+    def describe(self) -> str:
+        """The law in words.
+
+        >>> ChannelPower(2).describe()
+        'N(0, σ²) with σ = ((c_in + c_out)/2 · m²)^-2'
+        """
+        return f"N(0, σ²) with σ = ((c_in + c_out)/2 · m²)^{0 - self.gamma:g}"
+
 
 @dataclass(frozen=True)
 class Zeros:
@@ -145,6 +194,10 @@ class Zeros:
     def std_of(self, shape: LayerShape, width: int) -> float:
         """Zero."""
         return 0.0
+
+    def describe(self) -> str:
+        """The law in words."""
+        return "zero"
 
 
 Law = Normal | Uniform | FanOutPower | WidthPower | Glorot | He | ChannelPower | Zeros
@@ -205,6 +258,41 @@ class Init:
         for norm in network.norms:
             parameters |= norm.parameters | norm.statistics
         return parameters
+
+    def describe(self, network: Network) -> str:
+        """The laws of a network's layers in words; biases follow their layer's law where nothing is said.
+
+        >>> from condensation.networks import Dense
+        >>> Init(Normal(0.1), output=Zeros()).describe(Dense((5, 50, 1)))
+        'hidden layer N(0, 0.1²); output layer zero'
+        """
+        layers_by_law: dict[Law, list[LayerShape]] = {}
+        for layer, law in zip(network.layers, self.laws(network), strict=True):
+            layers_by_law.setdefault(law, []).append(layer)
+        phrases = []
+        for law, layers in layers_by_law.items():
+            biases = "" if law.draws_bias or not any(layer.has_bias for layer in layers) else ", zero biases"
+            phrases.append(f"{_describe_layers(layers, network)}{law.describe()}{biases}")
+        if self.antisymmetric:
+            phrases.append("units in antisymmetric pairs, so that the output is zero at step 0")
+        return "; ".join(phrases)
+
+
+def _describe_layers(chosen: list[LayerShape], network: Network) -> str:
+    """Some of a network's layers in words, with a space behind; nothing for all of them."""
+    layers = list(network.layers)
+    convolutions = [layer for layer in layers if layer.is_convolution]
+    dense = [layer for layer in layers if not layer.is_convolution]
+    kinds = (
+        ("", layers),
+        ("output layer ", layers[-1:]),
+        ("convolutions " if len(convolutions) > 1 else "convolution ", convolutions),
+        ("hidden layers " if len(layers) > 2 else "hidden layer ", layers[:-1]),
+        ("dense layers ", dense),
+        ("dense hidden layers " if len(dense) > 2 else "dense hidden layer ", dense[:-1]),
+    )
+    names = ", ".join(layer.name for layer in chosen)
+    return next((kind for kind, members in kinds if chosen == members), f"{names} ")
 
 
 def _laws_of(given: Law | tuple[Law, ...] | None, count: int, what: str) -> list[Law]:

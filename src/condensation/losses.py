@@ -28,6 +28,11 @@ PER_SAMPLE = {
     "cross_entropy": lambda f, y: -jnp.sum(y * jax.nn.log_softmax(f, axis=1), axis=1),
 }
 REDUCTIONS = {"mean": jnp.mean, "sum": jnp.sum}
+PHRASES = {
+    "mse": "half the squared error",
+    "softmax_mse": "half the squared error after softmax",
+    "cross_entropy": "cross-entropy",
+}
 
 
 @dataclass(frozen=True)
@@ -53,3 +58,13 @@ class Loss:
         2.5
         """
         return REDUCTIONS[self.reduction](PER_SAMPLE[self.name](outputs, targets))
+
+    def describe(self) -> str:
+        """The loss in words.
+
+        >>> Loss().describe(), Loss("softmax_mse", "sum").describe()
+        ('1/(2n) sum of squares', 'half the squared error after softmax, summed over the samples')
+        """
+        if (self.name, self.reduction) == ("mse", "mean"):
+            return "1/(2n) sum of squares"
+        return f"{PHRASES[self.name]}, {'mean' if self.reduction == 'mean' else 'summed'} over the samples"

@@ -32,6 +32,14 @@ def _finish(
     return optax.chain(*direction, *decay, optax.scale_by_learning_rate(schedule.scaled(learning_rate)))
 
 
+def _describe(name: str, learning_rate: float, rate: Schedule, *others: str, weight_decay: float = 0.0) -> str:
+    """An optimizer in words: its name, learning rate, whatever else it has, and the weight decay if there is any."""
+    course = rate.describe()
+    learning = f"learning rate {learning_rate:g}" + (f" ({course})" if course else "")
+    decay = [f"weight decay {weight_decay:g}"] if weight_decay else []
+    return ", ".join([name, learning, *others, *decay])
+
+
 @dataclass(frozen=True)
 class GD:
     r"""Gradient descent: $\theta \leftarrow \theta - \eta_t (\nabla L + \lambda \theta)$, weight decay $\lambda$."""
@@ -50,6 +58,14 @@ class GD:
     def transform(self, network: Network, learning_rate: Any) -> optax.GradientTransformation:
         """The Optax transformation."""
         return _finish([], self.weight_decay, learning_rate, self.schedule)
+
+    def describe(self) -> str:
+        """The optimizer in words.
+
+        >>> GD(5e-6).describe()
+        'gradient descent, learning rate 5e-06'
+        """
+        return _describe("gradient descent", self.learning_rate, self.schedule, weight_decay=self.weight_decay)
 
 
 @dataclass(frozen=True)
@@ -83,6 +99,16 @@ class Adam:
         """The Optax transformation."""
         moments = optax.scale_by_adam(b1=self.b1, b2=self.b2, eps=eps)
         return _finish([moments], self.weight_decay, learning_rate, self.schedule)
+
+    def describe(self) -> str:
+        """The optimizer in words; b1 and b2 where they are not the usual 0.9 and 0.999.
+
+        >>> Adam(1e-3).describe()
+        'Adam, learning rate 0.001, eps 1e-08'
+        """
+        moments = () if (self.b1, self.b2) == (0.9, 0.999) else (f"b1 {self.b1:g}", f"b2 {self.b2:g}")
+        others = (f"eps {self.eps:g}", *moments)
+        return _describe("Adam", self.learning_rate, self.schedule, *others, weight_decay=self.weight_decay)
 
 
 @dataclass(frozen=True)
@@ -132,6 +158,10 @@ class NormalisedGD:
 
         return _finish([optax.GradientTransformation(init, update)], 0.0, learning_rate, self.schedule)
 
+    def describe(self) -> str:
+        """The optimizer in words."""
+        return _describe("neuron-normalised gradient descent", self.learning_rate, self.schedule)
+
 
 @dataclass(frozen=True)
 class SignGD:
@@ -155,6 +185,10 @@ class SignGD:
     def transform(self, network: Network, learning_rate: Any) -> optax.GradientTransformation:
         """The Optax transformation."""
         return _finish([optax.scale_by_sign()], 0.0, learning_rate, self.schedule)
+
+    def describe(self) -> str:
+        """The optimizer in words."""
+        return _describe("sign descent", self.learning_rate, self.schedule)
 
 
 @dataclass(frozen=True)
@@ -202,6 +236,15 @@ class Muon:
             muon_weight_dimension_numbers=matrices,
         )
 
+    def describe(self) -> str:
+        """The optimizer in words.
+
+        >>> Muon(0.02).describe()
+        'Muon, learning rate 0.02, Nesterov momentum 0.95, eps 1e-08'
+        """
+        momentum = f"{'Nesterov momentum' if self.nesterov else 'momentum'} {self.momentum:g}"
+        return _describe("Muon", self.learning_rate, self.schedule, momentum, f"eps {self.eps:g}")
+
 
 @dataclass(frozen=True)
 class GradientFlow:
@@ -242,6 +285,16 @@ class GradientFlow:
         """What the flow remembers between rows."""
         zero = jnp.zeros_like(loss)
         return {"time": zero, "pace": zero + jnp.inf, "first_loss": loss, "stopped": jnp.zeros((), bool)}
+
+    def describe(self) -> str:
+        """The flow in words.
+
+        >>> GradientFlow(0.05, stop_ratio=0.99).describe()
+        'gradient flow to L/L0 = 0.99, time 0.05 a step, rtol 1e-08, atol 1e-14'
+        """
+        stop = "" if self.stop_ratio is None else f" to L/L0 = {self.stop_ratio:g}"
+        most = "" if self.most_steps is None else f", at most {self.most_steps} integrator steps between records"
+        return f"gradient flow{stop}, time {self.time_step:g} a step, rtol {self.rtol:g}, atol {self.atol:g}{most}"
 
 
 Optimizer = GD | Adam | NormalisedGD | SignGD | Muon | GradientFlow

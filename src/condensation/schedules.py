@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 
+from ._phrases import counted, listed
 from ._serialization import coerce_fields
 from .errors import InputError, check_positive, check_whole
 
@@ -23,6 +24,10 @@ class _Scheduled:
         """The learning rate as a function of the step, in the learning rate's precision."""
         return lambda step: learning_rate * self.factor(jnp.asarray(step, jnp.asarray(learning_rate).dtype))
 
+    def describe(self) -> str:
+        """The factor's course in words; nothing for a constant one."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class Constant(_Scheduled):
@@ -33,6 +38,10 @@ class Constant(_Scheduled):
     def scaled(self, learning_rate: Any) -> Any:
         """The learning rate itself."""
         return learning_rate
+
+    def describe(self) -> str:
+        """Nothing: a learning rate is constant where nothing is said."""
+        return ""
 
     def stretched(self, factor: int) -> "Constant":
         """The same."""
@@ -62,6 +71,14 @@ class Cosine(_Scheduled):
         """
         share = jnp.minimum(step, self.steps) / self.steps
         return self.final + (1 - self.final) * (1 + jnp.cos(jnp.pi * share)) / 2
+
+    def describe(self) -> str:
+        """The factor's course in words.
+
+        >>> Cosine(1000, 0.1).describe()
+        'down to 0.1 of it along half a cosine within 1000 steps'
+        """
+        return f"down to {self.final:g} of it along half a cosine within {counted(self.steps, 'step')}"
 
     def stretched(self, factor: int) -> "Cosine":
         """Within as many more steps.
@@ -95,6 +112,17 @@ class StepDecay(_Scheduled):
         """
         return self.factor_each ** jnp.sum(step >= jnp.array(self.at))
 
+    def describe(self) -> str:
+        """The factor's course in words; nothing where it never changes.
+
+        >>> StepDecay((10, 20)).describe()
+        'times 0.1 at each of the steps 10 and 20'
+        """
+        if not self.at:
+            return ""
+        each = "each of the steps" if len(self.at) > 1 else "step"
+        return f"times {self.factor_each:g} at {each} {listed(self.at)}"
+
     def stretched(self, factor: int) -> "StepDecay":
         """With each stair as much later.
 
@@ -123,6 +151,14 @@ class Warmup(_Scheduled):
         [0.25, 1.0, 1.0]
         """
         return jnp.minimum((step + 1) / self.steps, 1)
+
+    def describe(self) -> str:
+        """The factor's course in words.
+
+        >>> Warmup(100).describe()
+        'linear warm-up within 100 steps'
+        """
+        return f"linear warm-up within {counted(self.steps, 'step')}"
 
     def stretched(self, factor: int) -> "Warmup":
         """Within as many more steps; it begins at the first of them, which is lower.

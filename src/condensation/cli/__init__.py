@@ -4,6 +4,7 @@ Exit codes: 0 fine, 2 input that cannot be used, 3 a seed diverged, 4 a figure o
 its output was not read to the end.
 """
 
+import io
 import logging
 import os
 import sys
@@ -40,6 +41,8 @@ COMMANDS = {
 
 def main() -> None:
     """Run a command; input that cannot be used gives one sentence."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal may lack signs such as ²
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("condensation").setLevel(logging.INFO)
     warnings.showwarning = lambda message, category, *_: print(f"warning: {message}", file=sys.stderr)

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from rich.markup import escape
 from rich.table import Table
 
 from ..errors import InputError
@@ -24,6 +25,11 @@ def train(experiment: File, /, seeds: int = 10, out: Path = Path("runs"), json: 
 
     sys.path.insert(0, str(experiment.parent.resolve()))  # activations of the user: module:function beside the file
     chosen = Experiment.load(experiment)
+    if not json:
+        settings = Table(show_header=False, box=None)
+        for name, phrase in chosen.describe().items():
+            settings.add_row(name, escape(phrase))
+        print_table(settings)
     with Bars() as reporter:
         trajectory = run(chosen, seeds, out=out, progress=reporter(experiment.stem))
     folder = out / chosen.fingerprint()[:16]

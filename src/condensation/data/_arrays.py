@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .._files import read_arrays
+from .._phrases import counted
 from ..errors import InputError, unknown_name
 from ..seeds import Seed
 
@@ -53,6 +54,17 @@ class Arrays:
     def draw(self, seed: Seed) -> tuple[Float[np.ndarray, "samples ..."], Float[np.ndarray, "samples outputs"]]:
         """The arrays, whatever the seed."""
         return self.x, self.y
+
+    def describe(self) -> str:
+        """The shapes in words, and the file where there is one.
+
+        >>> Arrays(np.zeros((80, 5)), np.zeros(80)).describe()
+        '80 samples of 5 inputs and one target, own arrays'
+        """
+        sides = " x ".join(map(str, self.x.shape[1:]))
+        inputs = counted(self.x.shape[1], "input") if self.x.ndim == 2 else f"{sides} inputs"
+        samples = f"{counted(self.n, 'sample')} of {inputs} and {counted(self.y.shape[1], 'target')}"
+        return f"{samples}, {'own arrays' if self.file is None else f'from {self.file}'}"
 
     @classmethod
     def load(cls, file: str | Path, folder: str | Path = ".") -> "Arrays":

@@ -29,6 +29,7 @@ class DataSet:
         archives: archives that its host offers, of which one is enough; without any, single gzipped files.
         hosts: addresses of folders at the original hosts.
         package: a mirror, as the kind of package (``"npm"`` or ``"debian"``) and its name.
+        title: how the set is called in a text; its name if not given.
     """
 
     name: str
@@ -42,6 +43,7 @@ class DataSet:
     archives: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     package: tuple[str, str] | None = None
+    title: str = ""
 
     @property
     def downloads(self) -> tuple[str, ...]:
@@ -98,6 +100,7 @@ SETS = {
     for one in (
         DataSet(
             "cifar10",
+            title="CIFAR-10",
             shape=(3, 32, 32),
             classes=10,
             counts=(50000, 10000),
@@ -114,6 +117,7 @@ SETS = {
         ),
         DataSet(
             "mnist",
+            title="MNIST",
             shape=(1, 28, 28),
             classes=10,
             counts=(60000, 10000),
@@ -129,6 +133,7 @@ SETS = {
         ),
         DataSet(
             "fashion-mnist",
+            title="Fashion-MNIST",
             shape=(1, 28, 28),
             classes=10,
             counts=(60000, 10000),
@@ -144,6 +149,7 @@ SETS = {
         ),
         DataSet(
             "cifar100",
+            title="CIFAR-100",
             shape=(3, 32, 32),
             classes=100,
             counts=(50000, 10000),
@@ -159,7 +165,9 @@ SETS = {
             archives=("cifar-100-binary.tar.gz", "cifar-100-python.tar.gz"),
             hosts=(_TORONTO,),
         ),
-        DataSet("digits", shape=(1, 8, 8), classes=10, counts=(1500, 297), top=16),
+        DataSet(
+            "digits", shape=(1, 8, 8), classes=10, counts=(1500, 297), top=16, title="scikit-learn's digits (8 x 8)"
+        ),
     )
 }
 

@@ -7,14 +7,19 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float32, Int, UInt8
 
+from .._phrases import listed
 from .._serialization import coerce_fields
 from ..errors import InputError, check_whole, unknown_name
 from ..seeds import Seed
 from ._catalog import SPLITS, known
 from ._sources import load
 
-SCALES = ("unit", "centred", "standardised")
-TARGETS = ("index", "one_hot", "sign")
+SCALES = {  # in words
+    "unit": "pixels in [0, 1]",
+    "centred": "pixels in [-1, 1]",
+    "standardised": "pixels of mean 0 and standard deviation 1 in each channel",
+}
+TARGETS = {"index": "class numbers", "one_hot": "one-hot classes", "sign": "classes as -1 and +1"}
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,25 @@ class Images:
         """Samples and targets. Without n they are the same arrays for every seed, and cannot be written to."""
         chosen = seed if self.drawn_by is None else seed._replace(data=self.drawn_by)
         return _all(self) if self.n is None else _samples(self, chosen)
+
+    def describe(self) -> str:
+        """Images, pixels and targets in words.
+
+        >>> Images("cifar10", n=500).describe()
+        '500 random images of CIFAR-10, pixels in [-1, 1], one-hot classes'
+        """
+        images = known(self.name)
+        if self.n is not None:
+            count = f"{self.n:,} random" + (" balanced" if self.balanced else "")
+        else:
+            count = "all" if self.classes is not None else f"all {images.counts[SPLITS.index(self.split)]:,}"
+        test = " test" if self.split == "test" else ""
+        classes = "" if self.classes is None else f" (classes {listed(self.classes)})"
+        drawn = "" if self.drawn_by is None else f", drawn by data seed {self.drawn_by} for all seeds"
+        which = f"{count}{test} images of {images.title or images.name}{classes}{drawn}"
+        each = "+1 for the own class and -1 for the others"
+        target = each if self.target == "sign" and self.outputs > 1 else TARGETS[self.target]
+        return f"{which}, {SCALES[self.scale]}, {target}"
 
 
 @lru_cache(maxsize=2)

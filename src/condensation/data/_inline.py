@@ -8,10 +8,11 @@ import numpy as np
 from jaxtyping import Float
 
 from .._formula import Formula
+from .._phrases import counted
 from .._serialization import coerce_fields
 from ..errors import InputError
 from ..seeds import Seed
-from ._sampling import check_spread, check_turn, spread, turn
+from ._sampling import check_spread, check_turn, describe_spread, describe_turn, spread, turn
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,20 @@ class Expression:
             )
         return turn(x, self.turned), y
 
+    def describe(self) -> str:
+        """Points and target in words.
+
+        >>> Expression("x1 * x2", dim=2, n=9, low=0, high=1, spacing="even").describe()
+        '9 points of x1 * x2, x1 and x2 evenly spaced on [0, 1]'
+        """
+        target, variable = " ".join(self.formula.split()), self._coordinates
+        if "x" in Formula(self.formula).names:
+            variable = "x" if self.dim == 1 else "x_k"
+            summed = re.sub(r"\bx\b", variable, target)
+            target = target if self.dim == 1 else f"sum ({summed})"
+        where = describe_spread(variable, self.low, self.high, self.spacing)
+        return f"{counted(self.n, 'point')} of {target}, {where}{describe_turn(self.turned)}"
+
 
 @dataclass(frozen=True)
 class Points:
@@ -144,3 +159,12 @@ class Points:
         """The samples and their targets, whatever the seed."""
         table = np.array(self.rows)
         return turn(table[:, :-1], self.turned), table[:, -1:]
+
+    def describe(self) -> str:
+        """The number of points in words.
+
+        >>> Points(((0.0, 1.0), (0.5, -1.0))).describe()
+        '2 given points of one coordinate'
+        """
+        coordinates = counted(self.dim, "coordinate")
+        return f"{counted(self.n, 'given point')} of {coordinates}{describe_turn(self.turned)}"

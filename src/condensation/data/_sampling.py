@@ -6,7 +6,7 @@ from jaxtyping import Float
 from ..errors import InputError, check_whole, unknown_name
 from ..seeds import Seed
 
-SPACINGS = ("random", "even")
+SPACINGS = {"random": "uniform", "even": "evenly spaced"}  # in words
 
 
 def check_spread(dim: int, n: int, low: float, high: float, spacing: str) -> None:
@@ -29,6 +29,24 @@ def spread(dim: int, n: int, low: float, high: float, spacing: str, seed: Seed) 
         return seed.data_stream().uniform(low, high, size=(n, dim))
     side = np.linspace(low, high, round(n ** (1 / dim)))
     return np.stack(np.meshgrid(*[side] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
+
+
+def describe_spread(variable: str, low: float, high: float, spacing: str) -> str:
+    """Where a variable is sampled, in words.
+
+    >>> describe_spread("x_k", -4, 2, "random")
+    'x_k uniform on [-4, 2]'
+    """
+    return f"{variable} {SPACINGS[spacing]} on [{low:g}, {high:g}]"
+
+
+def describe_turn(turned: float) -> str:
+    """A turn in words, behind a comma; nothing for none.
+
+    >>> describe_turn(30)
+    ', turned by 30 degrees'
+    """
+    return f", turned by {turned:g} degrees" if turned else ""
 
 
 def check_turn(turned: float, dim: int) -> None:

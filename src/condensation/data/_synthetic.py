@@ -9,11 +9,12 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
+from .._phrases import counted
 from .._serialization import coerce_fields
 from ..errors import InputError, unknown_name
 from ..seeds import Seed
 from ._rotation import rotation
-from ._sampling import check_spread, spread
+from ._sampling import check_spread, describe_spread, spread
 
 FUNCTIONS = {"sin": np.sin, "relu": lambda z: np.maximum(z, 0.0)}
 
@@ -70,6 +71,46 @@ class Synthetic:
         x = self.points(seed)
         y = self.target(x)
         return (x @ rotation(self.dim, seed.data).T if self.rotated else x), y
+
+    def describe(self) -> str:
+        """Points and target in words.
+
+        >>> sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2).describe()
+        '80 points of sum 3.5 sin(5 x_k + 1), x_k uniform on [-4, 2]'
+        """
+        variable = "x" if self.dim == 1 else "x_k"
+        target = _describe_sum(
+            *(f"{_describe_factor(A)}{self.function}({_describe_inner(k, b, variable)})" for A, k, b in self.terms)
+        )
+        if self.dim > 1:
+            target = f"sum ({target})" if len(self.terms) > 1 else f"sum {target}"
+        rotated = ", rotated at random by the data seed" if self.rotated else ""
+        where = describe_spread(variable, self.low, self.high, self.spacing)
+        return f"{counted(self.n, 'point')} of {target}, {where}{rotated}"
+
+
+def _describe_sum(*terms: str) -> str:
+    """Terms with their signs between them.
+
+    >>> _describe_sum("2x", "-1")
+    '2x - 1'
+    """
+    return " + ".join(terms).replace("+ -", "- ")
+
+
+def _describe_factor(value: float, gap: str = " ") -> str:
+    """A factor before what it multiplies; a factor of 1 is left out."""
+    return {1.0: "", -1.0: "-"}.get(value, f"{value:g}{gap}")
+
+
+def _describe_inner(k: float, b: float, variable: str) -> str:
+    """K x + b.
+
+    >>> _describe_inner(5, 0, "x"), _describe_inner(-1, -0.5, "x_k")
+    ('5x', '-x_k - 0.5')
+    """
+    product = _describe_factor(k, "" if len(variable) == 1 else " ") + variable
+    return _describe_sum(product, f"{b:g}") if b else product
 
 
 def sine_sum(

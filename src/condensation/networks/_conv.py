@@ -14,10 +14,11 @@ from jax import Array, lax
 from jaxtyping import Float
 
 from .._device import channels_last
+from .._phrases import counted, listed
 from .._serialization import coerce_fields
-from ..activations import Activation, Function, get_activation
+from ..activations import Activation, Function, describe_activations, get_activation
 from ..errors import InputError, check_whole
-from ._dense import DenseNetwork, check_dropout, dense_layers
+from ._dense import DenseNetwork, check_dropout, dense_layers, describe_head
 from ._layer import LayerShape
 from ._norm import NormShape
 
@@ -155,6 +156,24 @@ class Conv:
         height, width = self.sides()[-1]
         widths = (self.channels[-1] * height * width, *self.hidden, self.outputs)
         return (*convolutions, *dense_layers(widths, True, self.output_bias))
+
+    def describe(self) -> str:
+        """The network in words; its layers have a bias where nothing is said.
+
+        >>> Conv((3, 32, 32), (32,) * 3, kernel=5, outputs=10, hidden=(1024,), output_bias=True).describe()
+        '3 convolution layers of 32 channels, 5 x 5 kernels, tanh; dense 1024 (relu); 10 outputs'
+        """
+        count = len(self.channels)
+        channels = (
+            counted(self.channels[0], "channel") if len({*self.channels}) == 1 else f"{listed(self.channels)} channels"
+        )
+        padding = f", padding {self.padding}" if self.padding else ""
+        activations = describe_activations(self.activations[:count])
+        head = describe_head(self.hidden, self.activations[count:], self.outputs, self.output_bias, self.dropout)
+        return (
+            f"{counted(count, 'convolution layer')} of {channels}, {self.kernel} x {self.kernel} kernels{padding}, "
+            f"{activations}; {head}"
+        )
 
     def assemble(self, parameters: dict[str, Any]) -> ConvNetwork:
         """The network with the given parameters, by name (``conv1.weight``, ``conv1.bias``, ...)."""

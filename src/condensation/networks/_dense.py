@@ -17,8 +17,9 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from .._phrases import counted
 from .._serialization import coerce_fields
-from ..activations import Activation, Function, get_activation
+from ..activations import Activation, Function, describe_activations, get_activation
 from ..errors import InputError, check_whole
 from ._layer import Affine, LayerShape
 from ._norm import NormShape
@@ -96,6 +97,21 @@ def check_dropout(share: float) -> None:
     """Refuse a share that is not at least 0 and below 1."""
     if not 0 <= share < 1:
         raise InputError(f"dropout is a share of at least 0 and below 1, not {share!r}")
+
+
+def describe_head(
+    hidden: Sequence[int], activations: Sequence[Activation], outputs: int, output_bias: bool, dropout: float
+) -> str:
+    """The dense layers behind convolutions in words.
+
+    >>> describe_head((1024,), ("relu",), 10, False, 0.5)
+    'dense 1024 (relu, dropout 0.5); 10 outputs, no output bias'
+    """
+    last = counted(outputs, "output") + ("" if output_bias else ", no output bias")
+    if not hidden:
+        return last
+    dropped = f", dropout {dropout:g}" if dropout else ""
+    return f"dense {'-'.join(map(str, hidden))} ({describe_activations(activations)}{dropped}); {last}"
 
 
 @dataclass(frozen=True)
@@ -176,6 +192,24 @@ class Dense:
         [('dense1', (50, 5)), ('output', (1, 50))]
         """
         return dense_layers(self.widths, self.bias, self.output_bias, bool(self.concatenated))
+
+    def describe(self) -> str:
+        """The network in words; its layers have a bias where nothing is said.
+
+        >>> Dense((5, 50, 1), "tanh").describe()
+        '5-50-1, tanh, no output bias'
+        """
+        phrases = {
+            "-".join(map(str, self.widths)): True,
+            describe_activations(self.activations): True,
+            "residual connections": self.residual,
+            "concatenated hidden layers": self.concatenated,
+            f"dropout {self.dropout:g}": self.dropout,
+            "no bias": not self.bias and not self.output_bias,
+            "no output bias": self.bias and not self.output_bias,
+            "no hidden bias": not self.bias and self.output_bias,
+        }
+        return ", ".join(phrase for phrase, applies in phrases.items() if applies)
 
     def assemble(self, parameters: dict[str, Any]) -> DenseNetwork:
         """The network with the given parameters, by name (``dense1.weight``, ``dense1.bias``, ...)."""

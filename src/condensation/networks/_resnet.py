@@ -17,11 +17,12 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float
 
+from .._phrases import counted, listed
 from .._serialization import coerce_fields
 from ..activations import Activation, get_activation
 from ..errors import InputError, check_whole, unknown_name
 from ._conv import convolve
-from ._dense import DenseNetwork, check_dropout, dense_layers
+from ._dense import DenseNetwork, check_dropout, dense_layers, describe_head
 from ._layer import LayerShape
 from ._norm import NormShape, batch_norm
 
@@ -196,6 +197,19 @@ class ResNet:
         """The dense layers with the given parameters."""
         dense = [layer for layer in self.layers if not layer.is_convolution]
         return DenseNetwork.of(dense, parameters, self.activations, False, self.dropout)
+
+    def describe(self) -> str:
+        """The network in words; its dense layers have a bias where nothing is said.
+
+        >>> ResNet((3, 32, 32), 10).describe()
+        'the convolution part of ResNet18 (relu, batch norm); dense 1024-1024 (tanh); 10 outputs, no output bias'
+        """
+        head = describe_head(self.hidden, self.activations, self.outputs, self.output_bias, self.dropout)
+        if (self.channels, self.depth, self.stem) == (type(self).channels, type(self).depth, type(self).stem):
+            return f"the convolution part of ResNet18 (relu, batch norm); {head}"
+        stages = f"{counted(len(self.channels), 'stage')} of {counted(self.depth, 'residual block')}"
+        stem = f"{self.first.kernel} x {self.first.kernel} stem of stride {self.first.stride}"
+        return f"{stages}, {listed(self.channels)} channels, {stem} (relu, batch norm); {head}"
 
     def assemble(self, parameters: dict[str, Any]) -> ResNetwork:
         """The network with the given parameters and statistics, by name (``stem.weight``, ``stem.norm.mean``, ...)."""
