@@ -57,7 +57,7 @@ TABLE = {"kind": "cosine", "steps": 9}
         ("init.output", None, None),
         ("data.terms.0.1", 7, 7.0),
         ("data.terms", [[1, 2, 3]], ((1.0, 2.0, 3.0),)),
-        ("optimizer", {"kind": "adam", "learning_rate": 1, "rate": TABLE}, Adam(1.0, schedule=Cosine(9))),
+        ("optimizer", {"kind": "adam", "learning_rate": 1, "schedule": TABLE}, Adam(1.0, schedule=Cosine(9))),
         ("optimizer", GD(0.1), GD(0.1)),
         ("optimizer.schedule", TABLE, Cosine(9)),
         ("optimizer.schedule.at.1", 9.0, 9),
@@ -112,7 +112,7 @@ def test_files_are_relative_to_the_folder(tmp_path):
 
 
 @given(
-    st.sampled_from(["network", "start", "data", "optimizer", "save", "init.hidden.1", "optimizer.schedule", "steps"])
+    st.sampled_from(["network", "init", "data", "optimizer", "save", "init.hidden.1", "optimizer.schedule", "steps"])
 )
 def test_a_field_comes_back_from_its_own_plain_data(path):
     own = BASE
