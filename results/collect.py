@@ -13,12 +13,11 @@ from pathlib import Path
 
 from PIL import Image
 
-from condensation.papers.make import RECIPES
-from condensation.papers.report import PAPERS, VERDICTS
-from condensation.papers.section import Section
+from condensation.papers import FIGURES, Section
+from condensation.papers._report import PAPERS, VERDICTS
 
 HERE = Path(__file__).parent
-STATEMENTS = {statement.id: statement for recipe in RECIPES.values() for statement in recipe.statements}
+CLAIMS = {figure.claim_id(claim.key): claim for figure in FIGURES.values() for claim in figure.claims}
 
 
 def collect(folders: list[Path]) -> None:
@@ -34,7 +33,7 @@ def collect(folders: list[Path]) -> None:
             if section.scale != "paper":
                 sys.exit(f"{path} is of the {section.scale} scale, not of the paper's")
             found[section.name] = (section, folder)
-    sections = [found[name] for name in RECIPES if name in found]
+    sections = [found[name] for name in FIGURES if name in found]
     if not sections:
         sys.exit(f"no finished figure in {', '.join(map(str, folders))}: nothing was changed")
     shutil.rmtree(HERE / "figures", ignore_errors=True)
@@ -48,14 +47,14 @@ def collect(folders: list[Path]) -> None:
     write("claims.json", claims)
     write("runs.json", [about(section) for section, _ in sections])
     (HERE / "README.md").write_text(page([section for section, _ in sections]))
-    missing = [name for name in RECIPES if name not in found]
+    missing = [name for name in FIGURES if name not in found]
     print(f"{len(sections)} figures, {len(claims)} claims" + (f"; missing: {', '.join(missing)}" if missing else ""))
 
 
 def reword(claim: dict) -> dict:
-    """A claim in the words of today's statement, if the rule is the same."""
-    now = STATEMENTS.get(claim["id"])
-    if now is None or str(now.expected) != claim["expected"]:
+    """A claim in today's words, if the rule is the same."""
+    now = CLAIMS.get(claim["id"])
+    if now is None or str(now.rule) != claim["expected"]:
         return claim
     return claim | {"where": now.where, "statement": now.text, "quantity": now.quantity, "ours": now.ours}
 

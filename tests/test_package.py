@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import condensation
-from condensation.papers.make import RECIPES
+from condensation.papers import FIGURES
 
 ROOT = Path(__file__).parents[1]
 
@@ -76,5 +76,5 @@ def test_the_command_line(tmp_path):
     bad = run(*command, "fc-fig33", "--out", str(tmp_path / "none"))
     assert bad.returncode == 2
     said = "condensation: unknown figure 'fc-fig33'; did you mean 'fc-fig3'? Known: "
-    assert bad.stderr.strip() == said + ", ".join(RECIPES)
+    assert bad.stderr.strip() == said + ", ".join(FIGURES)
     assert not (tmp_path / "none").exists()

@@ -3,17 +3,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condensation.papers.claims import Claim, Rule, Seeds, Statement, judge
-from condensation.papers.fc.statements import ALL
-from condensation.papers.lab import untrained
-from condensation.papers.make import RECIPES
-from condensation.papers.variant import Variant
+from condensation.papers import FIGURES, Claim, Finding, PaperFigure, PerSeed, Rule, Variant, judge
 
 SYNTHETIC = (
     *("fc-fig1", "fc-fig3"),
     *(pytest.param(f"fc-{name}", marks=pytest.mark.trials) for name in ("fig4", "fig5", "fig6", "prop1", "a5", "a6")),
 )
-STATEMENT = Statement("x", "f", "Fig. 1", "s", "q", Rule("exactly", 1))
+CLAIM = Claim("x", "Fig. 1", "s", "q", Rule("exactly", 1), lambda figure: PerSeed([]))
+
+
+class Figure(PaperFigure):
+    name, title, paper, claims = "f", "F", "FC", (CLAIM,)
 
 
 def test_the_rule_of_the_verdict():
@@ -44,38 +44,37 @@ def test_nan_fits_no_rule_and_every_number_fits_one_side(value, bound):
 
 
 def test_a_seed_whose_value_means_nothing_does_not_hold():
-    assert Seeds([1, 1], [True, False]).holds(Rule("exactly", 1)) == (True, False)
+    assert PerSeed([1, 1], [True, False]).holds(Rule("exactly", 1)) == (True, False)
 
 
-def test_a_claim_as_plain_data():
-    claim = Claim(STATEMENT, "quick", Seeds([1, 2, float("nan")]), Seeds([0.0, 0.0, 0.0]), why="because")
-    plain = claim.to_plain()
-    assert {"id", "paper", "where", "statement", "expected", "measured", "verdict", "scale", "figure"} <= plain.keys()
+def test_a_finding_as_plain_data():
+    about = Figure, CLAIM, "quick", Variant()
+    plain = Finding(*about, PerSeed([1, 2, float("nan")]), PerSeed([0.0, 0.0, 0.0]), why="because").to_plain()
+    assert (plain["id"], plain["figure"], plain["paper"], plain["expected"]) == ("f-x", "f", "FC", "1")
     assert plain["measured"] == {"seeds": [1, 2, None], "valid": [True] * 3, "median": 1.5, "low": 1, "high": 2}
     assert plain["verdict"] == "partly"
     assert plain["untrained"]["verdict"] == "not reproduced"
-    assert Claim(STATEMENT, "quick").to_plain()["verdict"] == "not run"
+    assert Finding(*about).to_plain()["verdict"] == "not run"
+    assert Finding(*about[:3], Variant(eps=1e-4)).to_plain()["id"] == "f-x_eps-0.0001"
 
 
-def test_each_statement_belongs_to_a_figure_and_has_a_name_of_its_own():
-    every = [statement.id for recipe in RECIPES.values() for statement in recipe.statements]
+def test_each_claim_has_a_name_of_its_own():
+    every = []
+    for name, figure in FIGURES.items():
+        assert figure.name == name
+        ids = [figure.claim_id(claim.key) for claim in figure.claims]
+        assert ids
+        assert all(key.startswith(f"{name}-") for key in ids)
+        every += ids
     assert len(set(every)) == len(every)
-    for recipe in RECIPES.values():
-        assert recipe.statements
-        for statement in recipe.statements:
-            assert statement.id.startswith(recipe.name)
-            assert statement.figure == recipe.name
-    assert {statement.id for statement in ALL} == {key for key in every if key.startswith("fc-")}
 
 
 @pytest.mark.parametrize("name", SYNTHETIC)
-def test_untrained_weights_are_not_reproduced(runs_of, name):
-    """Every statement on trained weights fails for random ones: what reproduces is not an artefact of the measure."""
-    recipe, runs = RECIPES[name], runs_of(name)
-    measured = recipe.measure({key: untrained(run) for key, run in runs.items()}, Variant())
-    about_training = [statement for statement in recipe.statements if statement.trained]
+def test_untrained_weights_are_not_reproduced(measured_of, name):
+    """Every claim on trained weights fails for random ones: what reproduces is not an artefact of the measure."""
+    about_training = {key: each for key, each in measured_of(name, moved=False).items() if each[2]}
     assert about_training
-    for statement in about_training:
-        holds = measured[statement.id].holds(statement.expected)
+    for key, (values, rule, _) in about_training.items():
+        holds = values.holds(rule)
         assert len(holds) == 10
-        assert not any(holds), statement.id
+        assert not any(holds), key

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from condensation import GD, Adam, Conv, Evenly, Experiment, Images, Init, Loss, Model, Normal, train
+from condensation.papers import FIGURES, Variant
+from condensation.papers._legacy import Recipe
+from condensation.papers._trainings import untrained
 from condensation.papers.cnn import fig1, optimizers
 from condensation.papers.cnn.experiments import balanced, deep, deep_to_the_end, descent, shallow
 from condensation.papers.cnn.fig2 import DescentFigure
 from condensation.papers.cnn.kernels import cosine_to_v1, dynamics, predicted_sides, predicted_turning, start_of, times
 from condensation.papers.cnn.maps import Panel, map_statements
-from condensation.papers.lab import untrained
-from condensation.papers.make import RECIPES
-from condensation.papers.variant import Variant
 from condensation.theory import KernelDynamics
 
-FIGURES = (
+FIGURES_OF_THE_PAPER = (
     *(f"cnn-fig{k}" for k in range(1, 14)),
     *("cnn-table", "cnn-theorem1", "cnn-samples", "cnn-accuracy", "cnn-equal", "cnn-zero", "cnn-optimizers"),
     *("cnn-speed", "cnn-reset", "cnn-dense"),
@@ -42,12 +42,10 @@ def run():
 
 
 def test_every_figure_of_the_paper_is_there():
-    assert {name for name in RECIPES if name.startswith("cnn-")} == set(FIGURES)
-    statements = [statement for name in FIGURES for statement in RECIPES[name].statements]
-    assert len({statement.id for statement in statements}) == len(statements)
-    for statement in statements:
-        assert statement.paper == "CNN"
-        assert statement.id.startswith(statement.figure)
+    assert {name for name in FIGURES if name.startswith("cnn-")} == set(FIGURES_OF_THE_PAPER)
+    for name in FIGURES_OF_THE_PAPER:
+        figure = FIGURES[name]
+        assert isinstance(figure, Recipe) or figure.paper == "CNN"
 
 
 def test_captioned_settings():
@@ -145,29 +143,28 @@ def test_statements_of_maps():
     assert found["cnn-figX-a-sides"].expected.value == 2
 
 
-def shares(runs_of, name):
-    """In which share of the seeds each statement of a figure holds."""
-    measured = RECIPES[name].measure(runs_of(name), Variant())
-    return {s.id: np.mean(measured[s.id].holds(s.expected)) for s in RECIPES[name].statements}
+def shares(measured_of, name):
+    """In which share of the seeds each claim of a figure holds."""
+    return {key: np.mean(values.holds(rule)) for key, (values, rule, _) in measured_of(name).items()}
 
 
 @pytest.mark.download
-def test_the_parts_of_v1_are_the_papers(runs_of):
-    found = shares(runs_of, "cnn-table")
+def test_the_parts_of_v1_are_the_papers(measured_of):
+    found = shares(measured_of, "cnn-table")
     assert found.pop("cnn-table-integer-kernel") == 0  # v1 is mostly bias with integer labels
     assert min(found.values()) == 1
 
 
 @pytest.mark.download
 @pytest.mark.parametrize("name", ["cnn-fig2", "cnn-fig10"])
-def test_descent_condenses_on_v1(runs_of, name):
-    found = shares(runs_of, name)
+def test_descent_condenses_on_v1(measured_of, name):
+    found = shares(measured_of, name)
     assert all(found[f"{name}-{key}"] == 1 for key in ("line", "sides", "v1", "predicted", "gap"))
 
 
 @pytest.mark.download
-def test_deep_layers_condense_and_filters_stay_so(runs_of):
-    found = shares(runs_of, "cnn-fig3")
+def test_deep_layers_condense_and_filters_stay_so(measured_of):
+    found = shares(measured_of, "cnn-fig3")
     assert all(found[f"cnn-fig3-{key}"] >= 2 / 3 for key in ("conv2", "conv3"))
     assert all(found[f"cnn-fig3-final-conv{k}-filters"] >= 2 / 3 for k in (1, 2, 3))
     assert found["cnn-fig3-final-conv1"] <= 1 / 3  # kernels of different colours have turned apart

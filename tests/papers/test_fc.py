@@ -5,46 +5,38 @@ import pytest
 
 from condensation.measure import count_lines, fit_polynomial
 from condensation.optimizers import GD, Adam
-from condensation.papers.counts import count, median_seed
+from condensation.papers import FIGURES, Variant
+from condensation.papers._counts import count, median_seed
 from condensation.papers.fc import fig3, fig6
 from condensation.papers.fc.experiments import one_input, resnet, resnet_start, six_layers
 from condensation.papers.fc.fig5 import POINTS
-from condensation.papers.make import RECIPES
-from condensation.papers.variant import Variant
 from condensation.training import Diverged, train
 
 pytestmark = pytest.mark.trials
 
 
-def share(runs_of, key, variant=None):
-    """In which share of the seeds a statement holds."""
-    recipe = next(r for r in RECIPES.values() for s in r.statements if s.id == key)
-    statement = next(s for s in recipe.statements if s.id == key)
-    return np.mean(recipe.measure(runs_of(recipe.name), variant or Variant())[key].holds(statement.expected))
+@pytest.mark.parametrize(
+    "key", ["fc-fig3/tanh", "fc-fig3/sigmoid", "fc-fig6/tanh", "fc-fig6/x_tanh", "fc-fig6/x2_tanh"]
+)
+def test_lines_that_are_robust_over_seeds(share_of, key):
+    assert share_of(*key.split("/")) >= 0.7
+
+
+@pytest.mark.parametrize("key", ["fc-fig3/x_tanh", "fc-fig3/x2_tanh", "fc-fig4/layer1", "fc-fig6/x_tanh-on"])
+def test_captions_that_do_not_reproduce(share_of, key):
+    assert share_of(*key.split("/")) <= 0.4
 
 
 @pytest.mark.parametrize(
-    "key", ["fc-fig3-tanh", "fc-fig3-sigmoid", "fc-fig6-tanh", "fc-fig6-x_tanh", "fc-fig6-x2_tanh"]
+    "key", ["fc-fig1/line", "fc-fig1/effective", *(f"fc-fig6/{a}-field" for a in ("tanh", "x2_tanh"))]
 )
-def test_lines_that_are_robust_over_seeds(runs_of, key):
-    assert share(runs_of, key) >= 0.7
-
-
-@pytest.mark.parametrize("key", ["fc-fig3-x_tanh", "fc-fig3-x2_tanh", "fc-fig4-layer1", "fc-fig6-x_tanh-on"])
-def test_captions_that_do_not_reproduce(runs_of, key):
-    assert share(runs_of, key) <= 0.4
-
-
-@pytest.mark.parametrize(
-    "key", ["fc-fig1-line", "fc-fig1-effective", *(f"fc-fig6-{a}-field" for a in ("tanh", "x2_tanh"))]
-)
-def test_what_holds_in_every_seed(runs_of, key):
-    assert share(runs_of, key) == 1
+def test_what_holds_in_every_seed(share_of, key):
+    assert share_of(*key.split("/")) == 1
 
 
 @pytest.mark.parametrize("name", ["tanh", "x_tanh", "x2_tanh"])
 def test_the_output_is_a_polynomial_in_the_beginning_and_not_for_good(runs_of, name):
-    found = RECIPES["fc-fig5"].measure(runs_of("fc-fig5"), Variant())
+    found = FIGURES["fc-fig5"].measure(runs_of("fc-fig5"), Variant())
     assert np.max(found[f"fc-fig5-{name}-begin"].values) < 0.01
     assert np.max(found[f"fc-fig5-{name}"].values) > 0.05
 
@@ -58,8 +50,8 @@ def test_the_distance_from_a_polynomial_against_least_squares():
 
 
 def test_proposition_1_and_what_is_beyond_it(runs_of):
-    measured = RECIPES["fc-prop1"].measure(runs_of("fc-prop1"), Variant())
-    shares = {s.id: np.mean(measured[s.id].holds(s.expected)) for s in RECIPES["fc-prop1"].statements}
+    measured = FIGURES["fc-prop1"].measure(runs_of("fc-prop1"), Variant())
+    shares = {s.id: np.mean(measured[s.id].holds(s.expected)) for s in FIGURES["fc-prop1"].statements}
     failing = {"fc-prop1-conjecture", "fc-prop1-outputs-ce", "fc-prop1-faster-rates"}
     assert {key for key, share in shares.items() if share == 0} == failing
     assert {key for key, share in shares.items() if share == 1} == shares.keys() - failing
@@ -78,7 +70,7 @@ def test_a_diverged_seed_does_not_stop_the_others(lab):
     with pytest.warns(Diverged):
         run = train(experiment.replace(optimizer=GD(1e5), steps=1000), 2)
     assert run.diverged
-    found = RECIPES["fc-fig5"].measure({"tanh": run}, Variant())["fc-fig5-tanh"]
+    found = FIGURES["fc-fig5"].measure({"tanh": run}, Variant())["fc-fig5-tanh"]
     assert np.isnan(found.values).any()
 
 
@@ -107,10 +99,10 @@ def test_normalised_descent_brings_the_neurons_to_the_lines_of_the_field(lab):
 
 
 def test_captioned_settings():
-    experiment = fig3.experiments("quick")["softplus"]
+    experiment = fig3.Fig3.experiments("quick")["softplus"]
     assert experiment.optimizer == Adam(2.5e-4)
     assert experiment.init.hidden.std == 0.005
-    assert experiment == fig3.experiments("paper")["softplus"]
+    assert experiment == fig3.Fig3.experiments("paper")["softplus"]
     large = resnet("x_tanh", "paper")
     assert (large.steps, large.batch_size, large.network.hidden) == (61 * 390, 128, (1024, 1024))
     assert large.optimizer == Adam(5e-6)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from condensation.papers import Variant
 from condensation.papers.phases import two_layer
-from condensation.papers.variant import Variant
 from condensation.seeds import Seed
 from condensation.sweeps import Local, run_sweep
 

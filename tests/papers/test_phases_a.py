@@ -8,11 +8,10 @@ import pyarrow as pa
 import pytest
 from scipy.optimize import brentq
 
-from condensation.papers.claims import Claim
-from condensation.papers.lab import Lab
+from condensation.papers import Claim, Variant
+from condensation.papers._legacy import Lab
 from condensation.papers.phases import SWEEPS, initial, three_layer
 from condensation.papers.phases.two_layer import edge
-from condensation.papers.variant import Variant
 from condensation.sweeps import Local, SweepTable, run_sweep
 
 pytestmark = pytest.mark.trials

@@ -9,12 +9,11 @@ import pytest
 from scipy.integrate import quad
 
 from condensation.optimizers import Adam
-from condensation.papers.claims import Claim
+from condensation.papers import Claim, Variant
+from condensation.papers._legacy import Lab
 from condensation.papers.fc.experiments import fig3
-from condensation.papers.lab import Lab
 from condensation.papers.phases import SWEEPS, eps, growing, lines
 from condensation.papers.phases.crossing import crossing, factor
-from condensation.papers.variant import Variant
 from condensation.seeds import as_seeds
 from condensation.sweeps import Local, SweepTable, run_sweep
 from condensation.theory import coefficient, stationary_directions

@@ -9,10 +9,9 @@ from itertools import pairwise
 import pytest
 from matplotlib.figure import Figure
 
-from condensation.papers.claims import Claim, Rule, Seeds, Statement
-from condensation.papers.report import VERDICTS, number, write_report
-from condensation.papers.section import Section
-from condensation.papers.strip import WIDTH, rule_of, strip
+from condensation.papers import Claim, Finding, PaperFigure, PerSeed, Rule, Section, Variant
+from condensation.papers._report import VERDICTS, number, write_report
+from condensation.papers._strip import WIDTH, rule_of, strip
 
 VOID = {"meta", "br", "img", "input", "link", "hr"}
 
@@ -61,10 +60,12 @@ class Page(HTMLParser):
                 self.texts[name] = self.texts.get(name, "") + data
 
 
-def claim(name, values, rule=("exactly", 1), *, valid=None, untrained=None, paper="FC", figure="fc-fig3", **more):
-    statement = Statement(name, figure, "Fig. 3", f"statement of {name}", "lines", Rule(*rule), paper=paper)
-    measured = None if values is None else Seeds(values, valid)
-    return Claim(statement, "quick", measured, None if untrained is None else Seeds(untrained), **more).to_plain()
+def claim(name, values, rule=("exactly", 1), *, valid=None, untrained=None, paper="FC", figure="fc-fig3", why=""):
+    own = type("Own", (PaperFigure,), {"name": figure, "paper": paper})
+    bound = Claim(name, "Fig. 3", f"statement of {name}", "lines", Rule(*rule), lambda figure: PerSeed([]))
+    measured = None if values is None else PerSeed(values, valid)
+    control = None if untrained is None else PerSeed(untrained)
+    return Finding(own, bound, "quick", Variant(), measured, control, why).to_plain()
 
 
 @pytest.fixture
@@ -74,9 +75,9 @@ def sections(tmp_path):
     for name in ("fc-fig3", "fc-fig3-time"):
         picture.savefig(tmp_path / "figures" / f"{name}.png", dpi=40)
     claims = [
-        claim("fc-fig3-all", [1] * 10, untrained=[0] * 10),
-        claim("fc-fig3-some", [1, 1, 2, 3], untrained=[1, 1, 0, 0], why="where <b>bold</b> & so on"),
-        claim("fc-fig3-none", [0.06, 0.07], ("at most", 0.05)),
+        claim("all", [1] * 10, untrained=[0] * 10),
+        claim("some", [1, 1, 2, 3], untrained=[1, 1, 0, 0], why="where <b>bold</b> & so on"),
+        claim("none", [0.06, 0.07], ("at most", 0.05)),
     ]
     made = Section(
         "fc-fig3", "FC Fig. 3: lines", "key", "done", seeds=(4, 10), reduced="640 images",
@@ -86,8 +87,8 @@ def sections(tmp_path):
         runs={"tanh": "runs/0123456789abcdef", "threshold 0.8": "runs/0123456789abcdef"},
         notes=["a warning <i>"], seconds=12.3, versions={"jax": "0.10"}, device="cpu:0",
     )  # fmt: skip
-    failed = claim("cnn-fig1-a", None, paper="CNN", figure="cnn-fig1", why="ValueError: <no> shape")
-    missing = claim("cnn-fig2-a", None, paper="CNN", figure="cnn-fig2", why="cifar10 cannot be had")
+    failed = claim("a", None, paper="CNN", figure="cnn-fig1", why="ValueError: <no> shape")
+    missing = claim("a", None, paper="CNN", figure="cnn-fig2", why="cifar10 cannot be had")
     varied = {"id": "fc-fig3-all_eps-1e-30", "figure": "fc-fig3_eps-1e-30", "variant": "eps 1e-30"}
     return [
         made,

@@ -8,11 +8,11 @@ from pyarrow import parquet
 
 from condensation import InputError
 from condensation.data import _sources as sources
-from condensation.papers.claims import Seeds
+from condensation.papers import FIGURES, PerSeed, Variant, reproduce
+from condensation.papers._legacy import Findings, Recipe
+from condensation.papers._settings import reduced_text
+from condensation.papers._variant import NotRun
 from condensation.papers.fc.experiments import resnet
-from condensation.papers.make import RECIPES, reproduce
-from condensation.papers.recipe import Findings
-from condensation.papers.variant import NotRun, Variant
 
 NAME = "fc-fig5"  # a small figure
 
@@ -26,7 +26,7 @@ def out(tmp_path_factory):
 
 def test_a_figure_gives_pictures_data_claims_and_a_report(out):
     claims = json.loads((out / "claims.json").read_text())
-    assert [claim["id"] for claim in claims] == [statement.id for statement in RECIPES[NAME].statements]
+    assert [claim["id"] for claim in claims] == [FIGURES[NAME].claim_id(claim.key) for claim in FIGURES[NAME].claims]
     for claim in claims:
         assert len(claim["measured"]["seeds"]) == len(claim["holds"]) == 2
         assert claim["verdict"] in ("reproduced", "partly", "not reproduced")
@@ -44,7 +44,7 @@ def test_a_figure_gives_pictures_data_claims_and_a_report(out):
 
 def test_a_second_run_makes_nothing_and_says_the_same(out, monkeypatch):
     before = (out / "claims.json").read_bytes()
-    monkeypatch.setitem(RECIPES, NAME, replace(RECIPES[NAME], measure=lambda *_: pytest.fail("made again")))
+    monkeypatch.setitem(FIGURES, NAME, replace(FIGURES[NAME], measure=lambda *_: pytest.fail("made again")))
     sections = reproduce([NAME], seeds=2, out=out)
     assert sections[0].status == "done"
     assert (out / "claims.json").read_bytes() == before
@@ -69,7 +69,7 @@ def test_a_failing_figure_is_named_and_the_others_go_on(tmp_path, monkeypatch):
     def broken(*_):
         raise RuntimeError("no picture today")
 
-    monkeypatch.setitem(RECIPES, "fc-fig1", replace(RECIPES["fc-fig1"], show=broken))
+    monkeypatch.setitem(FIGURES, "fc-fig1", replace(FIGURES["fc-fig1"], show=broken))
     failed, done = reproduce(["fc-fig1", NAME], seeds=2, out=tmp_path)
     assert (failed.status, done.status) == ("failed", "done")
     assert "no picture today" in failed.reason
@@ -93,15 +93,15 @@ def test_images_that_cannot_be_had_are_not_run_with_the_reason(tmp_path, monkeyp
 
 
 def test_what_was_missing_is_tried_again(tmp_path, monkeypatch):
-    whole = RECIPES[NAME].experiments("quick")
+    whole = FIGURES[NAME].experiments("quick")
     lacking = {"tanh": whole["tanh"], "x_tanh": resnet("tanh", "quick", "cifar100")}
 
     def only_tanh(runs, variant):
-        return {f"{NAME}-tanh": Seeds([0.01] * len(runs["tanh"].seeds))}
+        return {f"{NAME}-tanh": PerSeed([0.01] * len(runs["tanh"].seeds))}
 
     shown = Findings("a caption", {}, {})
-    recipe = replace(RECIPES[NAME], experiments=lambda _: lacking, measure=only_tanh, show=lambda *_: shown)
-    monkeypatch.setitem(RECIPES, NAME, recipe)
+    recipe = replace(FIGURES[NAME], experiments=lambda _: lacking, measure=only_tanh, show=lambda *_: shown)
+    monkeypatch.setitem(FIGURES, NAME, recipe)
     tried = []
 
     def unreachable(name, **_):
@@ -130,10 +130,11 @@ def test_bad_input_is_named(tmp_path):
 
 
 def test_every_figure_has_a_quick_and_a_paper_scale():
-    for recipe in RECIPES.values():
+    for figure in FIGURES.values():
         try:
-            quick, paper = (recipe.experiments(scale) for scale in ("quick", "paper"))
+            quick, paper = (figure.experiments(scale) for scale in ("quick", "paper"))
         except NotRun:  # its settings come from images that cannot be had here
             continue
         assert quick.keys() <= paper.keys()
-        assert (dict(quick) == dict(paper)) == (not recipe.reduced) or recipe.name == "fc-a3"
+        reduced = figure.reduced if isinstance(figure, Recipe) else reduced_text(quick, paper)
+        assert (dict(quick) == dict(paper)) == (not reduced) or figure.name == "fc-a3"

@@ -3,9 +3,10 @@ import pytest
 
 from condensation import InputError, Seed
 from condensation.optimizers import GD, Adam, GradientFlow, NormalisedGD
-from condensation.papers.counts import count
+from condensation.papers import Variant
+from condensation.papers._counts import count
+from condensation.papers._variant import NotRun
 from condensation.papers.fc.experiments import fig3, one_input, resnet, six_layers
-from condensation.papers.variant import NotRun, Variant
 
 
 def test_no_change_leaves_the_experiment_as_it_is():

@@ -19,7 +19,7 @@ def info(json: bool = False) -> None:
     from .._versions import versions
     from ..activations import ACTIVATIONS
     from ..data._cache import entries, root
-    from ..papers.make import RECIPES
+    from ..papers import FIGURES
 
     found = {
         "versions": versions(),
@@ -28,7 +28,7 @@ def info(json: bool = False) -> None:
         "runs": f"{Path('runs').resolve()} ({len(list(Path('runs').glob('*/run.json')))} kept)",
         "images": f"{root()} ({', '.join(entry.name for entry in entries()) or 'nothing yet'})",
         "activations": list(ACTIVATIONS),
-        "figures": list(RECIPES),
+        "figures": list(FIGURES),
     }
     if json:
         print_json(found)

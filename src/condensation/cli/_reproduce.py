@@ -19,6 +19,7 @@ def reproduce(
     seeds: int | None = None,
     out: Path = Path("out"),
     force: bool = False,
+    n_jobs: int | None = None,
     optimizer: Literal["adam", "gradient_flow", "normalised_gd", "gd"] | None = None,
     learning_rate: float | None = None,
     eps: float | None = None,
@@ -40,7 +41,8 @@ def reproduce(
         seeds: how many seeds of data and start; 10 if not given, of convolutional networks and ResNets 3 (5 and 1 at
             the paper's scale).
         out: the folder for figures, data, runs, claims.json and index.html.
-        force: make also what is finished.
+        force: train and make also what is finished.
+        n_jobs: processes that train; one a core, at most four, if not given, on a GPU one.
         optimizer: in place of the captioned Adam.
         learning_rate: of the optimizer.
         eps: Adam's.
@@ -51,12 +53,21 @@ def reproduce(
         rotated: turn the inputs of synthetic data by a random rotation.
         json: print the claims as JSON.
     """
-    from ..papers.make import reproduce as run
-    from ..papers.variant import Variant
+    from ..papers import Variant
+    from ..papers import reproduce as run
 
     variant = Variant(optimizer, learning_rate, eps, threshold, init_scale, output_scale, dtype, rotated or None)
     with Job() as progress:
-        sections = run(names, scale=scale, seeds=seeds, variant=variant, out=out, force=force, progress=progress)
+        sections = run(
+            names,
+            scale=scale,
+            seeds=seeds,
+            variant=variant,
+            out=out,
+            force=force,
+            n_jobs=n_jobs,
+            progress=progress,
+        )
     claims = [claim for section in sections for claim in section.claims]
     failed = [section for section in sections if section.status == "failed"]
     if json:

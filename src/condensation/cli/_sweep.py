@@ -48,11 +48,11 @@ def sweep(
     """
     from dataclasses import replace
 
-    from ..papers.phases import RECIPES, SWEEPS
+    from ..papers.phases import FIGURES, SWEEPS
     from ..sweeps import Sweep, run_sweep
     from ..sweeps._backends import backend_of
 
-    ready = {recipe.name: recipe for recipe in RECIPES}
+    ready = {recipe.name: recipe for recipe in FIGURES}
     engine = backend_of(on, n_jobs=n_jobs, scheduler=scheduler, address=address)
     if target in ready:
         asked = dict(SWEEPS[target](size) if size else ready[target].experiments("quick"))
@@ -120,7 +120,7 @@ def _draw(
     if any(table.failed for table in tables.values()):
         return []
     if recipe is not None and not (x or y or quantity):
-        from ..papers.lab import Lab
+        from ..papers._legacy import Lab
 
         found = recipe.show(Lab(folder), tables, {})
         return [path for name, picture in found.pictures.items() for path in save(picture, folder / name)]

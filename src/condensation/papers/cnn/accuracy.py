@@ -11,11 +11,10 @@ from ...experiment import Experiment
 from ...initialization import Glorot, Init
 from ...optimizers import Adam
 from ...saving import Evenly
-from ..claims import Claim, Rule, Seeds, Statement
-from ..counts import count
-from ..lab import Lab
-from ..recipe import Findings, Recipe, Runs
-from ..variant import Variant
+from .._claims import PerSeed, Rule
+from .._counts import count
+from .._legacy import Claim, Findings, Lab, Recipe, Runs, Statement
+from .._variant import Variant
 from .experiments import FIG3_RATE, FIG3_STEPS, QUICK_FIG3_RATE, QUICK_FIG3_STEPS, deep_to_the_end
 from .fig3 import REDUCED, SETTINGS
 
@@ -63,13 +62,13 @@ def experiments(scale: str) -> Mapping[str, Experiment]:
     return {"small": small, "common": common}
 
 
-def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     """Test accuracies at the end; they are compared where both networks fit their images."""
     fitted = np.min([run.accuracy[:, -1] for run in runs.values()], axis=0) >= FITTED
     ends = {name: run.curves["test_accuracy"][:, -1] for name, run in runs.items()}
     return {
-        "cnn-accuracy-learned": Seeds(ends["small"]),
-        "cnn-accuracy-common": Seeds(ends["small"] - ends["common"], fitted),
+        "cnn-accuracy-learned": PerSeed(ends["small"]),
+        "cnn-accuracy-common": PerSeed(ends["small"] - ends["common"], fitted),
     }
 
 

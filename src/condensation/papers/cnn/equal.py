@@ -29,10 +29,10 @@ from ...runs import Trajectory
 from ...saving import At
 from ...seeds import Seed
 from ...theory import KernelDynamics
-from ..claims import Claim, Rule, Seeds, Statement
-from ..lab import Lab
-from ..recipe import Findings, Recipe, Runs, Table
-from ..variant import Variant
+from .._claims import PerSeed, Rule
+from .._legacy import Claim, Findings, Lab, Recipe, Runs, Statement
+from .._tables import Table
+from .._variant import Variant
 
 DIGIT, KERNEL = 9, 7  # of the digits the one whose third value is farthest below the pair, at this side
 IMAGES = 50  # of a digit, each at four turns
@@ -203,16 +203,16 @@ def _filters(run: Trajectory) -> _Filters:
     )
 
 
-def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     """The gap, where the filters are, and the lines of the control."""
     found = _filters(runs["turned"])
     control = count_lines(runs["control"].history("conv1", view="filter")[:, -1:])
     return {
-        "cnn-equal-gap": Seeds([_gap(_Basis.of(turned(DIGIT)).values)]),
-        "cnn-equal-plane": Seeds(found.in_plane),
-        "cnn-equal-line": Seeds(found.on_line, found.in_plane >= IN_PLANE),
-        "cnn-equal-direction": Seeds(np.median(found.cosines, axis=1)),
-        "cnn-equal-control": Seeds(control.lines[:, 0], control.condensed[:, 0]),
+        "cnn-equal-gap": PerSeed([_gap(_Basis.of(turned(DIGIT)).values)]),
+        "cnn-equal-plane": PerSeed(found.in_plane),
+        "cnn-equal-line": PerSeed(found.on_line, found.in_plane >= IN_PLANE),
+        "cnn-equal-direction": PerSeed(np.median(found.cosines, axis=1)),
+        "cnn-equal-control": PerSeed(control.lines[:, 0], control.condensed[:, 0]),
     }
 
 

@@ -16,11 +16,10 @@ from ...reduction import reduce
 from ...reduction._reduce import centred_error
 from ...runs import Trajectory
 from ...saving import At
-from ..claims import Claim, Rule, Seeds, Statement
-from ..counts import Counts, count
-from ..lab import Lab
-from ..recipe import Findings, Recipe, Runs
-from ..variant import Variant
+from .._claims import PerSeed, Rule
+from .._counts import Counts, count
+from .._legacy import Claim, Findings, Lab, Recipe, Runs, Statement
+from .._variant import Variant
 from .experiments import descent
 from .words import GD_SETTINGS, QUICK_DESCENT
 
@@ -71,7 +70,7 @@ def _counts(run: Trajectory, variant: Variant) -> Counts:
     return count(run, "conv1", int(run.saved[-1]), variant, view="filter")
 
 
-def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     """Orientations, and the errors of three reduced networks."""
     run = runs["descent"]
     counts, last = _counts(run, variant), int(run.saved[-1])
@@ -83,7 +82,7 @@ def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
         errors["effective"].append(centred_error(whole, merge_sides(model)(x)))
         errors["sum"].append(centred_error(whole, merge_sides(model, weighted=False)(x)))
     return {"cnn-fig1-groups": counts.orientations_found()} | {
-        f"cnn-fig1-{name}": Seeds(values) for name, values in errors.items()
+        f"cnn-fig1-{name}": PerSeed(values) for name, values in errors.items()
     }
 
 

@@ -9,11 +9,10 @@ from ...drawing import look
 from ...drawing._style import COLOURS, FAINT, PAGE
 from ...experiment import Experiment
 from ...runs import Trajectory
-from ..claims import Claim, Rule, Seeds, Statement, columns_of
-from ..counts import STAGE
-from ..lab import Lab
-from ..recipe import Findings, Recipe, Runs
-from ..variant import Variant
+from .._claims import PerSeed, Rule
+from .._counts import STAGE
+from .._legacy import Claim, Findings, Lab, Recipe, Runs, Statement, columns_of
+from .._variant import Variant
 from . import fig2, fig3, fig4, fig6
 
 SOURCES = {
@@ -57,10 +56,10 @@ def _shown(key: str, run: Trajectory) -> int:
     return fig3.captioned(run) if key == "3" else int(run.saved[-1])
 
 
-def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     """The loss over its first value at the step that is shown."""
     return {
-        f"cnn-fig13-{key}": Seeds(run.loss[:, np.searchsorted(run.recorded, _shown(key, run))] / run.loss[:, 0])
+        f"cnn-fig13-{key}": PerSeed(run.loss[:, np.searchsorted(run.recorded, _shown(key, run))] / run.loss[:, 0])
         for key, run in runs.items()
     }
 

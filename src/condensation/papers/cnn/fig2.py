@@ -11,11 +11,11 @@ from ...drawing import draw_history, draw_similarity, draw_spectrum, look
 from ...drawing._style import COLOURS, FAINT, PAGE
 from ...experiment import Experiment
 from ...runs import Trajectory
-from ..claims import Claim, Rule, Seeds, Statement
-from ..counts import Counts, count
-from ..lab import Lab
-from ..recipe import Findings, Recipe, Runs, Table
-from ..variant import Variant
+from .._claims import PerSeed, Rule
+from .._counts import Counts, count
+from .._legacy import Claim, Findings, Lab, Recipe, Runs, Statement
+from .._tables import Table
+from .._variant import Variant
 from .experiments import CHANNELS, MANY, descent
 from .kernels import cosine_to_v1, cosines_to, cosines_to_ones, dynamics, predicted_sides, predicted_turning
 from .maps import ACCURACY, accuracy_at
@@ -107,7 +107,7 @@ class DescentFigure:
             ),
         )
 
-    def measure(self, runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+    def measure(self, runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
         """Gap, lines, directions, predictions and accuracy of each seed."""
         run = runs["descent"]
         counts, seeds = self.counts(run, variant), range(len(run.seeds))
@@ -115,13 +115,13 @@ class DescentFigure:
         kernels = [counts.weights[k, counts.column[k]].astype(float) for k in seeds]
         along = [cosines_to(filters[k], dynamics(run, k).v1) for k in seeds]
         found = {
-            "gap": Seeds([dynamics(run, k).gap for k in seeds]),
+            "gap": PerSeed([dynamics(run, k).gap for k in seeds]),
             "line": counts.lines_found(),
             "sides": counts.sides_found(),
-            "ones": Seeds([float(np.quantile(np.abs(cosines_to_ones(one)), 0.1)) for one in kernels]),
-            "v1": Seeds([float(np.median(np.abs(one))) for one in along]),
-            "predicted": Seeds([float(np.mean(np.sign(along[k]) == predicted_sides(run, k))) for k in seeds]),
-            "accuracy": Seeds(accuracy_at(run, counts)),
+            "ones": PerSeed([float(np.quantile(np.abs(cosines_to_ones(one)), 0.1)) for one in kernels]),
+            "v1": PerSeed([float(np.median(np.abs(one))) for one in along]),
+            "predicted": PerSeed([float(np.mean(np.sign(along[k]) == predicted_sides(run, k))) for k in seeds]),
+            "accuracy": PerSeed(accuracy_at(run, counts)),
         }
         return {f"{self.name}-{key}": value for key, value in found.items()}
 

@@ -11,11 +11,11 @@ from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
 from ...measure import cosine_similarity
 from ...runs import Trajectory
-from ..claims import Claim, Rule, Seeds, Statement
-from ..counts import Counts, count
-from ..lab import Lab
-from ..recipe import Findings, Recipe, Runs, Table
-from ..variant import Variant
+from .._claims import PerSeed, Rule
+from .._counts import Counts, count
+from .._legacy import Claim, Findings, Lab, Recipe, Runs, Statement
+from .._tables import Table
+from .._variant import Variant
 from .experiments import (
     CHANNELS,
     FIG3_EPOCH,
@@ -107,14 +107,14 @@ def experiments(scale: str) -> Mapping[str, Experiment]:
     return {"deep": deep_to_the_end(scale)}
 
 
-def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     """Lines at both moments, in both views at the end, and whether the images are fitted."""
     found = MAPS.measure(runs, variant)
     run = runs["deep"]
     for panel in FINAL:
         filters = count(run, panel.layer, int(run.saved[-1]), at_the_end(variant), view="filter")
         found[f"cnn-fig3-{panel.key}-filters"] = filters.lines_found()
-    return found | {"cnn-fig3-fitted": Seeds(run.accuracy[:, -1])}
+    return found | {"cnn-fig3-fitted": PerSeed(run.accuracy[:, -1])}
 
 
 def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
@@ -195,14 +195,14 @@ ACCURACY = (
 )
 
 
-def measure_accuracy(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def measure_accuracy(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     """The accuracy at the end, and when the layers are first condensed."""
     run = runs["deep"]
     histories = [count(run, layer, captioned(run), variant, view="filter").history for layer in layers_of(3)]
     condensed = np.all([history.condensed & (history.lines == 1) for history in histories], axis=0)
     at_saved = run.accuracy[:, np.searchsorted(run.recorded, run.saved)]
     first = np.where(condensed.any(axis=1), at_saved[np.arange(len(at_saved)), condensed.argmax(axis=1)], np.nan)
-    return {"cnn-fig5-fitted": Seeds(run.accuracy[:, -1]), "cnn-fig5-late": Seeds(first)}
+    return {"cnn-fig5-fitted": PerSeed(run.accuracy[:, -1]), "cnn-fig5-late": PerSeed(first)}
 
 
 def show_accuracy(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:

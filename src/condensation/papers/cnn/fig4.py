@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from ...experiment import Experiment
-from ..recipe import Recipe
+from .._legacy import Recipe
 from .experiments import (
     FIG4_EPOCHS,
     FIG4_RATE,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from ...experiment import Experiment
 from ...losses import Loss
-from ..recipe import Recipe
+from .._legacy import Recipe
 from .experiments import CROSS_ENTROPY, FIG3_EPOCH, FIG3_RATE, QUICK_FIG3_EPOCH, deep, layers_of
 from .maps import Maps, Panel, map_statements
 from .words import ADAM_SETTINGS, NO_CAPTION, QUICK_DEEP, SETS

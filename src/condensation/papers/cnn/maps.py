@@ -8,12 +8,12 @@ import numpy as np
 from jaxtyping import Float
 
 from ...runs import Trajectory
-from ..claims import Claim, Rule, Seeds, Statement
-from ..counts import Counts, count, stack_columns
-from ..lab import Lab
-from ..panels import draw_maps, draw_times
-from ..recipe import Findings, Runs, Table
-from ..variant import Variant
+from .._claims import PerSeed, Rule
+from .._counts import Counts, count, stack_columns
+from .._legacy import Claim, Findings, Lab, Runs, Statement
+from .._panels import draw_maps, draw_times
+from .._tables import Table
+from .._variant import Variant
 
 ACCURACY = 0.21  # Figs. 2 and 3 say below 20%; with 500 images that is blurred by a percentage point
 
@@ -80,7 +80,7 @@ class Maps:
             if (run := runs.get(panel.run)) is not None
         }
 
-    def measure(self, runs: Runs, variant: Variant) -> dict[str, Seeds]:
+    def measure(self, runs: Runs, variant: Variant) -> dict[str, PerSeed]:
         """Lines and orientations of each panel, and the accuracy of each run there."""
         found = {}
         counts = self.counts(runs, variant)
@@ -91,7 +91,7 @@ class Maps:
             if panel.sides is not None:
                 found[f"{self.figure}-{panel.key}-sides"] = counts[panel.key].sides_found()
             if not panel.final:
-                found[f"{self.figure}-{panel.run}-accuracy"] = Seeds(accuracy_at(runs[panel.run], counts[panel.key]))
+                found[f"{self.figure}-{panel.run}-accuracy"] = PerSeed(accuracy_at(runs[panel.run], counts[panel.key]))
         return found
 
     def show(self, lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
@@ -99,11 +99,7 @@ class Maps:
         counts, filters = (self.counts(runs, lab.variant, view) for view in ("kernel", "filter"))
         shown = [panel for panel in self.panels if panel.key in counts]
         by_title = {panel.title: counts[panel.key] for panel in shown}
-        pictures = {
-            self.figure: draw_maps(
-                {title: found.shown for title, found in by_title.items()}, by_title, dict.fromkeys(by_title, 1)
-            )
-        }
+        pictures = {self.figure: draw_maps(by_title, dict.fromkeys(by_title, 1))}
         if self.times:
             first = {(panel.run, panel.layer): panel for panel in sorted(shown, key=lambda one: not one.final)}.values()
             once = [panel for panel in shown if panel in first]

@@ -11,11 +11,11 @@ from ...drawing._style import PAGE
 from ...experiment import Experiment
 from ...optimizers import Adam, SignGD
 from ...theory import KernelDynamics
-from ..claims import Claim, Rule, Seeds, Statement
-from ..counts import count, stack_columns
-from ..lab import Lab
-from ..recipe import Findings, Recipe, Runs, Table
-from ..variant import Variant
+from .._claims import PerSeed, Rule
+from .._counts import count, stack_columns
+from .._legacy import Claim, Findings, Lab, Recipe, Runs, Statement
+from .._tables import Table
+from .._variant import Variant
 from .experiments import descent
 from .kernels import cosines_to, dynamics
 from .words import GD_SETTINGS
@@ -83,7 +83,7 @@ def vertex(theory: KernelDynamics) -> Float[np.ndarray, " columns"]:
     return s
 
 
-def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     """Lines of filters, and their cosines with v1 and with the vertex."""
     found = {}
     for key, run in runs.items():
@@ -92,7 +92,7 @@ def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
         found[f"{key}-line"] = counts.lines_found()
         for name, direction in (("v1", lambda theory: theory.v1), ("vertex", vertex)):
             if name == "v1" or key != "gd":
-                found[f"{key}-{name}"] = Seeds(
+                found[f"{key}-{name}"] = PerSeed(
                     [
                         float(np.median(np.abs(cosines_to(last[k], direction(dynamics(run, k))))))
                         for k in range(len(last))

@@ -19,7 +19,7 @@ from . import (
     zero,
 )
 
-RECIPES = (
+FIGURES = (
     fig1.RECIPE,
     fig2.RECIPE,
     fig3.RECIPE,
@@ -35,7 +35,7 @@ RECIPES = (
     fig13.RECIPE,
     table.RECIPE,
     theorem1.RECIPE,
-    dense.RECIPE,
+    dense.DenseAgainstConv,
     reset.RECIPE,
     samples.RECIPE,
     accuracy.RECIPE,

@@ -27,11 +27,12 @@ from ...runs import Trajectory
 from ...saving import At
 from ...seeds import Seed
 from ...theory import KernelDynamics
-from ..claims import Claim, Rule, Seeds, Statement
-from ..counts import relative_loss
-from ..lab import Lab, require
-from ..recipe import Findings, Recipe, Runs, Table
-from ..variant import NotRun, Variant
+from .._claims import PerSeed, Rule
+from .._counts import relative_loss
+from .._legacy import Claim, Findings, Lab, Recipe, Runs, Statement
+from .._tables import Table
+from .._trainings import require
+from .._variant import NotRun, Variant
 from .experiments import descent
 
 NAME = "cnn-reset"
@@ -262,7 +263,7 @@ def _alike(states: Mapping[str, _States], what: str) -> dict[tuple[str, str], np
     return {pair: np.abs(block) for pair, block in pairs.items()} if what == "lines" else pairs
 
 
-def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     """How alike the networks are: a value for each seed, from its pairs with the others."""
     _check(runs)
     states = {name: _condensed(runs[name]) for name in SIZES}
@@ -274,13 +275,13 @@ def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
     counts = {name: count_lines(states[name].filters[:, None], threshold=variant.threshold) for name in SIZES}
     common = _alike({"common": _condensed(runs["common"])}, "functions")
     return {
-        "cnn-reset-functions": Seeds(least_within(functions)),
-        "cnn-reset-test": Seeds(least_within(held_out)),
-        "cnn-reset-directions": Seeds(least_within(lines)),
-        **{f"cnn-reset-simple-{name}": Seeds(one.lines[:, 0], one.condensed[:, 0]) for name, one in counts.items()},
-        "cnn-reset-sizes": Seeds(np.min([_with_others(functions[pair]) for pair in combinations(SIZES, 2)], axis=0)),
-        "cnn-reset-amplitude": Seeds(_ratios(runs)),
-        "cnn-reset-common": Seeds(_with_others(common["common", "common"])),
+        "cnn-reset-functions": PerSeed(least_within(functions)),
+        "cnn-reset-test": PerSeed(least_within(held_out)),
+        "cnn-reset-directions": PerSeed(least_within(lines)),
+        **{f"cnn-reset-simple-{name}": PerSeed(one.lines[:, 0], one.condensed[:, 0]) for name, one in counts.items()},
+        "cnn-reset-sizes": PerSeed(np.min([_with_others(functions[pair]) for pair in combinations(SIZES, 2)], axis=0)),
+        "cnn-reset-amplitude": PerSeed(_ratios(runs)),
+        "cnn-reset-common": PerSeed(_with_others(common["common", "common"])),
     }
 
 

@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 from ...drawing import look
 from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
-from ..claims import Claim, Rule, Seeds, Statement
-from ..counts import count, stack_columns
-from ..lab import Lab
-from ..recipe import Findings, Recipe, Runs, Table
-from ..variant import Variant
+from .._claims import PerSeed, Rule
+from .._counts import count, stack_columns
+from .._legacy import Claim, Findings, Lab, Recipe, Runs, Statement
+from .._tables import Table
+from .._variant import Variant
 from .experiments import CHANNELS, GD_RATE, GD_STEPS, QUICK_GD_RATE, QUICK_GD_SAMPLES, SAMPLES, descent
 from .kernels import cosine_to_v1, dynamics
 from .words import GD_SETTINGS
@@ -76,13 +76,13 @@ def experiments(scale: str) -> Mapping[str, Experiment]:
     }
 
 
-def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     """Lines, directions and gap for each number of images."""
     found = {}
     for name, run in runs.items():
         found[f"cnn-samples-{name}"] = count(run, "conv1", int(run.saved[-1]), variant).lines_found()
-        found[f"cnn-samples-{name}-v1"] = Seeds(cosine_to_v1(run)[:, -1])
-        found[f"cnn-samples-{name}-gap"] = Seeds([dynamics(run, k).gap for k in range(len(run.seeds))])
+        found[f"cnn-samples-{name}-v1"] = PerSeed(cosine_to_v1(run)[:, -1])
+        found[f"cnn-samples-{name}-gap"] = PerSeed([dynamics(run, k).gap for k in range(len(run.seeds))])
     return found
 
 

@@ -9,11 +9,10 @@ from ...drawing import look
 from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
 from ...runs import Trajectory
-from ..claims import Claim, Rule, Seeds, Statement
-from ..counts import relative_loss
-from ..lab import Lab
-from ..recipe import Findings, Recipe, Runs
-from ..variant import Variant
+from .._claims import PerSeed, Rule
+from .._counts import relative_loss
+from .._legacy import Claim, Findings, Lab, Recipe, Runs, Statement
+from .._variant import Variant
 from .experiments import descent
 from .kernels import cosine_to_v1, cosines_to, dynamics, times
 from .words import GD_SETTINGS
@@ -88,7 +87,7 @@ def _rate(time: np.ndarray, values: np.ndarray) -> float:
     return float(np.polyfit(time, np.log(values), 1)[0]) if np.ptp(values) > 0 else float("nan")
 
 
-def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     """When filters have turned, and both rates against the singular values."""
     run = runs["descent"]
     turned, loss, time = cosine_to_v1(run) >= 0.95, relative_loss(run), times(run)
@@ -101,10 +100,10 @@ def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
         last = chosen[-1] - 1
         ratio.append(speeds["tangential"][last] / speeds["radial"][last] if speeds["radial"][last] > 0 else np.nan)
     return {
-        "cnn-speed-first": Seeds(first),
-        "cnn-speed-radial": Seeds(radial),
-        "cnn-speed-tangential": Seeds(tangential),
-        "cnn-speed-ratio": Seeds(ratio),
+        "cnn-speed-first": PerSeed(first),
+        "cnn-speed-radial": PerSeed(radial),
+        "cnn-speed-tangential": PerSeed(tangential),
+        "cnn-speed-ratio": PerSeed(ratio),
     }
 
 

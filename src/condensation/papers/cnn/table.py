@@ -13,10 +13,11 @@ from ...drawing._style import COLOURS, PAGE
 from ...losses import Loss
 from ...seeds import Seed
 from ...theory import KernelDynamics
-from ..claims import Claim, Rule, Seeds, Statement, columns_of
-from ..lab import Lab, require
-from ..recipe import Findings, Recipe, Runs, Table
-from ..variant import Variant
+from .._claims import PerSeed, Rule
+from .._legacy import Claim, Findings, Lab, Recipe, Runs, Statement, columns_of
+from .._tables import Table
+from .._trainings import require
+from .._variant import Variant
 from .experiments import GD_KERNEL, GD_LOSS, SAMPLES
 from .words import SETS
 
@@ -131,19 +132,19 @@ def no_experiments(scale: str) -> Mapping:
     return {}
 
 
-def measure_table(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def measure_table(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     """Parts of v1, its bias part, gap and rank."""
     means = _parts("integer").mean(axis=0)
     found = {
-        f"{colour}-mean": Seeds([abs(float(mean) - paper)])
+        f"{colour}-mean": PerSeed([abs(float(mean) - paper)])
         for colour, mean, (paper, _) in zip(CHANNELS, means, PAPER, strict=True)
     }
     for key in LABELS:
         chosen = draws("cifar10", key)
-        found[f"{key}-ones"] = Seeds(_parts(key).min(axis=1))
-        found[f"{key}-kernel"] = Seeds([one.bias_part for one in chosen])
-        found[f"{key}-gap"] = Seeds([one.gap for one in chosen])
-    found["rank"] = Seeds([one.rank for one in draws("cifar10", "residual")])
+        found[f"{key}-ones"] = PerSeed(_parts(key).min(axis=1))
+        found[f"{key}-kernel"] = PerSeed([one.bias_part for one in chosen])
+        found[f"{key}-gap"] = PerSeed([one.gap for one in chosen])
+    found["rank"] = PerSeed([one.rank for one in draws("cifar10", "residual")])
     return {f"cnn-table-{key}": value for key, value in found.items()}
 
 
@@ -249,9 +250,9 @@ def _draw_filter(axes: Axes, v: np.ndarray, title: str) -> None:
     axes.axis("off")
 
 
-def measure_spectrum(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def measure_spectrum(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     """The gap on MNIST."""
-    return {f"cnn-fig12-{key}-gap": Seeds([one.gap for one in draws("mnist", key)]) for key in LABELS}
+    return {f"cnn-fig12-{key}-gap": PerSeed([one.gap for one in draws("mnist", key)]) for key in LABELS}
 
 
 def show_spectrum(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:

@@ -28,10 +28,10 @@ from ...optimizers import GradientFlow
 from ...runs import Trajectory
 from ...saving import At
 from ...theory import KernelDynamics, effective_time, heuristic_time
-from ..claims import Claim, Rule, Seeds, Statement
-from ..lab import Lab
-from ..recipe import Findings, Recipe, Runs, Table
-from ..variant import Variant
+from .._claims import PerSeed, Rule
+from .._legacy import Claim, Findings, Lab, Recipe, Runs, Statement
+from .._tables import Table
+from .._variant import Variant
 from .kernels import start_of
 
 GAMMAS = (4, 3, 2)
@@ -285,7 +285,7 @@ def _all(runs: Runs) -> dict[int, dict[int, _Found]]:
     return {gamma: {width: _found(runs[_name(gamma, width)], gamma) for width in widths} for gamma in GAMMAS}
 
 
-def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     """All quantities; those of untrained networks are of the start, or none."""
     everything = _all(runs)
     measured = {}
@@ -293,18 +293,18 @@ def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
         widest = by_width[WIDEST]
         shares = np.array([found.share for found in by_width.values() if (found.bound > 0).all()])
         measured |= {
-            f"cnn-theorem1-change-{gamma}": Seeds(np.abs(_slopes(by_width) / exponent(gamma) - 1)),
-            f"cnn-theorem1-grows-{gamma}": Seeds(np.diff(shares, axis=0).min(axis=0), widest.change > 0),
-            f"cnn-theorem1-share-{gamma}": Seeds(widest.share),
-            f"cnn-theorem1-stop-{gamma}": Seeds(widest.stop_share),
-            f"cnn-theorem1-grown-{gamma}": Seeds(widest.grown / widest.heuristic),
+            f"cnn-theorem1-change-{gamma}": PerSeed(np.abs(_slopes(by_width) / exponent(gamma) - 1)),
+            f"cnn-theorem1-grows-{gamma}": PerSeed(np.diff(shares, axis=0).min(axis=0), widest.change > 0),
+            f"cnn-theorem1-share-{gamma}": PerSeed(widest.share),
+            f"cnn-theorem1-stop-{gamma}": PerSeed(widest.stop_share),
+            f"cnn-theorem1-grown-{gamma}": PerSeed(widest.grown / widest.heuristic),
         }
     each = [found for by_width in everything.values() for found in by_width.values()]
     late = [found.stop / found.bound for found in each if (found.bound > 0).all()]
     off = [np.abs(found.share - found.linear_share) for found in each]
     return measured | {
-        "cnn-theorem1-bound": Seeds(np.min(late, axis=0)),
-        "cnn-theorem1-linear": Seeds(np.max(off, axis=0)),
+        "cnn-theorem1-bound": PerSeed(np.min(late, axis=0)),
+        "cnn-theorem1-linear": PerSeed(np.max(off, axis=0)),
     }
 
 

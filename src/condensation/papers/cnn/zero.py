@@ -10,11 +10,11 @@ from ...drawing import look
 from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
 from ...initialization import Zeros
-from ..claims import Claim, Rule, Seeds, Statement
-from ..counts import count, stack_columns
-from ..lab import Lab
-from ..recipe import Findings, Recipe, Runs, Table
-from ..variant import Variant
+from .._claims import PerSeed, Rule
+from .._counts import count, stack_columns
+from .._legacy import Claim, Findings, Lab, Recipe, Runs, Statement
+from .._tables import Table
+from .._variant import Variant
 from .experiments import descent, shallow
 from .kernels import cosine_to_v1, cosines_to, dynamics, predicted_sides
 from .words import GD_SETTINGS
@@ -64,7 +64,7 @@ def experiments(scale: str) -> Mapping[str, Experiment]:
     }
 
 
-def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     """Lines, directions and sides."""
     run = runs["zero"]
     last = run.history("conv1", view="filter")[:, -1].astype(float)
@@ -75,8 +75,8 @@ def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
     ]
     return {
         "cnn-zero-line": count(run, "conv1", int(run.saved[-1]), variant).lines_found(),
-        "cnn-zero-v1": Seeds(along),
-        "cnn-zero-predicted": Seeds(sides, along >= TURNED),
+        "cnn-zero-v1": PerSeed(along),
+        "cnn-zero-predicted": PerSeed(sides, along >= TURNED),
         "cnn-zero-dense": count(runs["dense"], "conv1", int(runs["dense"].saved[-1]), variant).lines_found(),
     }
 

@@ -10,12 +10,12 @@ from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
 from ...runs import Trajectory
 from ...saving import At, Geometric
-from ..claims import Claim, Seeds, columns_of
-from ..counts import STAGE, relative_loss
-from ..lab import Lab
-from ..panels import only_outer
-from ..recipe import Findings, Recipe, Runs, Table
-from ..variant import Variant
+from .._claims import PerSeed
+from .._counts import STAGE, relative_loss
+from .._legacy import Claim, Findings, Lab, Recipe, Runs, columns_of
+from .._panels import only_outer
+from .._tables import Table
+from .._variant import Variant
 from .experiments import FIG2_RATES, FIG3_RATES, FIG5_ACTIVATIONS, fig3, one_input, resnet, six_layers
 from .statements import A3, A3_FIG2, A3_FIG3, A3_FIG5, A3_FIG6, A3_SIX
 
@@ -47,11 +47,11 @@ def _at(run: Trajectory, key: str) -> np.ndarray:
     return relative_loss(run)[:, np.flatnonzero(run.saved == epoch)[0]]
 
 
-def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     """L/L0 at each captioned epoch, and the least that a long training reaches."""
-    found = {f"fc-a3-{key}": Seeds(_at(run, key)) for key in TITLES if (run := _run(runs, key)) is not None}
+    found = {f"fc-a3-{key}": PerSeed(_at(run, key)) for key in TITLES if (run := _run(runs, key)) is not None}
     end = runs["end"].loss
-    return found | {"fc-a3-end": Seeds(np.nanmin(end / end[:, :1], axis=1))}
+    return found | {"fc-a3-end": PerSeed(np.nanmin(end / end[:, :1], axis=1))}
 
 
 def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:

@@ -8,10 +8,9 @@ from matplotlib.figure import Figure
 from ...drawing import look
 from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
-from ..claims import Claim, Seeds
-from ..lab import Lab
-from ..recipe import Findings, Recipe, Runs
-from ..variant import NotRun, Variant
+from .._claims import PerSeed
+from .._legacy import Claim, Findings, Lab, Recipe, Runs
+from .._variant import NotRun, Variant
 from .experiments import resnet_start
 from .statements import A4
 
@@ -28,12 +27,12 @@ def experiments(scale: str) -> Mapping[str, Experiment]:
     return {name: resnet_start(name == "common", scale) for name in STARTS}
 
 
-def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     """Test accuracies at the end."""
     if not runs.keys() >= STARTS.keys():
         raise NotRun("both starts are needed, and one of them cannot be changed so")
     small, common = (runs[name].curves["test_accuracy"][:, -1] for name in STARTS)
-    return {"fc-a4-accuracy": Seeds(small - common), "fc-a4-learned": Seeds(small)}
+    return {"fc-a4-accuracy": PerSeed(small - common), "fc-a4-learned": PerSeed(small)}
 
 
 def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:

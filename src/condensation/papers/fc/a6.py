@@ -10,11 +10,11 @@ from ...drawing import draw_similarity, look
 from ...drawing._style import PAGE
 from ...experiment import Experiment
 from ...runs import Trajectory
-from ..claims import Claim, Seeds, columns_of
-from ..counts import cosine_of, in_stage, line_history, median_seed
-from ..lab import Lab
-from ..recipe import Findings, Recipe, Runs, Table
-from ..variant import Variant
+from .._claims import PerSeed
+from .._counts import cosine_of, in_stage, line_history, median_seed
+from .._legacy import Claim, Findings, Lab, Recipe, Runs, columns_of
+from .._tables import Table
+from .._variant import Variant
 from .experiments import FIG3_RATES, FIG4_LAYERS, FIG5_ACTIVATIONS, fig3, one_input, six_layers
 from .fig4 import COSINES
 from .statements import A6
@@ -55,12 +55,12 @@ def _first_condensed(run: Trajectory, layer: int, cosine: float | None) -> tuple
     return first, last
 
 
-def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     """When each example is condensed, as a share of its initial stage."""
     found = {}
     for key, (_, run, layer, cosine) in _examples(runs).items():
         first, last = _first_condensed(run, layer, cosine_of(run, layer, variant, cosine))
-        found[f"fc-a6-{key}"] = Seeds(first / np.maximum(last, 1))
+        found[f"fc-a6-{key}"] = PerSeed(first / np.maximum(last, 1))
     return found
 
 

@@ -6,12 +6,12 @@ import numpy as np
 
 from ...activations import label
 from ...experiment import Experiment
-from ..claims import Claim, Seeds
-from ..counts import Counts, count, stack_columns
-from ..lab import Lab
-from ..panels import draw_maps
-from ..recipe import Findings, Recipe, Runs, Table
-from ..variant import Variant
+from .._claims import PerSeed
+from .._counts import Counts, count, stack_columns
+from .._legacy import Claim, Findings, Lab, Recipe, Runs
+from .._panels import draw_maps
+from .._tables import Table
+from .._variant import Variant
 from .experiments import FIG3_EPOCH, FIG3_RATES, LINES, fig3, low_frequency, resnet
 from .statements import A7
 
@@ -40,7 +40,7 @@ def _counts(runs: Runs, variant: Variant) -> dict[str, Counts]:
     }
 
 
-def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     """Differences of lines, seed by seed, and lines on images."""
     counts = _counts(runs, variant)
     pairs = {f"low-{name}": (f"low-{name}", f"fig3-{name}") for name in HIGHER} | {
@@ -50,7 +50,7 @@ def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
     for key, (simple, other) in pairs.items():
         if {simple, other} <= counts.keys():
             low, high = counts[simple], counts[other]
-            found[f"fc-a7-{key}"] = Seeds(low.lines - high.lines, low.condensed & high.condensed)
+            found[f"fc-a7-{key}"] = PerSeed(low.lines - high.lines, low.condensed & high.condensed)
     return found
 
 
@@ -92,7 +92,7 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
             "images": "Fig. 2's network with x tanh x, where it is most condensed within the initial stage; the text "
             "names the data only, the rest is our choice",
         },
-        pictures={"fc-a7": draw_maps({t: c.shown for t, c in chosen.items()}, chosen, expected)},
+        pictures={"fc-a7": draw_maps(chosen, expected)},
         tables=(Table("Lines at epoch 100, seed by seed", ("activation", "low frequency", "Fig. 3's target"), rows),),
         data=stack_columns({key: found.columns() for key, found in counts.items()}, "experiment"),
         why={key: text for key, text in why.items() if claims[key].verdict not in ("reproduced", "not run")},

@@ -12,11 +12,10 @@ from ...measure._similarity import norms
 from ...reduction import Reduction, reduce
 from ...reduction._reduce import centred_error
 from ...runs import Trajectory
-from ..claims import Claim, Seeds
-from ..counts import count
-from ..lab import Lab
-from ..recipe import Findings, Recipe, Runs
-from ..variant import Variant
+from .._claims import PerSeed
+from .._counts import count
+from .._legacy import Claim, Findings, Lab, Recipe, Runs
+from .._variant import Variant
 from .experiments import fig3
 from .statements import FIG1
 
@@ -28,7 +27,7 @@ def experiments(scale: str) -> Mapping[str, Experiment]:
     return {"tanh": fig3("tanh")}
 
 
-def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     """Lines, equality of amplitudes, and the effective network's error."""
     run = runs["tanh"]
     found = count(run, "dense1", EPOCH, variant)
@@ -36,9 +35,9 @@ def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
     errors = [_reduced(run, k, int(step)).error for k, step in enumerate(found.steps)]
     return {
         "fc-fig1-line": found.lines_found(),
-        "fc-fig1-same": Seeds([float(r.std() / r.mean()) for r in sizes], found.condensed),
-        "fc-fig1-effective": Seeds([float("nan") if error is None else error for error in errors]),
-        "fc-fig1-sum": Seeds([_summed_error(run, k, int(step)) for k, step in enumerate(found.steps)]),
+        "fc-fig1-same": PerSeed([float(r.std() / r.mean()) for r in sizes], found.condensed),
+        "fc-fig1-effective": PerSeed([float("nan") if error is None else error for error in errors]),
+        "fc-fig1-sum": PerSeed([_summed_error(run, k, int(step)) for k, step in enumerate(found.steps)]),
     }
 
 

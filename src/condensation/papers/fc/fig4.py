@@ -7,13 +7,12 @@ import numpy as np
 from ...activations import label
 from ...experiment import Experiment
 from ...runs import Trajectory
-from ..claims import REPRODUCED, Claim, Rule, Seeds, Statement, judge
-from ..counts import Counts, count, median_seed, stack_columns
-from ..evidence import settings_table
-from ..lab import Lab
-from ..panels import draw_maps, draw_times
-from ..recipe import Findings, Recipe, Runs
-from ..variant import Variant
+from .._claims import REPRODUCED, PerSeed, Rule, judge
+from .._counts import Counts, count, median_seed, stack_columns
+from .._legacy import Claim, Findings, Lab, Recipe, Runs, Statement
+from .._panels import draw_maps, draw_times
+from .._tables import settings_table
+from .._variant import Variant
 from .experiments import FIG4_EPOCHS, FIG4_LAYERS, LINES, six_layers
 from .statements import A5, FIG4
 
@@ -41,8 +40,8 @@ def _counts(run: Trajectory, variant: Variant) -> list[Counts]:
     ]
 
 
-def _measure(figure: str) -> Callable[[Runs, Variant], Mapping[str, Seeds]]:
-    def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def _measure(figure: str) -> Callable[[Runs, Variant], Mapping[str, PerSeed]]:
+    def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
         """Lines of each layer at its epoch."""
         counts = _counts(runs["six"], variant)
         lines = {f"{figure}-layer{k}": found.lines_found() for k, found in enumerate(counts, 1)}
@@ -82,7 +81,7 @@ def _show(figure: str, residual: bool) -> Callable[[Lab, Runs, Mapping[str, Clai
                 "near it, and of 0.9 in the deeper ones (0.95 is in the table below)",
             },
             pictures={
-                figure: draw_maps(shown, counts, expected),
+                figure: draw_maps(counts, expected, shown),
                 f"{figure}-time": draw_times(
                     dict.fromkeys(titles, run), counts, dict(zip(titles, FIG4_EPOCHS, strict=True))
                 ),
@@ -95,7 +94,7 @@ def _show(figure: str, residual: bool) -> Callable[[Lab, Runs, Mapping[str, Clai
     return show
 
 
-def _evidence(lab: Lab, figure: str, residual: bool, claims: Mapping[str, Claim]) -> dict[str, list[Seeds]]:
+def _evidence(lab: Lab, figure: str, residual: bool, claims: Mapping[str, Claim]) -> dict[str, list[PerSeed]]:
     """Lines of the layers as captioned and under other settings."""
     found = {"as captioned": [one for k in range(1, 6) if (one := claims[f"{figure}-layer{k}"].measured) is not None]}
     for variant in VARIANTS:
@@ -106,14 +105,14 @@ def _evidence(lab: Lab, figure: str, residual: bool, claims: Mapping[str, Claim]
 
 REASONS = {  # in the order in which they are tried
     "eps 1e-30": "Adam's eps is larger than the gradients of this layer, which so hardly moves",
-    "start scale 0.3": "the start is not small enough",
-    "start scale 0.1": "the start is not small enough",
-    "eps 1e-30, start scale 0.1": "the start is not small enough, and from a smaller one Adam's eps is larger than "
+    "init scale 0.3": "the start is not small enough",
+    "init scale 0.1": "the start is not small enough",
+    "eps 1e-30, init scale 0.1": "the start is not small enough, and from a smaller one Adam's eps is larger than "
     "the gradients",
 }
 
 
-def _why(figure: str, claims: Mapping[str, Claim], found: Mapping[str, list[Seeds]]) -> dict[str, str]:
+def _why(figure: str, claims: Mapping[str, Claim], found: Mapping[str, list[PerSeed]]) -> dict[str, str]:
     """A sentence for each layer that fails: the reason that mends it, or what is seen where none does."""
     why = {}
     for k in range(1, 6):

@@ -11,12 +11,11 @@ from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
 from ...measure import fit_polynomial
 from ...runs import Trajectory
-from ..claims import Claim, Seeds
-from ..counts import STAGE, relative_loss, stack_columns
-from ..lab import Lab
-from ..panels import only_outer
-from ..recipe import Findings, Recipe, Runs
-from ..variant import Variant
+from .._claims import PerSeed
+from .._counts import STAGE, relative_loss, stack_columns
+from .._legacy import Claim, Findings, Lab, Recipe, Runs
+from .._panels import only_outer
+from .._variant import Variant
 from .experiments import FIG5_ACTIVATIONS, FIG5_EPOCH, LINES, one_input
 from .statements import FIG5
 
@@ -52,16 +51,16 @@ def _distances(run: Trajectory, steps: np.ndarray, order: int) -> list[float]:
     return found
 
 
-def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     """Distances from polynomials, at the captioned epoch and in the beginning; valid once something is learned."""
     found = {}
     for name, run in runs.items():
         begun, order = _begun(run), LINES[name]
         last = np.full(len(run.seeds), _end(run, variant))
-        found[f"fc-fig5-{name}"] = Seeds(_distances(run, last, order), begun >= 0)
-        found[f"fc-fig5-{name}-begin"] = Seeds(_distances(run, begun, order))
+        found[f"fc-fig5-{name}"] = PerSeed(_distances(run, last, order), begun >= 0)
+        found[f"fc-fig5-{name}-begin"] = PerSeed(_distances(run, begun, order))
         if order > 1:
-            found[f"fc-fig5-{name}-nonlinear"] = Seeds(_distances(run, begun, 1))
+            found[f"fc-fig5-{name}-nonlinear"] = PerSeed(_distances(run, begun, 1))
     return found
 
 
@@ -138,7 +137,7 @@ def _largest(run: Trajectory, step: int, k: int) -> float:
     return float(np.abs(run.history(1)[k, np.flatnonzero(run.saved == step)[0]] @ np.c_[x, np.ones(len(x))].T).max())
 
 
-def _measured(claims: Mapping[str, Claim], key: str) -> Seeds:
+def _measured(claims: Mapping[str, Claim], key: str) -> PerSeed:
     measured = claims[key].measured
     assert measured is not None
     return measured

@@ -13,12 +13,12 @@ from ...measure import nearest_lines
 from ...runs import Trajectory
 from ...seeds import Seed
 from ...theory import Directions, stationary_directions
-from ..claims import Claim, Seeds
-from ..counts import Counts, count, relative_loss, stack_columns
-from ..lab import Lab
-from ..panels import draw_times, only_outer
-from ..recipe import Findings, Recipe, Runs, Table
-from ..variant import Variant
+from .._claims import PerSeed
+from .._counts import Counts, count, relative_loss, stack_columns
+from .._legacy import Claim, Findings, Lab, Recipe, Runs
+from .._panels import draw_times, only_outer
+from .._tables import Table
+from .._variant import Variant
 from .experiments import FIG5_ACTIVATIONS, FIG6_EPOCH, one_input
 from .fig5 import BEGUN
 from .statements import FIG6
@@ -47,16 +47,16 @@ def _counts(runs: Runs, variant: Variant) -> dict[str, Counts]:
     return {name: count(run, "dense1", FIG6_EPOCH, variant) for name, run in runs.items()}
 
 
-def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     """Lines of the fields (which come from the data, so that an untrained network has them too) and of the neurons."""
     found = {}
     for name, counts in _counts(runs, variant).items():
         run = runs[name]
         pairs = zip(run.seeds, counts.steps.tolist(), strict=True)
-        found[f"fc-fig6-{name}-field"] = Seeds([_field(run, step, seed)[2].count for seed, step in pairs])
+        found[f"fc-fig6-{name}-field"] = PerSeed([_field(run, step, seed)[2].count for seed, step in pairs])
         found[f"fc-fig6-{name}"] = counts.lines_found()
         found[f"fc-fig6-{name}-most"] = counts.orientations_found()
-        found[f"fc-fig6-{name}-on"] = Seeds(_shares_on(run, counts.column), counts.condensed)
+        found[f"fc-fig6-{name}-on"] = PerSeed(_shares_on(run, counts.column), counts.condensed)
     return found
 
 

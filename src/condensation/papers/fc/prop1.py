@@ -23,10 +23,10 @@ from ...runs import Trajectory
 from ...saving import At, Evenly
 from ...seeds import as_seed
 from ...theory import labels_for, polar_velocity, residual_at_zero, stationary_directions
-from ..claims import Claim, Seeds, columns_of
-from ..lab import Lab
-from ..recipe import Findings, Recipe, Runs, Table
-from ..variant import Variant
+from .._claims import PerSeed
+from .._legacy import Claim, Findings, Lab, Recipe, Runs, columns_of
+from .._tables import Table
+from .._variant import Variant
 from .experiments import fig3, six_layers
 from .statements import PROP1
 
@@ -144,7 +144,7 @@ def _rates(run: Trajectory, scale: float = 1.0) -> np.ndarray:
 
 
 @cache
-def _theory() -> dict[str, Seeds]:
+def _theory() -> dict[str, PerSeed]:
     """What is computed from data alone."""
     p1, one_dim, finite, two = [], [], [], []
     for seed in range(SEEDS):
@@ -157,15 +157,15 @@ def _theory() -> dict[str, Seeds]:
         two.append(2 * int(square.attracts.sum()))
     as_stated = sum(multiplicity(name) == p for name, p in NAMED.items())
     return {
-        "fc-prop1-p1": Seeds(p1),
-        "fc-prop1-1d": Seeds(one_dim),
-        "fc-prop1-finite": Seeds([count for count, _ in finite], [all_found for _, all_found in finite]),
-        "fc-prop1-two": Seeds(two),
-        "fc-prop1-multiplicity": Seeds([as_stated]),
+        "fc-prop1-p1": PerSeed(p1),
+        "fc-prop1-1d": PerSeed(one_dim),
+        "fc-prop1-finite": PerSeed([count for count, _ in finite], [all_found for _, all_found in finite]),
+        "fc-prop1-two": PerSeed(two),
+        "fc-prop1-multiplicity": PerSeed([as_stated]),
     }
 
 
-def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
+def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     """All quantities."""
     flow, conjecture = runs["flow"], runs["conjecture"]
     to_line = []
@@ -174,7 +174,7 @@ def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
         to_line.append(float(np.median(_cosines(flow, k, y[:, 0] @ x))))
     last = count_lines(conjecture.history(1)[:, -1:], threshold=variant.threshold)
     sums = {
-        f"fc-prop1-{key}": Seeds(
+        f"fc-prop1-{key}": PerSeed(
             [float(np.median(_cosines(run, k, _summed(_gradient(run, k))))) for k in range(len(run.seeds))]
         )
         for key in ("outputs-mse", "outputs-ce")
@@ -182,12 +182,12 @@ def measure(runs: Runs, variant: Variant) -> Mapping[str, Seeds]:
     }
     return {
         **_theory(),
-        "fc-prop1-flow": Seeds(to_line),
-        "fc-prop1-conjecture": Seeds(last.orientations[:, 0], last.condensed[:, 0]),
-        "fc-prop1-common": Seeds(_least_share(runs["six"])),
-        "fc-prop1-common-plain": Seeds(_least_share(runs["a5"])),
-        "fc-prop1-faster": Seeds(_rates(runs["start"])[:, 0]),
-        "fc-prop1-faster-rates": Seeds(_rates(runs["start"], 0.1)[:, 1] / _rates(runs["start"])[:, 1]),
+        "fc-prop1-flow": PerSeed(to_line),
+        "fc-prop1-conjecture": PerSeed(last.orientations[:, 0], last.condensed[:, 0]),
+        "fc-prop1-common": PerSeed(_least_share(runs["six"])),
+        "fc-prop1-common-plain": PerSeed(_least_share(runs["a5"])),
+        "fc-prop1-faster": PerSeed(_rates(runs["start"])[:, 0]),
+        "fc-prop1-faster-rates": PerSeed(_rates(runs["start"], 0.1)[:, 1] / _rates(runs["start"])[:, 1]),
         **sums,
     }
 

@@ -2,10 +2,10 @@
 
 from . import a3, a4, a6, a7, fig1, fig2, fig3, fig4, fig5, fig6, prop1
 
-RECIPES = (
+FIGURES = (
     fig1.RECIPE,
-    fig2.RECIPE,
-    fig3.RECIPE,
+    fig2.Fig2,
+    fig3.Fig3,
     fig4.RECIPE,
     fig5.RECIPE,
     fig6.RECIPE,

@@ -4,7 +4,8 @@ The rules were written down before the runs they judge. Thresholds that the pape
 """
 
 from ...activations import label
-from ..claims import Rule, Statement
+from .._claims import Rule
+from .._legacy import Statement
 from .experiments import (
     FIG2_EPOCHS,
     FIG3_EPOCH,
@@ -71,59 +72,6 @@ FIG1 = (
         "error of that neuron at epoch 50, relative, mean removed",
         Rule("at most", 0.05),
     ),
-)
-
-FIG2 = (
-    *(
-        Statement(
-            f"fc-fig2-{name}",
-            "fc-fig2",
-            "Fig. 2",
-            f"ResNet18-like, {_multiplicity(name)}: the first dense layer condenses on {_words(LINES[name], 'line')} "
-            f"by epoch {epoch}",
-            f"lines at epoch {epoch} (at the quick scale: at the last step)",
-            Rule("exactly", LINES[name]),
-        )
-        for name, epoch in FIG2_EPOCHS.items()
-    ),
-    *(
-        Statement(
-            f"fc-fig2-{name}-orientations",
-            "fc-fig2",
-            "Fig. 2, Sec. 4.2",
-            f"ResNet18-like, {label(name)}: " + ("two opposite directions" if count == 2 else "one direction"),
-            "orientations at the same step",
-            Rule("exactly", count),
-        )
-        for name, count in (("tanh", 2), ("sigmoid", 1), ("softplus", 1))
-    ),
-)
-
-FIG3 = (
-    *(
-        Statement(
-            f"fc-fig3-{name}",
-            "fc-fig3",
-            "Fig. 3",
-            f"{_multiplicity(name)}: 50 neurons in six dimensions condense on {_words(LINES[name], 'line')} by epoch "
-            f"{FIG3_EPOCH}",
-            f"lines at epoch {FIG3_EPOCH}",
-            Rule("exactly", LINES[name]),
-        )
-        for name in FIG3_RATES
-    ),
-    *(
-        Statement(
-            f"fc-fig3-{name}-orientations",
-            "fc-fig3",
-            "Sec. 4.3",
-            f"{label(name)}: the line has two opposite directions",
-            f"orientations at epoch {FIG3_EPOCH}",
-            Rule("exactly", 2),
-        )
-        for name in ("tanh", "sigmoid", "softplus")
-    ),
-    *(_at_most_2p("fc-fig3", "Fig. 3", _multiplicity(name), name, name) for name in FIG3_RATES),
 )
 
 
@@ -430,4 +378,4 @@ A7 = (
     ),
 )
 
-ALL = (*FIG1, *FIG2, *FIG3, *FIG4, *FIG5, *FIG6, *PROP1, *A3, *A4, *A5, *A6, *A7)
+ALL = (*FIG1, *FIG4, *FIG5, *FIG6, *PROP1, *A3, *A4, *A5, *A6, *A7)

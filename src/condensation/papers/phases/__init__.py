@@ -3,5 +3,5 @@
 from . import eps, initial, lines, three_layer, two_layer
 
 MODULES = (two_layer, initial, three_layer, lines, eps)
-RECIPES = tuple(module.RECIPE for module in MODULES)
+FIGURES = tuple(module.RECIPE for module in MODULES)
 SWEEPS = {module.NAME: module.sweeps for module in MODULES}  # by their size

@@ -22,11 +22,11 @@ from ...saving import At, Geometric
 from ...seeds import Seed, as_seeds
 from ...sweeps import Sweep, SweepTable, logspace
 from ...sweeps._task import INITIAL
-from ..claims import Claim, Rule, Seeds, Statement
+from .._claims import PerSeed, Rule
+from .._legacy import Claim, Findings, Lab, Recipe, Statement, Tables
+from .._tables import Table
+from .._variant import Variant
 from ..fc.experiments import fig3
-from ..lab import Lab
-from ..recipe import Findings, Recipe, Table, Tables
-from ..variant import Variant
 from .crossing import crossing, factor
 from .growing import Scales, doubling, outgrowing, pull, scales, with_bias
 
@@ -192,13 +192,13 @@ def _at(values: np.ndarray, step: np.ndarray) -> np.ndarray:
     return np.moveaxis(np.take_along_axis(values, step[..., None], -1)[..., 0], 1, -1)
 
 
-def _over(reduce: Callable[[np.ndarray], Any], values: np.ndarray, asked: np.ndarray) -> Seeds:
+def _over(reduce: Callable[[np.ndarray], Any], values: np.ndarray, asked: np.ndarray) -> PerSeed:
     """In each seed (axis 2) a reduction of the values of the cells that are asked for, NaN where none are."""
     cells = [(np.take(values, k, 2), np.take(asked, k, 2)) for k in range(values.shape[2])]
-    return Seeds([float(reduce(own[chosen])) if chosen.any() else float("nan") for own, chosen in cells])
+    return PerSeed([float(reduce(own[chosen])) if chosen.any() else float("nan") for own, chosen in cells])
 
 
-def measure(tables: Tables, variant: Variant) -> Mapping[str, Seeds]:
+def measure(tables: Tables, variant: Variant) -> Mapping[str, PerSeed]:
     """What is asked of the map, in each seed."""
     found = _Map(tables[NAME])
     gradient, doubled, outgrown = (line[..., None] for line in (found.gradient(), found.doubled(), found.outgrown()))

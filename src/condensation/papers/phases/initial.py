@@ -30,10 +30,10 @@ from ...optimizers import GradientFlow
 from ...saving import At
 from ...seeds import as_seeds
 from ...sweeps import Sweep, SweepTable, linspace
-from ..claims import Claim, Rule, Seeds, Statement
-from ..lab import Lab
-from ..recipe import Findings, Recipe, Table, Tables
-from ..variant import Variant
+from .._claims import PerSeed, Rule
+from .._legacy import Claim, Findings, Lab, Recipe, Statement, Tables
+from .._tables import Table
+from .._variant import Variant
 from .two_layer import FIELDS, axes_of, edge, zeros
 
 NAME = "phase-initial"
@@ -160,7 +160,7 @@ def limits(found: np.ndarray, m: np.ndarray) -> np.ndarray:
     return np.einsum("m,pm...->p...", weights, found)
 
 
-def measure(tables: Tables, variant: Variant) -> Mapping[str, Seeds]:
+def measure(tables: Tables, variant: Variant) -> Mapping[str, PerSeed]:
     """The share in both regimes, where it is half-way, and how far it is from theory, for each seed."""
     table = tables[NAME]
     gamma, prime, m = axes_of(table)
@@ -175,11 +175,11 @@ def measure(tables: Tables, variant: Variant) -> Mapping[str, Seeds]:
     theory = np.asarray(predicted(enough, inputs, gamma[:, None], prime, m[-1]))
     ends = limits(contours(gamma, last, inputs), m)
     return {
-        f"{NAME}-condensed": Seeds(last[above][:, -1].min(axis=0)),
-        f"{NAME}-linear": Seeds(np.abs(last - first)[below][:, -1].max(axis=0), fell),
-        f"{NAME}-edge": Seeds(np.abs(ends - edge(prime)[:, None]).max(axis=0)),
-        f"{NAME}-sharpens": Seeds(blurred[-1] / blurred[0]),
-        f"{NAME}-dynamics": Seeds(np.abs(last[:, :, -1] - theory[..., None]).max(axis=(0, 1))),
+        f"{NAME}-condensed": PerSeed(last[above][:, -1].min(axis=0)),
+        f"{NAME}-linear": PerSeed(np.abs(last - first)[below][:, -1].max(axis=0), fell),
+        f"{NAME}-edge": PerSeed(np.abs(ends - edge(prime)[:, None]).max(axis=0)),
+        f"{NAME}-sharpens": PerSeed(blurred[-1] / blurred[0]),
+        f"{NAME}-dynamics": PerSeed(np.abs(last[:, :, -1] - theory[..., None]).max(axis=(0, 1))),
     }
 
 

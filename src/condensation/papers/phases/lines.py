@@ -15,11 +15,11 @@ from ...saving import At
 from ...seeds import as_seeds
 from ...sweeps import Sweep, SweepTable, logspace
 from ...sweeps._task import INITIAL
-from ..claims import Claim, Rule, Seeds, Statement
+from .._claims import PerSeed, Rule
+from .._legacy import Claim, Findings, Lab, Recipe, Statement, Tables
+from .._tables import Table
+from .._variant import Variant
 from ..fc.experiments import fig3
-from ..lab import Lab
-from ..recipe import Findings, Recipe, Table, Tables
-from ..variant import Variant
 from .crossing import crossing, factor
 from .growing import learnt, outweighed, with_bias
 
@@ -129,7 +129,7 @@ class _Map:
         return np.exp(crossing(np.log(self.stds), least - least[..., :1], np.log(2)))
 
 
-def measure(tables: Tables, variant: Variant) -> Mapping[str, Seeds]:
+def measure(tables: Tables, variant: Variant) -> Mapping[str, PerSeed]:
     """What is asked of the map, in each seed."""
     found = _Map(tables[NAME])
     tanh = found.k_eff[0]  # starts x seeds x steps
@@ -141,12 +141,12 @@ def measure(tables: Tables, variant: Variant) -> Mapping[str, Seeds]:
     onset = factor(found.found_onset(), found.onset[:, None])
     asked = (found.onset[:, None] > found.steps[0]) & (found.stds[:, None] < found.edge)
     return {
-        f"{NAME}-small": Seeds(small.min(axis=-1).max(axis=0)),
-        f"{NAME}-ordinary": Seeds(np.where(np.isfinite(late).all(axis=0), late.min(axis=0), np.nan)),
-        f"{NAME}-transient": Seeds((small[..., -1] / small.min(axis=-1)).min(axis=0)),
-        f"{NAME}-inside": Seeds(inside),
-        f"{NAME}-onset": Seeds(np.where(asked.any(axis=0), np.where(asked, onset, 1.0).max(axis=0), np.nan)),
-        f"{NAME}-edge": Seeds(factor(found.found_edge()[0], found.edge)),
+        f"{NAME}-small": PerSeed(small.min(axis=-1).max(axis=0)),
+        f"{NAME}-ordinary": PerSeed(np.where(np.isfinite(late).all(axis=0), late.min(axis=0), np.nan)),
+        f"{NAME}-transient": PerSeed((small[..., -1] / small.min(axis=-1)).min(axis=0)),
+        f"{NAME}-inside": PerSeed(inside),
+        f"{NAME}-onset": PerSeed(np.where(asked.any(axis=0), np.where(asked, onset, 1.0).max(axis=0), np.nan)),
+        f"{NAME}-edge": PerSeed(factor(found.found_edge()[0], found.edge)),
     }
 
 

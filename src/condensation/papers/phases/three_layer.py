@@ -30,10 +30,9 @@ from ...optimizers import GradientFlow
 from ...saving import At
 from ...seeds import as_seeds
 from ...sweeps import Sweep, SweepTable, linspace
-from ..claims import Claim, Rule, Seeds, Statement
-from ..lab import Lab
-from ..recipe import Findings, Recipe, Tables
-from ..variant import Variant
+from .._claims import PerSeed, Rule
+from .._legacy import Claim, Findings, Lab, Recipe, Statement, Tables
+from .._variant import Variant
 from .two_layer import axes_of, zeros
 
 NAME = "phase-three-layer"
@@ -152,7 +151,7 @@ def slopes(table: SweepTable) -> np.ndarray:
     return np.where(there.sum(axis=-2) >= 2, slope, np.nan)
 
 
-def measure(tables: Tables, variant: Variant) -> Mapping[str, Seeds]:
+def measure(tables: Tables, variant: Variant) -> Mapping[str, PerSeed]:
     """Where slopes change their signs, the signs in each regime, and their sizes, for each seed."""
     table = tables[NAME]
     gamma, prime, _ = axes_of(table)
@@ -164,11 +163,11 @@ def measure(tables: Tables, variant: Variant) -> Mapping[str, Seeds]:
     between = clear.all(axis=0) & (beyond[0] * beyond[1] < 0)
     error = np.abs(slope - exponents(gamma[:, None], prime)[..., None])
     return {
-        f"{NAME}-first": Seeds(off[0].max(axis=0)),
-        f"{NAME}-second": Seeds(off[1].max(axis=0)),
-        f"{NAME}-apart": Seeds(right[:, between].min(axis=0).mean(axis=0)),
-        f"{NAME}-regimes": Seeds(right[clear].mean(axis=0)),
-        f"{NAME}-exponents": Seeds(error.max(axis=(0, 1, 2))),
+        f"{NAME}-first": PerSeed(off[0].max(axis=0)),
+        f"{NAME}-second": PerSeed(off[1].max(axis=0)),
+        f"{NAME}-apart": PerSeed(right[:, between].min(axis=0).mean(axis=0)),
+        f"{NAME}-regimes": PerSeed(right[clear].mean(axis=0)),
+        f"{NAME}-exponents": PerSeed(error.max(axis=(0, 1, 2))),
     }
 
 

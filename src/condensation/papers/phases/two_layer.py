@@ -23,10 +23,9 @@ from ...optimizers import GradientFlow
 from ...saving import At
 from ...seeds import as_seeds
 from ...sweeps import Sweep, SweepTable, linspace
-from ..claims import Claim, Rule, Seeds, Statement
-from ..lab import Lab
-from ..recipe import Findings, Recipe, Tables
-from ..variant import Variant
+from .._claims import PerSeed, Rule
+from .._legacy import Claim, Findings, Lab, Recipe, Statement, Tables
+from .._variant import Variant
 
 NAME = "phase-two-layer"
 WIDTHS = (100, 300, 1000, 3000)
@@ -134,7 +133,7 @@ def axes_of(table: SweepTable) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return gamma, prime, m
 
 
-def measure(tables: Tables, variant: Variant) -> Mapping[str, Seeds]:
+def measure(tables: Tables, variant: Variant) -> Mapping[str, PerSeed]:
     """Where the slope changes sign, its sign in each regime, and its size in the condensed one, for each seed."""
     table = tables[NAME]
     gamma, prime, _ = axes_of(table)
@@ -146,10 +145,10 @@ def measure(tables: Tables, variant: Variant) -> Mapping[str, Seeds]:
     power = exponent(gamma[:, None], prime[None, :])
     error = np.abs(slope - power[..., None])
     return {
-        f"{NAME}-left": Seeds(off[prime <= 0].max(axis=0)),
-        f"{NAME}-right": Seeds(off[prime > 0].max(axis=0)),
-        f"{NAME}-regimes": Seeds(np.where(np.isnan(slope).any(axis=(0, 1)), np.nan, right)),
-        f"{NAME}-exponents": Seeds(error.max(axis=(0, 1))),
+        f"{NAME}-left": PerSeed(off[prime <= 0].max(axis=0)),
+        f"{NAME}-right": PerSeed(off[prime > 0].max(axis=0)),
+        f"{NAME}-regimes": PerSeed(np.where(np.isnan(slope).any(axis=(0, 1)), np.nan, right)),
+        f"{NAME}-exponents": PerSeed(error.max(axis=(0, 1))),
     }
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from .._templates import page_environment
-from .claims import PARTLY, REPRODUCED, Verdict, judge
-from .section import Section
-from .strip import strip
+from ._claims import PARTLY, REPRODUCED, Verdict, judge
+from ._section import Section
+from ._strip import strip
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 PAPERS = {

@@ -10,30 +10,30 @@ from matplotlib.patches import Patch
 from ..drawing import draw_bar, draw_history, draw_similarity, look
 from ..drawing._style import COLOURS, FAINT, PAGE
 from ..runs import Trajectory
-from .counts import Counts
+from ._counts import Counts
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def draw_maps(
-    weights: Mapping[str, np.ndarray], counts: Mapping[str, Counts], expected: Mapping[str, int], height: float = 3.2
+    counts: Mapping[str, Counts], expected: Mapping[str, int], weights: Mapping[str, np.ndarray] | None = None
 ) -> Figure:
     """Heat maps of one seed in a row, and below each how many lines all seeds have.
 
     Args:
-        weights: of the seed that is shown, by the title of its panel.
-        counts: lines over the seeds, by the same titles.
+        counts: lines over the seeds, by the title of their panel.
         expected: the paper's number of lines.
-        height: of the figure in inches.
+        weights: those that are shown; by default of each panel's median seed.
     """
     with look():
-        figure = Figure(figsize=(PAGE, height), layout="constrained")
-        top, bottom = figure.subplots(2, len(weights), height_ratios=(1.35, 1), squeeze=False)
-        most = max(2, *(int(found.lines.max()) for found in counts.values()))
-        for column, (title, shown) in enumerate(weights.items()):
+        figure = Figure(figsize=(PAGE, 3.2), layout="constrained")
+        top, bottom = figure.subplots(2, len(counts), height_ratios=(1.35, 1), squeeze=False)
+        most = max(2, *(int(own.lines.max()) for own in counts.values()))
+        for column, (title, own) in enumerate(counts.items()):
+            shown = own.shown if weights is None else weights[title]
             draw_similarity(shown, top[column], title=f"({LETTERS[column]}) {title}", bar=False)
             top[column].set(xlabel="", ylabel="", xticks=[], yticks=[])
-            draw_distribution(bottom[column], counts[title], expected[title], most)
+            draw_distribution(bottom[column], own, expected[title], most)
             if column:
                 bottom[column].set(ylabel="", yticklabels=[])
         draw_bar(top[-1].images[0], list(top))

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from ..measure import LineHistory, count_lines
 from ..runs import Trajectory
-from .claims import Seeds
-from .variant import Variant
+from ._claims import PerSeed
+from ._variant import Variant
 
 STAGE = 0.7  # of the first loss: the initial stage lasts as long as it is above
 
@@ -32,7 +32,7 @@ class Counts:
 
     @property
     def history(self) -> LineHistory:
-        """The same at all saved steps."""
+        """Lines at all saved steps."""
         return self.all_steps()
 
     @property
@@ -40,17 +40,17 @@ class Counts:
         """The weights that a figure shows: those of the median seed."""
         return self.weights[self.median_seed, self.column[self.median_seed]]
 
-    def lines_found(self) -> Seeds:
+    def lines_found(self) -> PerSeed:
         """The number of lines, which means something where the layer is condensed."""
-        return Seeds(self.lines, self.condensed)
+        return PerSeed(self.lines, self.condensed)
 
-    def sides_found(self) -> Seeds:
+    def sides_found(self) -> PerSeed:
         """The number of orientations of a single line, which means something where there is just one line."""
-        return Seeds(self.orientations, self.condensed & (self.lines == 1))
+        return PerSeed(self.orientations, self.condensed & (self.lines == 1))
 
-    def orientations_found(self) -> Seeds:
+    def orientations_found(self) -> PerSeed:
         """The number of orientations on all lines, where the layer is condensed."""
-        return Seeds(self.orientations, self.condensed)
+        return PerSeed(self.orientations, self.condensed)
 
     @property
     def median_seed(self) -> int:
@@ -78,6 +78,7 @@ def count(
     variant: Variant | None = None,
     threshold: float | None = None,
     view: str | None = None,
+    history: Callable[..., LineHistory] | None = None,
 ) -> Counts:
     """Count the lines of a layer at an epoch.
 
@@ -91,14 +92,16 @@ def count(
         variant: what differs from the caption; its threshold comes before the one that is given.
         threshold: the cosine that decides, where the figure has one of its own.
         view: of a convolution layer, ``"kernel"`` (without it) or ``"filter"``.
+        history: ``line_history``, or one that remembers what it has counted.
     """
     variant = variant or Variant()
     weights, cosine = run.history(layer, view=view), cosine_of(run, layer, variant, threshold)
+    all_steps = partial(history or line_history, run, layer, cosine, view)
     relative, seeds = relative_loss(run), np.arange(len(run.seeds))
     if epoch is not None and variant.by_caption:
         column = np.full(len(seeds), np.flatnonzero(run.saved == epoch)[0])
     else:
-        k_eff = line_history(run, layer, cosine, view).k_eff
+        k_eff = all_steps().k_eff
         inside = in_stage(run) & np.isfinite(k_eff)
         column = np.where(inside, k_eff, np.inf).argmin(axis=1)
     found = count_lines(weights[seeds, column][:, None], threshold=cosine)
@@ -112,13 +115,12 @@ def count(
         condensed=found.condensed[:, 0],
         loss=relative[seeds, column],
         weights=weights,
-        all_steps=partial(line_history, run, layer, cosine, view),
+        all_steps=all_steps,
     )
 
 
-@lru_cache(maxsize=64)
 def line_history(run: Trajectory, layer: str | int, threshold: float | None, view: str | None = None) -> LineHistory:
-    """Lines of a layer at all saved steps, counted once for all the figures that show them."""
+    """Lines of a layer at all saved steps."""
     return count_lines(run.history(layer, view=view), threshold=threshold)
 
 

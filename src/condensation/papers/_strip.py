@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from .claims import Rule
+from ._claims import Rule
 
 WIDTH, HEIGHT, FLOOR = 124, 31, 26  # below the floor: the median
 MARGIN = 9  # left and right of the values, so that a clump of equal ones has room
@@ -21,7 +21,7 @@ _MARKS = {
 def strip(claim: dict[str, Any]) -> Markup:
     """The picture of one claim: a dot a seed over the accepted region.
 
-    A dot is filled where the claim holds, hollow where it fails, and a cross where the value does not count. Seeds
+    A dot is filled where the claim holds, hollow where it fails, and a cross where the value does not count. PerSeed
     without a value are left out.
     """
     measured, rule = claim["measured"], rule_of(claim["expected"])

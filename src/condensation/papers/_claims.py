@@ -1,0 +1,199 @@
+"""Claims: a statement of a paper bound to what is measured of it, its rule and its reason, and how it is judged."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ._figure import PaperFigure
+    from ._variant import Variant
+
+Verdict = Literal["reproduced", "partly", "not reproduced", "not run"]
+REPRODUCED = 0.8  # the share of seeds in which a statement holds, from which on it counts as reproduced
+PARTLY = 0.3
+FigureT = TypeVar("FigureT")
+
+
+def judge(holds: Sequence[bool]) -> Verdict:
+    """The verdict on a statement that holds or fails in each seed; fixed before any run.
+
+    >>> judge([True] * 9 + [False]), judge([True] + [False] * 9), judge([])
+    ('reproduced', 'not reproduced', 'not run')
+    """
+    if not len(holds):
+        return "not run"
+    share = np.mean(holds)
+    return "reproduced" if share >= REPRODUCED else "partly" if share >= PARTLY else "not reproduced"
+
+
+class Rule(NamedTuple):
+    """What a measured value must be for a statement to hold in a seed.
+
+    >>> str(at_most(0.05)), at_most(0.05).holds(0.06), exactly(2).holds(2)
+    ('at most 0.05', False, True)
+    """
+
+    word: Literal["exactly", "at least", "at most"]
+    value: float
+
+    def holds(self, value: float) -> bool:
+        """Whether a value fits; NaN never does."""
+        if self.word == "exactly":
+            return bool(value == self.value)
+        return bool(value >= self.value if self.word == "at least" else value <= self.value)
+
+    def __str__(self) -> str:
+        return f"{self.value:g}" if self.word == "exactly" else f"{self.word} {self.value:g}"
+
+
+def exactly(value: float) -> Rule:
+    """The rule that a value is this one."""
+    return Rule("exactly", value)
+
+
+def at_least(value: float) -> Rule:
+    """The rule that a value is this one or larger."""
+    return Rule("at least", value)
+
+
+def at_most(value: float) -> Rule:
+    """The rule that a value is this one or smaller."""
+    return Rule("at most", value)
+
+
+class PerSeed(NamedTuple):
+    """A quantity in each seed, and whether it means anything there (of lines: whether the layer is condensed)."""
+
+    values: Sequence[float] | np.ndarray
+    valid: Sequence[bool] | np.ndarray | None = None
+
+    @property
+    def median(self) -> float:
+        """The median of the finite values; NaN where there are none."""
+        finite = np.asarray(self.values, float)[np.isfinite(self.values)]
+        return float(np.median(finite)) if len(finite) else float("nan")
+
+    @property
+    def counted(self) -> list[bool]:
+        """Whether the value counts, in each seed."""
+        return [True] * len(self.values) if self.valid is None else [bool(ok) for ok in self.valid]
+
+    def holds(self, rule: Rule) -> tuple[bool, ...]:
+        """Whether a rule holds, in each seed."""
+        return tuple(ok and rule.holds(float(value)) for value, ok in zip(self.values, self.counted, strict=True))
+
+    def summary(self) -> dict[str, Any]:
+        """The values of each seed with their median and range, as plain data; what is not a number is null."""
+        values = [float(value) for value in self.values]
+        finite = [value for value in values if math.isfinite(value)]
+        middle = (float(np.median(finite)), min(finite), max(finite)) if finite else (math.nan,) * 3
+        return {"seeds": [_number(value) for value in values], "valid": self.counted} | {
+            name: _number(value) for name, value in zip(("median", "low", "high"), middle, strict=True)
+        }
+
+
+def _number(value: float) -> float | int | None:
+    """A number with six digits, whole where it is; null where it is none."""
+    if not math.isfinite(value):
+        return None
+    return int(value) if value == int(value) else float(f"{value:.6g}")
+
+
+@dataclass(frozen=True)
+class Claim(Generic[FigureT]):
+    """One statement of a paper, what is measured of it, and what would make it true: all known before any run.
+
+    Attributes:
+        key: its name within its figure; with the figure's name before it, unique in the report.
+        where: the figure or section of the paper that states it.
+        text: the statement in our words.
+        quantity: what is measured in each seed, in words.
+        rule: what the quantity must be.
+        measure: the quantity in each seed, of a figure that was observed.
+        why: why it fails; evaluated only where it does.
+        note: what must be known of it whatever the verdict.
+        trained: it is about trained weights, so that untrained ones must fail it.
+        ours: an additional question, not stated by the paper.
+    """
+
+    key: str
+    where: str
+    text: str
+    quantity: str
+    rule: Rule
+    measure: Callable[[FigureT], PerSeed]
+    why: str | Callable[[FigureT], str] = ""
+    note: str | Callable[[FigureT], str] = ""
+    trained: bool = True
+    ours: bool = False
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim with what was measured over seeds, and so its verdict.
+
+    Attributes:
+        figure: the class of the figure that claims it.
+        claim: the claim.
+        scale: ``paper`` or ``quick``.
+        variant: which settings differ from the paper's.
+        measured: its quantity in each seed; None where it was not run.
+        untrained: that of the untrained networks; None where that means nothing.
+        why: where it fails, why; where it was not run, the reason.
+    """
+
+    figure: "type[PaperFigure]"
+    claim: Claim[Any]
+    scale: str
+    variant: "Variant"
+    measured: PerSeed | None = None
+    untrained: PerSeed | None = None
+    why: str = ""
+
+    @property
+    def holds(self) -> tuple[bool, ...]:
+        """Whether the claim holds, in each seed."""
+        return () if self.measured is None else self.measured.holds(self.claim.rule)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict by the one rule."""
+        return judge(self.holds)
+
+    @property
+    def failing(self) -> str:
+        """The values of the seeds in which it fails, in words."""
+        if self.measured is None:
+            return ""
+        seeds = zip(self.measured.values, self.measured.counted, self.holds, strict=True)
+        values = [
+            f"{float(value):.3g}" + ("" if ok else " (does not count)") for value, ok, holds in seeds if not holds
+        ]
+        return f"Expected {self.claim.rule}; found where it fails: {', '.join(values)}."
+
+    def to_plain(self) -> dict[str, Any]:
+        """The finding as one object of ``claims.json``."""
+        claim, tag = self.claim, f"_{self.variant.tag}" if self.variant.tag else ""
+        plain = {
+            "id": f"{self.figure.claim_id(claim.key)}{tag}",
+            "paper": self.figure.paper,
+            "ours": claim.ours,
+            "where": claim.where,
+            "statement": claim.text,
+            "quantity": claim.quantity,
+            "expected": str(claim.rule),
+            "measured": (self.measured or PerSeed([])).summary(),
+            "holds": list(self.holds),
+            "verdict": self.verdict,
+            "scale": self.scale,
+            "figure": f"{self.figure.name}{tag}",
+            "why": self.why,
+            "variant": str(self.variant),
+        }
+        if self.untrained is not None:
+            holds = self.untrained.holds(claim.rule)
+            plain["untrained"] = self.untrained.summary() | {"holds": list(holds), "verdict": judge(holds)}
+        return plain

@@ -1,0 +1,164 @@
+"""Reproduce figures by name: pictures, ``claims.json`` and the report in one folder.
+
+    OUT/index.html            the report, one file
+        claims.json           an object a claim
+        figures/NAME.pdf|png  the pictures
+        data/NAME.parquet     the numbers behind them
+        runs/FINGERPRINT/     the trained networks, shared by the figures
+        sweeps/NAME/          the tables of the phase diagrams
+        sections/NAME.json    what is finished, so that it is not made again
+
+All trainings of all figures are one list of tasks. A figure is made as soon as its own are done, and everything is
+written after each figure: a job that is interrupted leaves a report of what it had finished.
+"""
+
+import json
+import logging
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from .._device import on_cpu
+from .._files import make_folder, write_atomic
+from ..errors import check_whole, unknown_name
+from ..training import Progress, Reporter
+from ._legacy import Recipe, RecipeWork
+from ._registry import FIGURES
+from ._report import write_report
+from ._section import Section
+from ._trainings import train_all
+from ._variant import Variant
+from ._work import Setup, Work
+
+SCALES = ("quick", "paper")
+log = logging.getLogger(__name__)
+
+
+def reproduce(
+    names: Sequence[str] = (),
+    *,
+    scale: str | None = None,
+    seeds: int | None = None,
+    variant: Variant | None = None,
+    out: str | Path = "out",
+    force: bool = False,
+    n_jobs: int | None = None,
+    progress: Callable[[str, int, int], Reporter] | None = None,
+) -> list[Section]:
+    """Make the named figures (all without names) and write the report into ``out``.
+
+    The report holds whatever this version has finished in that folder. A figure that fails is named in it and does not
+    stop the others.
+
+    Args:
+        names: figures such as ``fc-fig3``.
+        scale: ``"paper"`` for the captioned settings, ``"quick"`` (the default on a CPU) for what two cores can do.
+        seeds: how many seeds of data and start; by default ten, of convolutional networks and ResNets three
+            (five and one at the paper's scale).
+        variant: what to change in the captioned settings.
+        out: the folder that is written to.
+        force: train and make also what is finished.
+        n_jobs: processes that train; by default one a core, at most four, on a GPU this one alone.
+        progress: called with a figure's name, how many are made and how many there are, gives the reporter of what is
+            trained until that figure is made.
+
+    Returns:
+        The sections of the named figures.
+    """
+    for name in names:
+        if name not in FIGURES:
+            raise unknown_name("figure", name, FIGURES)
+    for name, number in (("seeds", seeds), ("n_jobs", n_jobs)):
+        if number is not None:
+            check_whole(name, number)
+    scale = scale or ("quick" if on_cpu() else "paper")
+    if scale not in SCALES:
+        raise unknown_name("scale", scale, SCALES)
+    setup = Setup(Path(out), scale, seeds, variant or Variant(), force)
+    for part in ("figures", "data", "runs", "sections"):
+        make_folder(setup.folder / part)
+    works = [work_of(name, setup) for name in dict.fromkeys(names or FIGURES)]
+    return [made for _, made in sorted(_Report(works, setup, progress).make(n_jobs).items())]
+
+
+def work_of(name: str, setup: Setup) -> Work | RecipeWork:
+    """The figure of a name, to be made."""
+    figure = FIGURES[name]
+    return RecipeWork(figure, setup) if isinstance(figure, Recipe) else Work(figure, setup)
+
+
+class _Report:
+    """The figures that are asked for, made one after the other while others are trained."""
+
+    def __init__(
+        self, works: list[Work | RecipeWork], setup: Setup, progress: Callable[[str, int, int], Reporter] | None
+    ) -> None:
+        self.works, self.setup, self.progress = works, setup, progress
+        self.sections: dict[int, Section] = {}
+        self.reporter: Reporter | None = None
+
+    def make(self, n_jobs: int | None) -> dict[int, Section]:
+        """The sections by the number of their figure."""
+        for k, work in enumerate(self.works):
+            if (before := work.finished) is not None:
+                log.info("%s is finished already", work.name)
+                self.sections[k] = before
+        every = {
+            training.path: training
+            for k, work in enumerate(self.works)
+            if k not in self.sections
+            for training in work.trainings
+        }
+        for training in every.values():
+            training.prepare(self.setup.force)
+        began, done = time.perf_counter(), set()
+        self._announce()
+        if not every:
+            self._make_ready(done, last=True)
+        for training in train_all(list(every.values()), n_jobs):
+            done.add(training.path)
+            if self.reporter is not None:
+                passed = time.perf_counter() - began
+                left = passed * (len(every) - len(done)) / len(done)
+                self.reporter(Progress(len(done), len(every), float("nan"), passed, left))
+            self._make_ready(done, last=len(done) == len(every))
+        _write_report(self.setup.folder)
+        return self.sections
+
+    def _announce(self) -> None:
+        """Say which figure is waited for: the first that is not made."""
+        waiting = next((k for k in range(len(self.works)) if k not in self.sections), None)
+        if self.progress is not None and waiting is not None:
+            self.reporter = self.progress(self.works[waiting].name, len(self.sections), len(self.works))
+
+    def _make_ready(self, done: set[Path], last: bool) -> None:
+        """Make the figures whose trainings are done; those with sweeps, which take all cores, behind all trainings."""
+        for k, work in enumerate(self.works):
+            ready = last or (not work.has_sweeps and all(training.path in done for training in work.trainings))
+            if k not in self.sections and ready:
+                self.sections[k] = work.make(self.reporter)
+                _write_report(self.setup.folder)
+                self._announce()
+
+
+def _write_report(folder: Path) -> None:
+    """``claims.json`` and the page, of all sections that this version has finished."""
+    sections = finished(folder)
+    claims = [claim for section in sections for claim in section.claims]
+    write_atomic(folder / "claims.json", (json.dumps(claims, indent=1, ensure_ascii=False) + "\n").encode())
+    write_atomic(folder / "index.html", write_report(sections, folder).encode())
+
+
+def finished(folder: Path) -> list[Section]:
+    """The sections in a folder that were made by this very code, in the order of the papers, variants behind."""
+    sections = [section for path in (folder / "sections").glob("*.json") if (section := Section.read(path)) is not None]
+    order = {name: k for k, name in enumerate(FIGURES)}
+
+    def ours(section: Section) -> bool:
+        name = section.name.split("_")[0]
+        return name in FIGURES and section.key.startswith(work_of(name, Setup(folder)).key.split("-")[0])
+
+    return sorted(
+        (section for section in sections if ours(section)),
+        key=lambda section: (bool(section.variant), order[section.name.split("_")[0]], section.name),
+    )

@@ -1,0 +1,107 @@
+"""The settings of experiments in words, from their own descriptions."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ..experiment import Experiment
+from ..sweeps import Sweep
+
+MANY = 3  # more titles than these, if most of all, are "otherwise"
+
+
+def settings_text(experiments: Mapping[str, Experiment] | Mapping[str, Sweep]) -> dict[str, str]:
+    """The descriptions of several experiments as one: what all share stands once, the rest with titles behind it."""
+    described = {title: describe(experiment) for title, experiment in experiments.items()}
+    keys = dict.fromkeys(key for each in described.values() for key in each)
+    return {
+        key: merge({title: each[key] for title, each in described.items() if key in each}, len(described))
+        for key in keys
+    }
+
+
+def reduced_text(
+    quick: Mapping[str, Experiment] | Mapping[str, Sweep], paper: Mapping[str, Experiment] | Mapping[str, Sweep]
+) -> str:
+    """What the quick scale changes, with the paper's settings in brackets."""
+    small, full = ({title: describe(each) for title, each in some.items()} for some in (quick, paper))
+    titles = [title for title in small if title in full]
+    changes = []
+    for key in dict.fromkeys(key for title in titles for key in (*small[title], *full[title])):
+        pairs = {title: _different(small[title].get(key, "none"), full[title].get(key, "none")) for title in titles}
+        changed = {title: pair for title, pair in pairs.items() if pair[0] != pair[1]}
+        if changed:
+            here, there = (merge({title: pair[k] for title, pair in changed.items()}, len(titles)) for k in (0, 1))
+            changes.append(f"{key}: {here} (paper: {there})")
+    return "; ".join(changes)
+
+
+def describe(experiment: Experiment | Sweep) -> dict[str, str]:
+    """An experiment in words; of a sweep its base, its axes and its number of seeds."""
+    if isinstance(experiment, Sweep):
+        axes = ", ".join(f"{name} {_axis(values)}" for name, values in experiment.axes.items())
+        fields = ", ".join(f"{field} = {formula}" for field, formula in experiment.fields.items())
+        grid = {"axes": axes} | ({"fields": fields} if fields else {}) | {"seeds": str(len(experiment.seeds))}
+        return describe(experiment.experiment) | grid
+    return experiment.describe()
+
+
+def _axis(values: Sequence[object]) -> str:
+    """An axis: its values where they are few or words, else its ends and how many they are."""
+    if len(values) <= MANY or isinstance(values[0], str):
+        return ", ".join(map(str, values))
+    return f"{values[0]:g} to {values[-1]:g} ({len(values)} values)"
+
+
+def merge(values: Mapping[str, str], total: int) -> str:
+    """One text for the values of several titles.
+
+    Parts between commas that are common stand first; behind them those that differ, without the words they share.
+
+    >>> merge({"tanh": "Adam, rate 1, eps 2", "relu": "Adam, rate 3, eps 2"}, 2)
+    'Adam, eps 2; rate 1 (tanh), 3 (relu)'
+    >>> merge({"a": "80 points", "b": "500 images"}, 2), merge({"a": "x"}, 2)
+    ('80 points (a), 500 images (b)', 'x (a)')
+    """
+    if len(values) == total and len({*values.values()}) == 1:
+        return next(iter(values.values()))
+    parts = {title: _parts(value) for title, value in values.items()}
+    if len({len(each) for each in parts.values()}) > 1 or len(values) < total:
+        return _listed(values, total)
+    columns = [dict(zip(parts, column, strict=True)) for column in zip(*parts.values(), strict=True)]
+    common = [next(iter(column.values())) for column in columns if len({*column.values()}) == 1]
+    differing = [_listed(column, total) for column in columns if len({*column.values()}) > 1]
+    return "; ".join([", ".join(common), *differing] if common else differing)
+
+
+def _listed(values: Mapping[str, str], total: int) -> str:
+    """Each value with the titles that have it, the first words that all share before them."""
+    words = [value.split(" ") for value in values.values()]
+    shared = 0
+    while len(words) > 1 and all(len(each) > shared + 1 and each[shared] == words[0][shared] for each in words):
+        shared += 1
+    titles: dict[str, list[str]] = {}
+    for title, value in values.items():
+        titles.setdefault(" ".join(value.split(" ")[shared:]), []).append(title)
+    most = max(titles, key=lambda value: len(titles[value]))
+    rest = len(titles) > 1 and len(titles[most]) > MANY and len(values) == total
+    listed = [
+        f"{value} ({'otherwise' if rest and value == most else ('; ' if ',' in ''.join(each) else ', ').join(each)})"
+        for value, each in sorted(titles.items(), key=lambda item: rest and item[0] == most)
+    ]
+    return " ".join([*words[0][:shared], ", ".join(listed)])
+
+
+def _different(here: str, there: str) -> tuple[str, str]:
+    """Two texts without the parts that both have, as far as something is left of each."""
+    first, second = _parts(here), _parts(there)
+    ours, theirs = ([part for part in one if part not in other] for one, other in ((first, second), (second, first)))
+    return (", ".join(ours), ", ".join(theirs)) if ours and theirs else (here, there)
+
+
+def _parts(text: str) -> list[str]:
+    """What stands between commas that are not inside brackets.
+
+    >>> _parts("normal(0, 1), bias")
+    ['normal(0, 1)', 'bias']
+    """
+    return re.split(r", (?![^(\[]*[)\]])", text)

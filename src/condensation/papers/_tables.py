@@ -1,0 +1,62 @@
+"""Tables of the report, and numbers in words."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ._claims import PerSeed, Rule
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table in the report: what a change of settings does, say."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def settings_table(
+    measured: Mapping[str, Sequence[PerSeed | None]], columns: Sequence[str], rules: Sequence[Rule]
+) -> Table:
+    """How often each column's rule holds, and the median number of lines, a row a setting; None is left blank."""
+    rows = tuple(
+        (setting, *(_cell(values, rule) for values, rule in zip(each, rules, strict=True)))
+        for setting, each in measured.items()
+    )
+    title = "Seeds with the paper's number of lines, and the median number, under other settings"
+    return Table(title, ("settings", *columns), rows)
+
+
+def _cell(measured: PerSeed | None, rule: Rule) -> str:
+    """A cell of the table.
+
+    >>> _cell(PerSeed([1, 1, 2], [True, False, True]), Rule("exactly", 1))
+    '1/3 (1, 1 not condensed)'
+    """
+    if measured is None:
+        return ""
+    lost = 0 if measured.valid is None else int(np.sum(~np.asarray(measured.valid)))
+    more = f", {lost} not condensed" if lost else ""
+    return f"{sum(measured.holds(rule))}/{len(measured.values)} ({measured.median:g}{more})"
+
+
+def least_to_most(values: ArrayLike) -> str:
+    """The range of whole numbers in words.
+
+    >>> least_to_most([2, 2]), least_to_most([1, 4])
+    ('2', '1 to 4')
+    """
+    low, high = int(np.min(values)), int(np.max(values))
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> plural(1, "seed"), plural(3, "seed")
+    ('1 seed', '3 seeds')
+    """
+    return f"{count} {noun}{'s' * (count != 1)}"

@@ -1,0 +1,145 @@
+"""All that the figures of a report train, as one list of tasks: each once, on all cores, kept in the folder of runs."""
+
+import logging
+import shutil
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+from .._device import cores, on_cpu
+from .._files import read_json, write_atomic
+from ..data import Images
+from ..data._sources import load
+from ..errors import InputError
+from ..experiment import Experiment
+from ..runs import Trajectory
+from ..seeds import as_seeds
+from ..sweeps import SweepTable
+from ..training import Reporter, train
+from ._dependencies import digest
+from ._variant import NotRun
+
+SEEDS = {"resnet": {"quick": 3, "paper": 1}, "conv": {"quick": 3, "paper": 5}}  # of other networks ten
+MOST_WORKERS = 4  # each uses the whole machine: a convolution's rounding depends on its number of threads
+CODE = "code.txt"  # in a run's folder: the digest of the code that trained it
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Training:
+    """An experiment to be trained for a number of seeds.
+
+    Attributes:
+        experiment: what is trained.
+        seeds: for how many seeds.
+        runs: the folder of runs.
+    """
+
+    experiment: Experiment
+    seeds: int
+    runs: Path
+
+    @property
+    def path(self) -> Path:
+        """The folder of the run."""
+        return self.runs / self.experiment.fingerprint()[:16]
+
+    @property
+    def finished(self) -> bool:
+        """Whether all its seeds are trained."""
+        try:
+            trained = read_json(self.path / "run.json")["seeds"]
+        except (InputError, KeyError):
+            return False
+        return {(seed["data"], seed["init"]) for seed in trained} >= {*as_seeds(self.seeds)}
+
+    def prepare(self, force: bool = False) -> None:
+        """Remove what other code has trained, or whatever is there."""
+        file = self.path / CODE
+        if force or not file.exists() or file.read_text() != training_code():
+            shutil.rmtree(self.path, ignore_errors=True)
+            self.path.mkdir(parents=True)
+            write_atomic(file, training_code().encode())
+
+    def run(self, reporter: Reporter | None = None) -> tuple[Trajectory, list[str]]:
+        """Train what is not trained yet; the run, and the warnings that it gives, whenever it was trained."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            run = train(self.experiment, self.seeds, out=self.runs, progress=reporter or False)
+        return run, [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
+
+
+def training_of(experiment: Experiment, runs: Path, scale: str, seeds: int | None) -> Training:
+    """The training of an experiment at a scale; ``NotRun`` where its images cannot be had."""
+    for data in (experiment.data, experiment.test):
+        if isinstance(data, Images):
+            require(data)
+    return Training(experiment, seeds or SEEDS.get(experiment.network.kind, {}).get(scale, 10), runs)
+
+
+def train_all(trainings: Sequence[Training], n_jobs: int | None = None) -> Iterator[Training]:
+    """Train what is not finished, each as soon as a process is free, and give each back when it is.
+
+    Args:
+        trainings: each of another experiment.
+        n_jobs: how many processes; as many as there are cores, at most four, if not given, and on a GPU this one alone.
+            With one, nothing is trained here: a figure's runs are trained when they are asked for.
+    """
+    waiting = [training for training in trainings if not training.finished]
+    yield from (training for training in trainings if training not in waiting)
+    workers = min(n_jobs or (min(cores(), MOST_WORKERS) if on_cpu() else 1), len(waiting))
+    if workers < 2:
+        yield from waiting
+        return
+    pool: Any = Parallel(workers, "loky", return_as="generator_unordered", pre_dispatch="all")
+    left = set(range(len(waiting)))
+    try:
+        for k in pool(delayed(_train)(k, training) for k, training in enumerate(waiting)):
+            left.discard(k)
+            yield waiting[k]
+    except TerminatedWorkerError as error:
+        log.warning("a process that trained was lost, this one goes on alone: %s", str(error).split("\n")[0])
+        yield from (waiting[k] for k in sorted(left))
+
+
+def _train(k: int, training: Training) -> int:
+    """Train in a process of its own; whatever fails there fails again, and is told, where the run is opened."""
+    try:
+        training.run()
+    except Exception:
+        log.info("the training in %s failed", training.path)
+    return k
+
+
+@cache
+def training_code() -> str:
+    """A digest of the code that trains: what other code has trained is trained again."""
+    return digest(["condensation.training._train"])
+
+
+def require(*images: Images) -> None:
+    """Say that a figure is not run where its images cannot be had, and why."""
+    for chosen in images:
+        try:
+            load(chosen.name)
+        except InputError as error:
+            raise NotRun(str(error)) from error
+
+
+def untrained(run: Trajectory | SweepTable) -> Trajectory | SweepTable:
+    """A run in which nothing moves: the first weights at every saved step, the first loss at every recorded one."""
+    if isinstance(run, SweepTable):
+        return run.untrained()
+    return replace(
+        run,
+        parameters={name: np.broadcast_to(value[:, :1], value.shape) for name, value in run.parameters.items()},
+        curves={name: np.broadcast_to(curve[:, :1], curve.shape) for name, curve in run.curves.items()},
+        diverged={},
+    )

@@ -1,0 +1,277 @@
+"""Make the section of one figure: open its runs, measure and judge its claims, draw it, write the files."""
+
+import hashlib
+import io
+import logging
+import shutil
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._device import device_name
+from .._files import write_atomic
+from .._versions import versions
+from ..experiment import Experiment
+from ..sweeps import Local, Sweep, SweepTable, run_sweep
+from ..sweeps._run import SweepProgress
+from ..training import Progress, Reporter
+from ._claims import Claim, Finding
+from ._dependencies import digest
+from ._figure import Available, Drawing, PaperFigure
+from ._section import Section
+from ._settings import reduced_text, settings_text
+from ._trainings import Training, training_of, untrained
+from ._variant import NotRun, Variant
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How figures are made.
+
+    Attributes:
+        folder: where the report is written.
+        scale: ``"quick"`` or ``"paper"``.
+        seeds: how many; by default ten, fewer of convolutional networks (``trainings.SEEDS``).
+        variant: what differs from the captioned settings.
+        force: train and make also what is finished.
+    """
+
+    folder: Path
+    scale: str = "quick"
+    seeds: int | None = None
+    variant: Variant = field(default_factory=Variant)
+    force: bool = False
+
+
+class Work:
+    """A figure to be made, with all that it trains."""
+
+    def __init__(self, figure: type[PaperFigure], setup: Setup) -> None:
+        self.figure, self.setup = figure, setup
+        tag = setup.variant.tag
+        self.name = f"{figure.name}_{tag}" if tag else figure.name
+        self.missing: dict[str, str] = {}
+        self.notes: list[str] = []
+        self.used: dict[str, Path] = {}
+
+    @property
+    def key(self) -> str:
+        """What the section is made from: the code that the figure depends on, and its settings."""
+        settings = "|".join((self.figure.name, self.setup.scale, str(self.setup.seeds), str(self.setup.variant)))
+        return f"{figure_code(self.figure.__module__)}-{hashlib.sha256(settings.encode()).hexdigest()[:16]}"
+
+    @cached_property
+    def finished(self) -> Section | None:
+        """The section that was made before from the same code and settings, with nothing missing."""
+        before = Section.read(self.setup.folder / "sections" / f"{self.name}.json")
+        whole = before is not None and before.key == self.key and before.status == "done" and not before.missing
+        return before if whole and not self.setup.force else None
+
+    @cached_property
+    def panels(self) -> dict[str, Training | Sweep]:
+        """What the figure's experiments train; ``NotRun`` where there is nothing that could be."""
+        variant, seeds = self.setup.variant, self.setup.seeds
+        if variant.tag and not self.figure.has_variants:
+            raise NotRun(f"{self.figure.name} has no variants")
+        panels: dict[str, Training | Sweep] = {}
+        declared = self.figure.experiments(self.setup.scale)
+        for name, experiment in declared.items():
+            if isinstance(experiment, Sweep):
+                panels[name] = replace(experiment, seeds=seeds) if seeds else experiment
+            else:
+                self._add(panels, name, experiment, variant)
+        if declared and not panels:
+            raise NotRun("; ".join(dict.fromkeys(self.missing.values())))
+        return panels
+
+    @cached_property
+    def evidence(self) -> dict[str, Training]:
+        """What its evidence trains: with the captioned settings only."""
+        evidence: dict[str, Training] = {}
+        if not self.setup.variant.tag:
+            for name, experiment in self.figure.evidence(self.setup.scale).items():
+                self._add(evidence, name, experiment, Variant())
+        return evidence
+
+    def _add(self, trainings: dict[str, Any], name: str, experiment: Experiment, variant: Variant) -> None:
+        setup = self.setup
+        try:
+            training = training_of(variant.apply(experiment), setup.folder / "runs", setup.scale, setup.seeds)
+        except NotRun as error:
+            self.missing[name] = str(error)
+        else:
+            trainings[name] = training
+
+    @cached_property
+    def trainings(self) -> list[Training]:
+        """All that it trains; nothing where it cannot be made, which is told when it is tried."""
+        try:
+            every = (*self.panels.values(), *self.evidence.values())
+        except Exception:
+            return []
+        return [training for training in every if isinstance(training, Training)]
+
+    @property
+    def has_sweeps(self) -> bool:
+        """Whether it trains more than its list of trainings tells."""
+        try:
+            return any(isinstance(panel, Sweep) for panel in self.panels.values())
+        except Exception:
+            return False
+
+    def make(self, reporter: Reporter | None = None) -> Section:
+        """The section, made now from runs that are there or are trained now."""
+        setup = self.setup
+        blank = Section(
+            self.name, self.figure.title, self.key, "done", scale=setup.scale, variant=str(setup.variant),
+            versions=versions(), device=device_name(),
+        )  # fmt: skip
+        began = time.perf_counter()
+        try:
+            section = self._make(blank, reporter)
+        except NotRun as reason:
+            section = self._unmade(blank, "not run", str(reason))
+        except Exception as error:  # one figure that fails must not stop the others
+            log.error("%s failed\n%s", self.name, traceback.format_exc())
+            section = self._unmade(blank, "failed", f"{type(error).__name__}: {error}")
+        section = replace(section, seconds=time.perf_counter() - began)
+        section.write(setup.folder / "sections")
+        log.info("%s took %.1f s", self.name, section.seconds)
+        return section
+
+    def _unmade(self, blank: Section, status: Any, reason: str) -> Section:
+        """A section of claims that were not run."""
+        setup = self.setup
+        claims = [Finding(self.figure, claim, setup.scale, setup.variant, why=reason) for claim in self.figure.claims]
+        return replace(blank, status=status, reason=reason, claims=[finding.to_plain() for finding in claims])
+
+    def _make(self, blank: Section, reporter: Reporter | None) -> Section:
+        """Open the runs, measure, judge, draw, write."""
+        setup, figure = self.setup, self.figure
+        runs = {name: self._open(name, panel, reporter) for name, panel in self.panels.items()}
+        others = {name: self._open(name, training, reporter) for name, training in self.evidence.items()}
+        about = {"scale": setup.scale, "variant": setup.variant}
+        absent = dict.fromkeys(figure.evidence(setup.scale), "trained with the captioned settings only") | self.missing
+        still = {name: untrained(run) for name, run in runs.items()}
+        observed = figure(Available(runs, self.missing), Available(others, absent), **about)
+        control = figure(Available(still, self.missing), Available({}, absent), **about)
+        findings = [find(observed, control, claim) for claim in figure.claims]
+        blank = replace(blank, claims=[finding.to_plain() for finding in findings])
+        try:
+            drawing = observed.draw()
+        except NotRun as reason:  # what could be measured stays
+            return replace(blank, status="not run", reason=str(reason))
+        reason = "; ".join(dict.fromkeys(self.missing.values()))
+        counts = [len(run.seeds) for run in runs.values()] or [len(finding.holds) for finding in findings]
+        return replace(
+            blank,
+            seeds=(min(counts), max(counts)),
+            caption=drawing.caption,
+            reduced=self._reduced() if setup.scale == "quick" else "",
+            settings=self._settings(drawing),
+            tables=[asdict(table) for table in drawing.tables],
+            pictures=self._save(drawing),
+            data=[_write_data(setup.folder / "data" / f"{self.name}.parquet", drawing.data)] if drawing.data else [],
+            runs={name: path.relative_to(setup.folder).as_posix() for name, path in self.used.items()},
+            missing=reason,
+            notes=self.notes,
+        )
+
+    def _open(self, name: str, panel: Training | Sweep, reporter: Reporter | None) -> Any:
+        """A run or table, and its warnings among the notes."""
+        if isinstance(panel, Sweep):
+            return self._sweep(name, panel, reporter)
+        run, warnings = panel.run(None if panel.finished else reporter)
+        self.used[name] = panel.path
+        self.notes += [note for text in warnings if (note := f"{name}: {text}") not in self.notes]
+        return run
+
+    def _sweep(self, name: str, sweep: Sweep, reporter: Reporter | None) -> SweepTable:
+        """The table of a sweep, its folder beside that of the runs."""
+        folder = self.setup.folder / "sweeps" / name
+        self.used[name] = folder
+        if self.setup.force:
+            shutil.rmtree(folder, ignore_errors=True)
+        began = time.perf_counter()
+
+        def watch(state: SweepProgress) -> None:
+            assert reporter is not None
+            passed = time.perf_counter() - began
+            left = passed * (state.total - state.done) / max(state.done, 1)
+            reporter(Progress(state.done, state.total, float("nan"), passed, left))
+
+        table = run_sweep(sweep, folder, Local(1), watcher=watch if reporter else None)
+        self.notes += [f"{name}: {cell}: {reason}" for cell, reason in table.failed.items()]
+        return table
+
+    def _titled(self, scale: str) -> dict[str, Any]:
+        """The figure's experiments by title."""
+        return {self.figure.titles.get(name, name): one for name, one in self.figure.experiments(scale).items()}
+
+    def _reduced(self) -> str:
+        return reduced_text(self._titled("quick"), self._titled("paper"))
+
+    def _settings(self, drawing: Drawing) -> dict[str, str]:
+        """The paper's settings, with what was changed in them first."""
+        variant = self.setup.variant
+        changed = {}
+        if variant.tag:
+            moment = "; in place of the captioned epochs each seed's most condensed saved step"
+            changed = {"changed": f"{variant}{'' if variant.by_caption else moment}"}
+        return changed | settings_text(self._titled("paper")) | dict(drawing.settings_extra)
+
+    def _save(self, drawing: Drawing) -> list[str]:
+        """The pictures as files; their names."""
+        from ..drawing import save
+
+        names = [f"{self.name}-{part}" if part else self.name for part in drawing.pictures]
+        for name, picture in zip(names, drawing.pictures.values(), strict=True):
+            save(picture, self.setup.folder / "figures" / name)
+        return names
+
+
+def find(observed: PaperFigure, control: PaperFigure, claim: Claim[Any]) -> Finding:
+    """What a claim comes to, measured on the trained runs and, where it is about training, on the untrained ones."""
+    about = type(observed), claim, observed.scale, observed.variant
+    try:
+        measured = observed.measured(claim.key)
+        without = control.measured(claim.key) if claim.trained else None
+    except NotRun as reason:
+        return Finding(*about, why=str(reason))
+    finding = Finding(*about, measured, without)
+    note = claim.note if isinstance(claim.note, str) else claim.note(observed)
+    if finding.verdict == "reproduced":
+        return replace(finding, why=note)
+    try:
+        why = claim.why if isinstance(claim.why, str) else claim.why(observed)
+    except NotRun:  # the reason rests on evidence that is not there
+        why = ""
+    return replace(finding, why=" ".join(part for part in (note, why) if part) or finding.failing)
+
+
+def _write_data(path: Path, columns: Mapping[str, np.ndarray]) -> str:
+    """A figure's table as Parquet."""
+    import pyarrow
+    from pyarrow import parquet
+
+    buffer = io.BytesIO()
+    parquet.write_table(
+        pyarrow.table({name: pyarrow.array(np.asarray(values)) for name, values in columns.items()}), buffer
+    )
+    write_atomic(path, buffer.getvalue())
+    return f"data/{path.name}"
+
+
+@cache
+def figure_code(module: str) -> str:
+    """A digest of the code that a figure is made by: its module and this one, with all that they import."""
+    known = [module] if module.startswith("condensation.") else []
+    return digest([*known, __name__])
