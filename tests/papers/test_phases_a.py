@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 from scipy.optimize import brentq
 
-from condensation.papers import Claim, Variant
-from condensation.papers._legacy import Lab
-from condensation.papers.phases import SWEEPS, initial, three_layer
+from condensation.papers import judge
+from condensation.papers.phases import Initial, ThreeLayer, initial, three_layer
 from condensation.papers.phases.two_layer import edge
 from condensation.sweeps import Local, SweepTable, run_sweep
 
@@ -30,20 +29,20 @@ def made(sweep, columns):
     return SweepTable(sweep, pa.Table.from_pylist(rows), np.array(places), {})
 
 
-def held(module, table):
-    """How many seeds each statement holds in, by its key."""
-    found = module.measure({module.NAME: table}, Variant())
-    return {one.id.removeprefix(f"{module.NAME}-"): sum(found[one.id].holds(one.expected)) for one in module.STATEMENTS}
+def held(figure, table):
+    """How many seeds each claim holds in, by its key."""
+    observed = figure({figure.name: table})
+    return {claim.key: sum(observed.measured(claim.key).holds(claim.rule)) for claim in figure.claims}
 
 
-def with_widths(module, widths, size=3, seeds=1):
-    asked = module.sweeps(size, seeds)[module.NAME]
-    return replace(asked, axes=dict(asked.axes) | {"m": widths})
+def with_widths(figure, widths, size=3, seeds=1):
+    sweep = figure.sweep(size, seeds)
+    return replace(sweep, axes=dict(sweep.axes) | {"m": widths})
 
 
 class TestSweeps:
     def test_initial_has_the_stds_of_two_layers(self):
-        cells = list(SWEEPS["phase-initial"](3)[initial.NAME].cells())
+        cells = list(Initial.sweep(3).cells())
         assert len(cells) == 3 * 3 * 3
         for cell in cells:
             gamma, prime, m = (cell.coordinates[name] for name in ("gamma", "gamma_prime", "m"))
@@ -55,7 +54,7 @@ class TestSweeps:
             assert -np.log(a / w) / np.log(m) == pytest.approx(prime, abs=1e-12)
 
     def test_three_layers_have_the_stds_of_their_exponents(self):
-        for cell in SWEEPS["phase-three-layer"](3)[three_layer.NAME].cells():
+        for cell in ThreeLayer.sweep(3).cells():
             gamma, prime, m = (cell.coordinates[name] for name in ("gamma", "gamma_prime", "m"))
             network = cell.experiment.network
             laws = zip(cell.experiment.init.laws(network), network.layers, strict=True)
@@ -67,26 +66,26 @@ class TestSweeps:
 
     def test_a_step_of_three_layers_is_short_for_the_linearised_network(self):
         """A tenth of 1/max (e_i e_j)^2, e the layers' sizes."""
-        for cell in three_layer.sweeps(3)[three_layer.NAME].cells():
+        for cell in ThreeLayer.sweep(3).cells():
             m, init = cell.coordinates["m"], cell.experiment.init
             sizes = np.sort([m ** (0.5 - law.gamma) for law in (*init.hidden, init.output)])
             assert cell.experiment.optimizer.time_step == pytest.approx(0.1 / (sizes[1] * sizes[2]) ** 2)
 
-    @pytest.mark.parametrize("module", [initial, three_layer])
-    def test_the_start_is_in_the_table(self, module):
-        sweep = module.sweeps()[module.NAME]
+    @pytest.mark.parametrize(("figure", "last"), [(Initial, initial.LONG), (ThreeLayer, three_layer.LONG)])
+    def test_the_untrained_networks_are_in_the_table(self, figure, last):
+        sweep = figure.sweep()
         assert sweep.at == "saved"
-        assert sweep.experiment.saved_steps() == [0, module.LONG]
-        assert module.experiments("paper")[module.NAME].shape[:2] == (17, 17)
+        assert sweep.experiment.saved_steps() == [0, last]
+        assert figure.experiments("paper")[figure.name].shape[:2] == (17, 17)
 
 
 class TestInitialTheory:
-    SAMPLES = initial.sweeps()[initial.NAME].experiment.data
+    SAMPLES = Initial.sweep().experiment.data
 
     @pytest.fixture(scope="class")
     @classmethod
     def samples(cls):
-        x, y = cls.SAMPLES.draw(initial.sweeps()[initial.NAME].seeds[0])
+        x, y = cls.SAMPLES.draw(Initial.sweep().seeds[0])
         return np.c_[x, np.ones(len(x))], y[:, 0]
 
     def test_inputs_and_bias_are_uncorrelated(self, samples):
@@ -158,7 +157,7 @@ class TestInitialOnTables:
     @staticmethod
     @cache
     def table(shift=0.0):
-        sweep = initial.sweeps(9, 1)[initial.NAME]
+        sweep = Initial.sweep(9, 1)
         x, y = sweep.experiment.data.draw(sweep.seeds[0])
         enough, count = initial.needed(x, y[:, 0])
 
@@ -169,21 +168,21 @@ class TestInitialOnTables:
         return made(sweep, columns)
 
     def test_theory_holds_where_it_was_put_in(self):
-        assert set(held(initial, self.table()).values()) == {1}
+        assert set(held(Initial, self.table()).values()) == {1}
 
-    def test_what_is_shown(self, tmp_path):
-        shown = initial.show(Lab(tmp_path), {initial.NAME: self.table()}, {})
-        assert set(shown.pictures) == {initial.NAME}
+    def test_what_is_shown(self):
+        shown = Initial({Initial.name: self.table()}).draw()
+        assert set(shown.pictures) == {""}
         assert {len(column) for column in shown.data.values()} == {9 * 9 * 3}
         assert len(shown.tables[0].rows) == 9
 
     def test_another_edge_is_seen(self):
-        found = held(initial, self.table(shift=-0.2))
+        found = held(Initial, self.table(shift=-0.2))
         assert found["edge"] == found["dynamics"] == 0
         assert found["sharpens"] == 1
 
     def test_untrained_networks_fail_all(self):
-        assert not any(held(initial, self.table().untrained()).values())
+        assert not any(held(Initial, self.table().untrained()).values())
 
 
 class TestThreeLayerTheory:
@@ -232,36 +231,39 @@ class TestThreeLayerOnTables:
             gone = step > 0 and (at["gamma"], at["m"]) in lost
             return {f"dense{k + 1}.change": np.nan if gone else float(change[k]) for k in range(2)}
 
-        return made(three_layer.sweeps(size, 1)[three_layer.NAME], columns)
+        return made(ThreeLayer.sweep(size, 1), columns)
 
     def test_slopes_are_the_powers(self):
         table = self.table(size=3)
-        gamma, prime, _ = three_layer.axes_of(table)
-        found = three_layer.slopes(table)[..., 0]
+        observed = ThreeLayer({ThreeLayer.name: table})
+        gamma, prime, _ = observed.exponents
+        found = observed.slopes[..., 0]
         assert found == pytest.approx(three_layer.exponents(gamma[:, None], prime))
-        assert three_layer.slopes(self.table(size=3, lost=((2.6, 140),)))[..., 0] == pytest.approx(found)
-        two_lost = three_layer.slopes(self.table(size=3, lost=((2.6, 140), (2.6, 50))))[..., 0]
+        slopes = lambda *lost: ThreeLayer({ThreeLayer.name: self.table(size=3, lost=lost)}).slopes[..., 0]  # noqa: E731
+        assert slopes((2.6, 140)) == pytest.approx(found)
+        two_lost = slopes((2.6, 140), (2.6, 50))
         assert np.isnan(two_lost).all(axis=(0, 2)).tolist() == [False, True, False]
 
-    def test_what_is_shown(self, tmp_path):
-        shown = three_layer.show(Lab(tmp_path), {three_layer.NAME: self.table(size=3)}, {})
-        assert set(shown.pictures) == {three_layer.NAME}
+    def test_what_is_shown(self):
+        observed = ThreeLayer({ThreeLayer.name: self.table(size=3)})
+        shown = observed.draw()
+        assert set(shown.pictures) == {""}
         assert {len(column) for column in shown.data.values()} == {2 * 3 * 3}
-        assert "median error is 0.00" in shown.why["phase-three-layer-exponents"]
+        assert "median error is 0.00" in observed.scatter()
 
     def test_theory_holds_where_it_was_put_in(self):
-        assert set(held(three_layer, self.table()).values()) == {1}
+        assert set(held(ThreeLayer, self.table()).values()) == {1}
 
     def test_other_edges_are_seen(self):
-        assert not any(held(three_layer, self.table(shift=0.6)).values())
+        assert not any(held(ThreeLayer, self.table(shift=0.6)).values())
 
     def test_untrained_networks_fail_all(self):
-        assert not any(held(three_layer, self.table().untrained()).values())
+        assert not any(held(ThreeLayer, self.table().untrained()).values())
 
 
 def test_a_small_map_of_initial_condensation(tmp_path):
-    table = run_sweep(with_widths(initial, (1000,)), tmp_path, Local(1))
-    gamma, prime, _ = initial.axes_of(table)
+    table = run_sweep(with_widths(Initial, (1000,)), tmp_path, Local(1))
+    gamma, prime, _ = Initial({Initial.name: table}).exponents
     found = table.array("dense1.share")[:, :, 0, 0, -1]
     beyond = gamma[:, None] - edge(prime)
     assert (found[beyond >= 0.5] > 0.9).all()
@@ -274,8 +276,8 @@ def test_a_small_map_of_initial_condensation(tmp_path):
 
 def test_a_small_map_of_three_layers(tmp_path):
     """At one width there is no slope; RD's powers of it are what theory says up to a factor of three."""
-    table = run_sweep(with_widths(three_layer, (100,)), tmp_path, Local(1))
-    gamma, prime, _ = three_layer.axes_of(table)
+    table = run_sweep(with_widths(ThreeLayer, (100,)), tmp_path, Local(1))
+    gamma, prime, _ = ThreeLayer({ThreeLayer.name: table}).exponents
     left = (table.array("loss") / table.array("loss_first"))[:, :, 0, 0, -1]
     ended = np.isfinite(left)  # a loose flow's stop is not always found
     assert ended.sum() >= 8
@@ -286,17 +288,15 @@ def test_a_small_map_of_three_layers(tmp_path):
 
 
 @pytest.mark.trials
-@pytest.mark.parametrize(("module", "may_fail"), [(initial, set()), (three_layer, {"exponents"})])
-def test_the_whole_map(module, may_fail, tmp_path):
-    """Each statement holds at the quick scale (but the one that is told to fail), and of no untrained network."""
-    lab = Lab(tmp_path / "runs")
-    tables = lab.gather(module.RECIPE.experiments("quick"))
-    found = module.measure(tables, Variant())
-    control = module.measure({name: table.untrained() for name, table in tables.items()}, Variant())
-    claims = {one.id: Claim(one, "quick", found[one.id], control[one.id]) for one in module.STATEMENTS}
-    for one in module.STATEMENTS:
-        if one.id.removeprefix(f"{module.NAME}-") not in may_fail:
-            assert claims[one.id].verdict == "reproduced", (one.id, found[one.id])
-        assert not any(control[one.id].holds(one.expected)), one.id
-    assert module.show(lab, tables, claims).pictures
-    assert not lab.notes
+@pytest.mark.parametrize(("figure", "may_fail"), [(Initial, set()), (ThreeLayer, {"exponents"})])
+def test_the_whole_map(figure, may_fail, tmp_path):
+    """Each claim holds at the quick scale (but the one that is told to fail), and of no untrained network."""
+    table = run_sweep(figure.experiments("quick")[figure.name], tmp_path, Local(1))
+    observed, control = figure({figure.name: table}), figure({figure.name: table.untrained()})
+    for claim in figure.claims:
+        measured = observed.measured(claim.key)
+        if claim.key not in may_fail:
+            assert judge(measured.holds(claim.rule)) == "reproduced", (claim.key, measured)
+        assert not any(control.measured(claim.key).holds(claim.rule)), claim.key
+    assert observed.draw().pictures
+    assert not table.failed

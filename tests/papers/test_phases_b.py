@@ -9,10 +9,9 @@ import pytest
 from scipy.integrate import quad
 
 from condensation.optimizers import Adam
-from condensation.papers import Claim, Variant
-from condensation.papers._legacy import Lab
+from condensation.papers import judge
 from condensation.papers.fc.experiments import fig3
-from condensation.papers.phases import SWEEPS, eps, growing, lines
+from condensation.papers.phases import Eps, Lines, growing, lines
 from condensation.papers.phases.crossing import crossing, factor
 from condensation.seeds import as_seeds
 from condensation.sweeps import Local, SweepTable, run_sweep
@@ -23,14 +22,24 @@ RATE = 1e-3
 DATA = fig3("tanh").data
 
 
+@lru_cache
+def scales_of(seed, activation):
+    return growing.scales(*samples(seed), activation)
+
+
 def samples(seed=0):
     return growing.with_bias(*DATA.draw(as_seeds([seed])[0]))
 
 
-def measured(module, table):
-    return {
-        key: np.asarray(found.values, float) for key, found in module.measure({module.NAME: table}, Variant()).items()
-    }
+def measured(figure, table):
+    """What each claim measures, by its key."""
+    observed = figure({figure.name: table})
+    return {claim.key: np.asarray(observed.measured(claim.key).values, float) for claim in figure.claims}
+
+
+def fails_untrained(figure, table):
+    observed = figure({figure.name: table.untrained()})
+    return not any(any(observed.measured(claim.key).holds(claim.rule)) for claim in figure.claims)
 
 
 def made(sweep, columns):
@@ -129,7 +138,7 @@ class TestGrowing:
 
 class TestSweeps:
     def test_lines_has_a_start_and_its_steps_for_each_activation(self):
-        sweep = SWEEPS["phase-lines"](9)[lines.NAME]
+        sweep = Lines.sweep(9)
         cells = list(sweep.cells())
         assert len(cells) == 6 * 9
         assert sweep.experiment.saved_steps() == [0, 2, 4, 9, 21, 45, 97, 211, 460, 1000]
@@ -139,7 +148,7 @@ class TestSweeps:
             assert {law.std for law in laws} == {cell.coordinates["init.hidden.std"]}
 
     def test_eps_has_eps_and_start(self):
-        sweep = SWEEPS["phase-eps"](9)[eps.NAME]
+        sweep = Eps.sweep(9)
         cells = list(sweep.cells())
         assert len(cells) == 3 * 9 * 9
         for cell in cells:
@@ -148,10 +157,10 @@ class TestSweeps:
             assert cell.experiment.dtype == "float64"
         assert sweep.experiment.saved_steps()[:2] == [0, 1]
 
-    @pytest.mark.parametrize("module", [lines, eps])
-    def test_statements_are_measured(self, module):
-        assert all(one.ours and one.figure == module.NAME for one in module.STATEMENTS)
-        assert module.sweeps(17)[module.NAME].shape[-1] == 17
+    @pytest.mark.parametrize("figure", [Lines, Eps])
+    def test_claims_are_additional_questions(self, figure):
+        assert all(claim.ours for claim in figure.claims)
+        assert figure.sweep(17).shape[-1] == 17
 
 
 class TestLinesOnTables:
@@ -172,26 +181,25 @@ class TestLinesOnTables:
 
             return found
 
-        return made(lines.sweeps(9, 1)[lines.NAME], columns)
+        return made(Lines.sweep(9, 1), columns)
 
     def test_theory_holds_where_it_was_put_in(self):
-        found = measured(lines, self.table())
-        assert (found["phase-lines-onset"] < 1.3).all()  # 9 cells are far apart
-        assert (found["phase-lines-edge"] < 1.3).all()
-        assert (found["phase-lines-small"] <= 1.5).all()
-        assert (found["phase-lines-transient"] == 9).all()
-        assert (found["phase-lines-inside"] == 1).all()
-        assert (found["phase-lines-ordinary"] == 45).all()
+        found = measured(Lines, self.table())
+        assert (found["onset"] < 1.3).all()  # 9 cells are far apart
+        assert (found["edge"] < 1.3).all()
+        assert (found["small"] <= 1.5).all()
+        assert (found["transient"] == 9).all()
+        assert (found["inside"] == 1).all()
+        assert (found["ordinary"] == 45).all()
 
     def test_a_late_onset_and_lines_that_stay_are_seen(self):
-        assert measured(lines, self.table(late=3.0))["phase-lines-onset"] == pytest.approx([3], rel=0.3)
-        stays = measured(lines, self.table(stays=True))
-        assert (stays["phase-lines-transient"] == 1).all()
-        assert (stays["phase-lines-inside"] < 0.9).all()
+        assert measured(Lines, self.table(late=3.0))["onset"] == pytest.approx([3], rel=0.3)
+        stays = measured(Lines, self.table(stays=True))
+        assert (stays["transient"] == 1).all()
+        assert (stays["inside"] < 0.9).all()
 
     def test_untrained_networks_fail_all(self):
-        found = lines.measure({lines.NAME: self.table().untrained()}, Variant())
-        assert not any(any(found[one.id].holds(one.expected)) for one in lines.STATEMENTS)
+        assert fails_untrained(Lines, self.table())
 
 
 class TestEpsOnTables:
@@ -200,7 +208,7 @@ class TestEpsOnTables:
     def table(slower=1.0, same_line=False, own=40.0):
         def columns(at, seed):
             std, value = np.array([at["init.hidden.std"]]), at["optimizer.eps"]
-            scale = eps._scales_of(DATA, seed, at["network.activation"])
+            scale = scales_of(seed.data, at["network.activation"])
             delay = slower * own * value / growing.doubling(std, own, scale, RATE)[0]
             outgrown = growing.outgrowing(std, 2048, scale, 6, RATE)[0] > value
             g = scale.gradient * std[0] ** scale.p
@@ -220,66 +228,64 @@ class TestEpsOnTables:
 
             return found
 
-        return made(eps.sweeps(9, 1)[eps.NAME], columns)
+        return made(Eps.sweep(9, 1), columns)
 
     def test_theory_holds_where_it_was_put_in(self):
-        found = measured(eps, self.table())
-        assert found["phase-eps-delay"] == pytest.approx([1], rel=0.01)
-        assert (found["phase-eps-doubled"] < 1.4).all()  # 9 cells are far apart
-        assert (found["phase-eps-first"] < 1.5).all()
+        found = measured(Eps, self.table())
+        assert found["delay"] == pytest.approx([1], rel=0.01)
+        assert (found["doubled"] < 1.4).all()  # 9 cells are far apart
+        assert (found["first"] < 1.5).all()
         for key in ("same", "side", "line"):
-            assert (found[f"phase-eps-{key}"] == 1).all(), key
-        assert (found["phase-eps-few"] == 2).all()
+            assert (found[f"{key}"] == 1).all(), key
+        assert (found["few"] == 2).all()
 
     def test_another_delay_and_another_line_are_seen(self):
-        assert measured(eps, self.table(slower=0.25))["phase-eps-delay"] == pytest.approx([4], rel=0.01)
-        assert (measured(eps, self.table(same_line=True))["phase-eps-line"] < 0.9).all()
+        assert measured(Eps, self.table(slower=0.25))["delay"] == pytest.approx([4], rel=0.01)
+        assert (measured(Eps, self.table(same_line=True))["line"] < 0.9).all()
 
     def test_untrained_networks_fail_all(self):
-        found = eps.measure({eps.NAME: self.table().untrained()}, Variant())
-        assert not any(any(found[one.id].holds(one.expected)) for one in eps.STATEMENTS)
+        assert fails_untrained(Eps, self.table())
 
 
-def small_sweep(module):
-    asked = module.sweeps(3, 1)[module.NAME]
-    return replace(asked, axes=dict(asked.axes) | {"network.activation": ("tanh",)})
+def small_sweep(figure):
+    sweep = figure.sweep(3, 1)
+    return replace(sweep, axes=dict(sweep.axes) | {"network.activation": ("tanh",)})
 
 
 def test_a_small_map_of_lines(tmp_path):
-    table = run_sweep(small_sweep(lines), tmp_path, Local(1))
-    found = measured(lines, table)
-    assert (found["phase-lines-small"] <= 1.5).all()
-    assert (found["phase-lines-ordinary"] >= 25).all()
-    assert (found["phase-lines-transient"] >= 2).all()
-    shown = lines.show(Lab(tmp_path), {lines.NAME: table}, {})
-    assert set(shown.pictures) == {"phase-lines", "phase-lines-count"}
+    table = run_sweep(small_sweep(Lines), tmp_path, Local(1))
+    found = measured(Lines, table)
+    assert (found["small"] <= 1.5).all()
+    assert (found["ordinary"] >= 25).all()
+    assert (found["transient"] >= 2).all()
+    shown = Lines({Lines.name: table}).draw()
+    assert set(shown.pictures) == {"", "count"}
     assert {len(column) for column in shown.data.values()} == {3 * 4}
 
 
 def test_a_small_map_of_eps(tmp_path):
-    table = run_sweep(small_sweep(eps), tmp_path, Local(1))
-    found = eps._Map(table)
+    table = run_sweep(small_sweep(Eps), tmp_path, Local(1))
+    found = Eps({Eps.name: table}).map
     assert (found.k_eff[0, :2, :, :2] <= 1.5).all()  # small starts, eps up to 1e-5
     assert (found.k_eff[0, :2, :, 2] > 25).all()  # eps 10: nothing moves
-    assert (measured(eps, table)["phase-eps-side"] >= 0.9).all()
-    start = found.gradient()[..., None] / found.eps
-    assert found.first == pytest.approx(start / (1 + start), abs=0.15)  # a step is g/(g + eps) of the rate
+    assert (measured(Eps, table)["side"] >= 0.9).all()
+    ratio = found.gradient / found.eps
+    first = np.moveaxis(table.array("moved")[..., 1], 1, -1) / RATE
+    assert first == pytest.approx(ratio / (1 + ratio), abs=0.15)  # a step is g/(g + eps) of the rate
 
 
 @pytest.mark.trials
-@pytest.mark.parametrize(("module", "may_fail"), [(lines, {"inside"}), (eps, {"doubled"})])
-def test_the_whole_map(module, may_fail, tmp_path):
-    """Each statement holds at the quick scale (but those that hold in some seeds), and of no untrained network."""
-    lab = Lab(tmp_path / "runs")
-    tables = lab.gather(module.RECIPE.experiments("quick"))
-    found = module.measure(tables, Variant())
-    control = module.measure({name: table.untrained() for name, table in tables.items()}, Variant())
-    claims = {one.id: Claim(one, "quick", found[one.id], control[one.id]) for one in module.STATEMENTS}
-    for one in module.STATEMENTS:
-        if one.id.removeprefix(f"{module.NAME}-") not in may_fail:
-            assert claims[one.id].verdict == "reproduced", (one.id, found[one.id])
-        assert not any(control[one.id].holds(one.expected)), one.id
-    shown = module.show(lab, tables, claims)
-    assert not lab.notes
+@pytest.mark.parametrize(("figure", "may_fail"), [(Lines, {"inside"}), (Eps, {"doubled"})])
+def test_the_whole_map(figure, may_fail, tmp_path):
+    """Each claim holds at the quick scale (but those that hold in some seeds), and of no untrained network."""
+    table = run_sweep(figure.experiments("quick")[figure.name], tmp_path, Local(1))
+    observed, control = figure({figure.name: table}), figure({figure.name: table.untrained()})
+    for claim in figure.claims:
+        values = observed.measured(claim.key)
+        if claim.key not in may_fail:
+            assert judge(values.holds(claim.rule)) == "reproduced", (claim.key, values)
+        assert not any(control.measured(claim.key).holds(claim.rule)), claim.key
+    shown = observed.draw()
+    assert not table.failed
     assert shown.pictures
     assert shown.tables

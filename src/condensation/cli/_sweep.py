@@ -48,14 +48,14 @@ def sweep(
     """
     from dataclasses import replace
 
-    from ..papers.phases import FIGURES, SWEEPS
+    from ..papers.phases import FIGURES
     from ..sweeps import Sweep, run_sweep
     from ..sweeps._backends import backend_of
 
-    ready = {recipe.name: recipe for recipe in FIGURES}
+    ready = {figure.name: figure for figure in FIGURES}
     engine = backend_of(on, n_jobs=n_jobs, scheduler=scheduler, address=address)
     if target in ready:
-        asked = dict(SWEEPS[target](size) if size else ready[target].experiments("quick"))
+        asked = {target: ready[target].sweep(size)} if size else dict(ready[target].experiments("quick"))
     elif target.endswith(".toml"):
         if size is not None:
             raise InputError("the size is of ready diagrams; a TOML file names its axes itself")
@@ -112,18 +112,17 @@ def _told(table: Any) -> dict[str, Any]:
 
 
 def _draw(
-    tables: dict[str, Any], recipe: Any, folder: Path, x: str | None, y: str | None, quantity: str | None
+    tables: dict[str, Any], figure: Any, folder: Path, x: str | None, y: str | None, quantity: str | None
 ) -> list[Path]:
     """The pictures of a ready diagram, or the map of a user's sweep."""
     from ..drawing import draw_sweep, save
 
     if any(table.failed for table in tables.values()):
         return []
-    if recipe is not None and not (x or y or quantity):
-        from ..papers._legacy import Lab
-
-        found = recipe.show(Lab(folder), tables, {})
-        return [path for name, picture in found.pictures.items() for path in save(picture, folder / name)]
+    if figure is not None and not (x or y or quantity):
+        pictures = figure(tables).draw().pictures
+        names = {part: f"{figure.name}-{part}" if part else figure.name for part in pictures}
+        return [path for part, picture in pictures.items() for path in save(picture, folder / names[part])]
     paths = []
     for name, table in tables.items():
         picture = draw_sweep(table, x=x, y=y, quantity=quantity)

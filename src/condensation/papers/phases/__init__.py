@@ -1,7 +1,9 @@
-"""Phase diagrams, a file each: three of the literature, two of our own."""
+"""Phase diagrams, a file each: three of the literature, two additional ones."""
 
-from . import eps, initial, lines, three_layer, two_layer
+from .eps import Eps
+from .initial import Initial
+from .lines import Lines
+from .three_layer import ThreeLayer
+from .two_layer import TwoLayer
 
-MODULES = (two_layer, initial, three_layer, lines, eps)
-FIGURES = tuple(module.RECIPE for module in MODULES)
-SWEEPS = {module.NAME: module.sweeps for module in MODULES}  # by their size
+FIGURES = (TwoLayer, Initial, ThreeLayer, Lines, Eps)
