@@ -160,8 +160,8 @@ class Page:
         return self.array("frame", "w")
 
     @property
-    def words(self) -> dict[str, str]:
-        return self.state("opened.words")
+    def settings(self) -> dict[str, str]:
+        return self.state("opened.settings")
 
     @property
     def data(self) -> dict[str, str]:

@@ -5,9 +5,9 @@ import pytest
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory):
-    from shelves import fill
+    from saved_runs import fill
 
-    return fill(tmp_path_factory.mktemp("shelf"))
+    return fill(tmp_path_factory.mktemp("library"))
 
 
 @pytest.fixture(scope="session")

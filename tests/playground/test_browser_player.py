@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from browser import ActionChains, Keys, colours, until, visible_views
-from library import check_start, loss_at, same, weights_at
+from reference import check_start, loss_at, same, weights_at
 
 from condensation import find_lines
 from condensation.playground._settings import Settings
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.browser
 
 def check_moment(page, settings=None):
     """The weights and the loss shown are those of ``train`` at the step shown."""
-    settings = settings or Settings.from_words(page.words)
+    settings = settings or Settings.from_text(page.settings)
     step = page.step
     same(page.weights, weights_at(settings, step))
     assert page.state("frame.loss") == pytest.approx(loss_at(settings, step), rel=1e-9)
@@ -25,7 +25,7 @@ def test_the_first_picture_is_the_librarys_start(page):
     page.go()
     settings = check_start(page)
     assert settings == Settings()
-    assert page.words == Settings().words()
+    assert page.settings == Settings().to_text()
     lines = find_lines(weights_at(settings, 0))
     shown = page.data
     assert shown["step"] == "0"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from browser import Keys, until
-from library import check_start, same, weights_at
+from reference import check_start, same, weights_at
 
 from condensation.playground._tour import scenes
 
@@ -14,7 +14,7 @@ SCENES = {scene.name: scene for scene in scenes()}
 def look(page, time):
     """What is found and predicted at a time (steps times rate) of what plays."""
     until(lambda: page.state("layer") is not None, "the prediction")
-    page.reach(round(time / float(page.words["rate"])))
+    page.reach(round(time / float(page.settings["rate"])))
     return page.state("frame"), page.state("layer")
 
 
@@ -27,9 +27,9 @@ def compared(page):
         yield button.text
 
 
-def shows(page, scene, words=None):
-    """The scene's words are open, its card and its picture are marked, and it is to be played."""
-    until(lambda: page.words == (words or scene.settings.words()), f"the words of {scene.name}")
+def shows(page, scene, settings=None):
+    """The scene's settings are open, its card and its picture are marked, and it is to be played."""
+    until(lambda: page.settings == (settings or scene.settings.to_text()), f"the settings of {scene.name}")
     assert page.text("#tour-card h2") == scene.title
     assert scene.text in page.text("#tour-card")
     assert page.js("return document.querySelector('.card.watched')?.dataset.view") == scene.watch
@@ -73,7 +73,7 @@ def test_a_link_opens_a_scene_and_its_comparisons_switch(page, name):
     assert [button.text for button in buttons] == list(scene.compare)
     for button, settings in zip(buttons, scene.compare.values(), strict=True):
         button.click()
-        shows(page, scene, settings.words())
+        shows(page, scene, settings.to_text())
         assert button.get_attribute("aria-pressed") == "true"
         assert sum(one.get_attribute("aria-pressed") == "true" for one in buttons) == 1
     page.played(1).key(Keys.HOME)  # it plays by itself
@@ -125,7 +125,7 @@ def test_adam_stays_where_the_flow_turns(page):
 def test_three_neurons_do_the_work_of_a_hundred(page):
     page.go("#scene=reduction", still=False)
     for count, _ in zip((3, 2, 1), compared(page), strict=True):
-        frame, _ = look(page, 10 if page.words["optimizer"] == "flow" else 0.1)
+        frame, _ = look(page, 10 if page.settings["optimizer"] == "flow" else 0.1)
         reduced = frame["reduced"]
         assert (reduced["before"], reduced["after"], reduced["step"]) == (100, count, frame["step"])
         assert reduced["error"] < 0.01

@@ -35,14 +35,16 @@ def play(
         import uvicorn
     except ImportError as error:
         raise InputError("the playground needs the extra: pip install 'condensation[play]'") from error
-    from ..playground._access import Doors
+    from ..playground._access import Access
     from ..playground._library import Library
     from ..playground._server import Server, config_of
 
     listening = listen(host, port)
-    doors = Doors(host, token)
-    server = Server(doors, Library(folders))
-    address = f"http://{_named(host)}:{listening.getsockname()[1]}/" + (f"?token={doors.token}" if doors.token else "")
+    access = Access(host, token)
+    server = Server(access, Library(folders))
+    address = f"http://{_named(host)}:{listening.getsockname()[1]}/" + (
+        f"?token={access.token}" if access.token else ""
+    )
     print(f"the playground is at {address} (Ctrl-C ends it)", flush=True)
     if browser:
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

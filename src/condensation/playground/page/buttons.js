@@ -17,7 +17,7 @@ export function wire({ state, player, cards, map, theme, link, attempt, keep, ag
   /** Another start; of a saved run or a cell, its next seed. */
   function reseed() {
     const { opened, source } = state;
-    if (opened?.words) controls().roll();
+    if (opened?.settings) controls().roll();
     else if (source?.do === "run") again((opened.seed + 1) % opened.seeds.length);
     else if (source?.do === "cell") again(((source.seed ?? 0) + 1) % map.seeds);
   }

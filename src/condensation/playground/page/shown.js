@@ -9,8 +9,8 @@ import { field, group, option } from "./fields.js";
  * @property {(reduce: string) => void} reduce "auto" or a number
  */
 export class Shown {
-  #layer = make("select", { "data-word": "layer", id: "word-layer" });
-  #view = make("select", { id: "word-view" }, option(["kernel", "kernels"]), option(["filter", "filters"]));
+  #layer = make("select", { "data-setting": "layer", id: "setting-layer" });
+  #view = make("select", { id: "setting-view" }, option(["kernel", "kernels"]), option(["filter", "filters"]));
   #auto = make("input", { type: "checkbox", id: "reduce-auto" });
   #count;
   #units;
@@ -39,7 +39,7 @@ export class Shown {
     this.element = group("Shown", field("layer", "Layer", this.#layer, [], () => {}).element, this.#units, sized.element);
   }
 
-  /** Shows the word "reduce". */
+  /** Shows the setting "reduce". */
   set(reduce) {
     this.#auto.checked = reduce === "auto";
     this.#count.disabled = this.#auto.checked;

@@ -267,7 +267,7 @@ function shown({ layer, opened }) {
   if (!layer) return "The prediction is being computed.";
   const said = [];
   if (layer.kind === "cube") {
-    const whose = opened?.words?.optimizer === "sign_gd" ? "The lines of sign descent" : "Adam's lines";
+    const whose = opened?.settings?.optimizer === "sign_gd" ? "The lines of sign descent" : "Adam's lines";
     said.push(`${whose} are those of the cube.`);
   }
   if (layer.plane && !layer.plane.exact) said.push(`Shown is a projection of ${layer.inputs} inputs.`);

@@ -47,8 +47,8 @@ def same(found: Any, known: Any, close: float = CLOSE) -> None:
 
 
 def check_start(page: Any, layer: str = "dense1", view: str | None = None) -> Settings:
-    """The page shows the start of its own words: weights, loss, samples."""
-    settings = Settings.from_words(page.words)
+    """The page shows the start of its own settings: weights, loss, samples."""
+    settings = Settings.from_text(page.settings)
     model, x, y, loss = start_of(settings)
     same(page.weights, model.weights(layer, view=view))
     assert page.step == 0
