@@ -15,7 +15,7 @@ from condensation.runs import Trajectory
 CLOSE = 2e-6  # float32
 
 
-def start_of(settings: Settings) -> tuple[Model, np.ndarray, np.ndarray, float]:
+def initial_model(settings: Settings) -> tuple[Model, np.ndarray, np.ndarray, float]:
     """The network at the start, the samples and their targets, and the loss."""
     experiment = settings.experiment()
     model = Model(experiment.network, experiment.init.draw(experiment.network, settings.seeds.init_stream()))
@@ -46,10 +46,10 @@ def same(found: Any, known: Any, close: float = CLOSE) -> None:
     np.testing.assert_allclose(np.asarray(found, float), known, rtol=close, atol=close * size)
 
 
-def check_start(page: Any, layer: str = "dense1", view: str | None = None) -> Settings:
+def check_initialization(page: Any, layer: str = "dense1", view: str | None = None) -> Settings:
     """The page shows the start of its own settings: weights, loss, samples."""
     settings = Settings.from_text(page.settings)
-    model, x, y, loss = start_of(settings)
+    model, x, y, loss = initial_model(settings)
     same(page.weights, model.weights(layer, view=view))
     assert page.step == 0
     assert abs(page.state("frame.loss") - loss) <= 1e-9 * loss

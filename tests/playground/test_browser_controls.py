@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from browser import ActionChains, Keys, Select, until
-from reference import check_start, same, start_of, weights_at
+from reference import check_initialization, initial_model, same, weights_at
 
 from condensation import reduce
 from condensation.playground._library import Library
@@ -25,7 +25,7 @@ def changed(page, act, **settings):
     )
     page.settle()
     in_address(page)
-    return check_start(page)
+    return check_initialization(page)
 
 
 def in_address(page):
@@ -142,7 +142,7 @@ def test_points_are_drawn(page):
     until(lambda: page.settings["points"].count(";") == 2, "three points")
     buttons["Add −1"].click()
     changed(page, lambda: place(-1, -1))
-    settings = check_start(page)
+    settings = check_initialization(page)
     drawn = np.array([[1, 1, 1], [-1, 0.5, -1], [0, -1.5, 1], [-1, -1, -1]])
     np.testing.assert_allclose(settings.points, drawn, atol=4 / side + 0.01)  # a pixel of the pad
     buttons["Erase"].click()
@@ -157,17 +157,17 @@ def test_points_are_drawn(page):
 def test_digits_become_a_convolution_whose_units_can_be_chosen(page):
     page.go("#data=digits&n=40&layers=tanh&width=5&optimizer=gd&rate=0.2")
     assert page.one("#setting-view").is_displayed()
-    check_start(page, "conv1")
+    check_initialization(page, "conv1")
     for view in ("filter", "kernel"):
         page.choose("#setting-view", view)
         until(lambda view=view: page.state("layer.view") == view, f"the {view}s")
-        check_start(page.settle(), "conv1", view)
+        check_initialization(page.settle(), "conv1", view)
         until(lambda view=view: page.hash.get("view") == view, "the address to have the view")
     page.choose("#setting-data", "formula")
     until(lambda: page.settings["data"] == "formula", "the formula")
     page.settle()
     assert not page.one("#setting-view").is_displayed()
-    check_start(page)
+    check_initialization(page)
 
 
 def test_choosing_digits_begins_with_the_papers_example(page):
@@ -177,24 +177,24 @@ def test_choosing_digits_begins_with_the_papers_example(page):
     until(lambda: page.settings["data"] == "digits", "the digits")
     assert page.settings == example["settings"]
     page.settle()
-    check_start(page, "conv1")
+    check_initialization(page, "conv1")
 
 
 def test_the_layer_that_is_shown(page):
     page.go("#layers=tanh,x_tanh,tanh&width=20&std_w=0.1&std_a=0.1")
-    settings = check_start(page, "dense1")
+    settings = check_initialization(page, "dense1")
     known = predict(settings.experiment(), settings.seeds)
     for layer in ("dense2", "dense3", "dense1"):
         page.choose("#setting-layer", layer)
         until(lambda layer=layer: page.state("layer.name") == layer, layer)
         until(lambda layer=layer: page.hash.get("layer") == layer, "the address to have the layer")
-        check_start(page.settle(), layer)
+        check_initialization(page.settle(), layer)
         assert page.state("layer.count") == known[layer].directions.attracts.sum()
 
 
 def test_the_size_of_the_reduced_network(page):
     page.go()
-    model, x, _, _ = start_of(Settings())
+    model, x, _, _ = initial_model(Settings())
     page.click("#reduce-auto")
     page.type("#setting-reduce", "5")
     until(lambda: page.state("frame.reduced.after") == 5, "five units")
@@ -247,7 +247,7 @@ def test_what_is_wrong_is_said_beside_the_field(page, setting, text, said):
     until(lambda: page.settings[setting] == good, "the good one")
     assert not page.one(fault).is_displayed()
     page.settle()
-    check_start(page)
+    check_initialization(page)
 
 
 def test_the_old_run_goes_on_while_a_formula_is_broken(page):
@@ -291,7 +291,7 @@ def test_many_changes_at_once_end_with_the_last(page):
     wished = lambda: float(page.one("#setting-std_w").get_property("value"))  # noqa: E731
     until(lambda: float(page.settings["std_w"]) == wished(), "the last value")
     page.settle()
-    check_start(page)
+    check_initialization(page)
 
 
 def test_every_target(page):
@@ -301,7 +301,7 @@ def test_every_target(page):
         page.choose("#preset-target", target["name"])
         until(lambda target=target: target["settings"].items() <= page.settings.items(), target["name"])
         page.settle()
-        check_start(page)
+        check_initialization(page)
         layer = page.state("layer")
         if (layer["count"] is None) == (not layer["why"]) or page.notices:
             broken[target["name"]] = (layer["count"], layer["why"], page.notices)
@@ -317,7 +317,7 @@ def test_every_figure(page):
         page.choose("#preset-figure", figure["name"])
         until(lambda figure=figure: page.settings == figure["settings"], figure["name"])
         page.settle()
-        check_start(page, page.state("opened.layers")[0]["name"])
+        check_initialization(page, page.state("opened.layers")[0]["name"])
         layer = page.state("layer")
         if (layer["count"] is None) == (not layer["why"]) or page.notices:
             broken[figure["name"]] = (layer["count"], layer["why"], page.notices)

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 from browser import Keys, Page, chromium, served, until
-from reference import check_start, same, weights_at
+from reference import check_initialization, same, weights_at
 
 from condensation.playground._settings import Settings
 
@@ -101,7 +101,7 @@ def test_a_broken_link_is_told_and_the_page_lives(page, fragment, said):
     assert said in page.notices
     assert page.all("#evil") == []
     assert page.settings == Settings().to_text()
-    check_start(page)
+    check_initialization(page)
     page.key(" ").played(20).key(" ").settle()
     same(page.weights, weights_at(Settings(), page.step))
 
@@ -111,7 +111,7 @@ def test_a_broken_link_is_told_and_the_page_lives(page, fragment, said):
 )
 def test_what_means_nothing_in_a_link_is_as_if_it_were_not_there(page, fragment):
     page.go(fragment)
-    check_start(page)
+    check_initialization(page)
     page.key(".")
     until(lambda: page.step == 1, "a step")
 
@@ -129,7 +129,7 @@ def test_two_pages_are_independent(page, other):
     other.type("#setting-std_w", "0.1")
     until(lambda: other.settings["std_w"] == "0.1", "the change")
     other.settle()
-    check_start(other)
+    check_initialization(other)
     front(page)
     assert (page.step, page.settings["std_w"]) == (12, "0.005")
     page.key(".")
@@ -144,20 +144,20 @@ def test_a_server_that_comes_back_is_gone_on_with(page, other):
         front(page).go("#width=20&seed=3").reach(25)
         front(other).go("#width=20&seed=4")
         other.key("2", " ").played(30)
-    until(lambda: "reconnecting" in other.notices, "the page to say so")
+    until(lambda: "Reconnecting" in other.notices, "the page to say so")
     at = other.step
     front(page)
-    until(lambda: "reconnecting" in page.notices, "the other page to say so")
+    until(lambda: "Reconnecting" in page.notices, "the other page to say so")
     page.key("1")  # nothing can be asked for now, and nothing breaks
     with served(port=first.port):
-        until(lambda: "reconnecting" not in page.notices, "the connection")
+        until(lambda: "Reconnecting" not in page.notices, "the connection")
         until(lambda: page.step == 25, "the step of before")
         assert page.settle().settings == still.to_text()
         same(page.weights, weights_at(still, 25))
         page.key(".")
         until(lambda: page.step == 26, "one step on")
         front(other)
-        until(lambda: "reconnecting" not in other.notices, "the connection")
+        until(lambda: "Reconnecting" not in other.notices, "the connection")
         other.played(at + 10).key(" ").settle()  # what played goes on playing
         assert other.settings == going.to_text()
         same(other.weights, weights_at(going, other.step))
@@ -172,8 +172,8 @@ def test_a_way_to_a_far_step_can_be_left(page):
     page.key(" ")  # not so far, then
     assert 100 <= page.settle().step < 5000000
     page.key(Keys.HOME)
-    until(lambda: page.step == 0, "the start")
-    check_start(page.settle())
+    until(lambda: page.step == 0, "step 0")
+    check_initialization(page.settle())
 
 
 def test_a_page_for_others_needs_its_token_once(driver):
@@ -185,7 +185,7 @@ def test_a_page_for_others_needs_its_token_once(driver):
         page = Page(driver, f"{address}?token=sesame").go("#width=12&seed=2")  # what a link says is not lost on the way
         assert page.settings == Settings(width=12, seed=2).to_text()
         assert "sesame" not in driver.current_url
-        check_start(page)
+        check_initialization(page)
         page = Page(driver, address).go("#width=13")
         assert page.settings["width"] == "13"
         page.errors()  # of the first visit

@@ -153,7 +153,7 @@ def test_help_opens_and_closes(page):
     until(lambda: not page.one("#keys").is_displayed(), "the help to close")
     assert page.step == step
     page.click("#help")
-    assert "another start" in page.text("#keys")
+    assert "new initialization" in page.text("#keys")
     page.click("#keys button")
     assert not page.one("#keys").is_displayed()
 

@@ -122,35 +122,38 @@ def forecast(run: ShownRun, layer: str, view: str | None) -> Forecast:
 
 def _of_units(model: Model, prediction: Prediction, by_signs: bool) -> Forecast:
     """The lines of a dense layer: on the sphere, or on the cube for optimizers that step ``by_signs``."""
-    directions = prediction.on_the_cube() if by_signs else prediction.directions
-    weights, fates, own_field = model.weights(prediction.layer), prediction.fates, prediction.field
-    lines = unit_vectors(directions.directions) if by_signs else directions.directions
+    weights, own_field, fates = model.weights(prediction.layer), prediction.field, prediction.fates
+    cube = prediction.on_the_cube() if by_signs else None
+    directions = prediction.directions if cube is None else cube
+    lines = directions.directions if cube is None else unit_vectors(cube.directions)
     attracts = np.stack([directions.attracts_positive, directions.attracts_negative], axis=1)
-    basis = plane(lines[attracts.any(axis=1)], weights)
-    if by_signs:
-        kind, note = "cube", directions.note or _constant(prediction, len(weights))
+    fate, sign, confidence = np.zeros(0, int), np.zeros(0, int), np.zeros(0)
+    if cube is None:
+        kind, note = "orientations" if prediction.directions.oriented else "sphere", prediction.note or directions.note
+        if fates is not None:
+            fate, sign, confidence = fates.lines, fates.signs, fates.confidence
     else:
-        kind, note = "orientations" if directions.oriented else "sphere", prediction.note or directions.note
-    ends: dict[str, np.ndarray] = {}
-    if fates is not None and by_signs:
-        a, residual = model.parameters["output.weight"][0].astype(float), prediction.whole_residual
-        decided = cube_fates(weights, a, own_field.inputs, residual, own_field.activation, directions=directions)
-        ends = {"fate": decided.lines, "sign": decided.signs, "confidence": decided.decided.astype(float)}
-    elif fates is not None:
-        ends = {"fate": fates.lines, "sign": fates.signs, "confidence": fates.confidence}
+        kind, note = "cube", cube.note or _constant(prediction, len(weights))
+        if fates is not None:
+            a, residual = model.parameters["output.weight"][0].astype(float), prediction.whole_residual
+            ends = cube_fates(weights, a, own_field.inputs, residual, own_field.activation, directions=cube)
+            fate, sign, confidence = ends.lines, ends.signs, ends.decided.astype(float)
+    basis = plane(lines[attracts.any(axis=1)], weights)
     return Forecast(
         kind=kind,
         lines=lines,
         attracts=attracts,
         values=directions.values,
         basis=basis,
+        fate=fate,
+        sign=sign,
+        confidence=confidence,
         arrows=_arrows(prediction, basis, by_signs),
         orientations=_distinct(directions),
         method=directions.method,
         certified=directions.certified,
         share=own_field.share,
         note=note,
-        **ends,
     )
 
 

@@ -102,8 +102,8 @@ def scenes() -> tuple[Scene, ...]:
             "adam",
             "Adam finds other lines",
             "Gradient flow is gradient descent with very small steps. If the inputs are rotated by 20 degrees, its "
-            "line rotates by 20 degrees, too. Adam's early steps follow the signs of the gradient. So its first lines are "
-            "diagonals of a cube: they stay where they are, or jump by 90 degrees if the data are rotated past an "
+            "line rotates by 20 degrees, too. Adam's early steps follow the signs of the gradient. So its first lines "
+            "are diagonals of a cube: they stay where they are, or jump by 90 degrees if the data are rotated past an "
             "axis. Later Adam leaves these lines.",
             _PLANE,
             2,

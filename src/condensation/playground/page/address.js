@@ -2,7 +2,7 @@
 
 import { throttle } from "./dom.js";
 
-/** What the page itself keeps in the address; everything else is a setting for the server. */
+/** What the page itself keeps in the address; everything else is a setting. */
 export const OWN = ["step", "speed", "scene", "theme", "layer", "view", "run", "sweep", "cell"];
 
 /**

@@ -1,4 +1,4 @@
-/** The settings at the left: groups of fields, a draft of the settings, and when to tell of a change. */
+/** The settings at the left: groups of fields, and a draft that is sent when the user rests. */
 
 import { find, make } from "./dom.js";
 import { drawing, STARTER } from "./drawing.js";
@@ -10,19 +10,19 @@ const REST = 150; // ms after the last change
 const FUNCTIONS = "+ - * / ** sin cos tan tanh exp log sqrt abs sign relu max min";
 const HINTS = {
   formula: `in x (summed over the inputs) or in x1, x2, \u2026: ${FUNCTIONS}`,
-  turn: "Turns the samples after their targets were computed",
+  turn: "Rotates the samples after their targets were computed",
   width: "Neurons in each hidden layer, or channels",
-  std_w: "Standard deviation of the hidden weights at the start",
-  std_a: "Standard deviation of the output weights at the start",
-  rate: "Learning rate; of gradient flow, the time of a step",
-  seed: "Of the start, and of random samples",
+  std_w: "Standard deviation of the initial hidden weights",
+  std_a: "Standard deviation of the initial output weights",
+  rate: "Learning rate; for gradient flow, the time of one step",
+  seed: "Seed of the initial weights and of random samples",
 };
 const DATA = [["formula", "formula"], ["points", "points, drawn"], ["digits", "digits, images"]];
 const SPACINGS = [["random", "random"], ["even", "even"]];
 
 /**
  * @typedef {Object} Acts
- * @property {(settings: Object<string, string>, setting: string|null) => void} open the settings were changed, this one last
+ * @property {(settings: Object<string, string>, setting: string|null) => void} open the settings changed, this one last
  * @property {(reduce: string) => void} reduce
  * @property {(layer: string, view: string) => void} layer
  * @property {(seed: number) => void} seed another seed of a saved run, by its place
@@ -81,7 +81,7 @@ export class Controls {
     return true;
   }
 
-  /** Another start. */
+  /** Another initialization: a random seed. */
   roll() {
     this.#change({ seed: String(Math.floor(Math.random() * 10000)) }, "seed");
   }
@@ -139,7 +139,7 @@ export class Controls {
         make("div", { class: "ticks" }, add(tick("residual", "residual", change)), add(tick("bias", "bias", change))),
       ),
       group(
-        "Start",
+        "Initialization",
         add(slider("std_w", "Hidden", [1e-8, 10], log, change, HINTS.std_w)),
         add(slider("std_a", "Output", [1e-8, 10], log, change, HINTS.std_a)),
       ),
@@ -153,10 +153,10 @@ export class Controls {
     );
   }
 
-  /** What is said in place of the settings where there is nothing to set. */
+  /** A note in place of the settings, for a run that has none. */
   #describe(opened, source) {
     const cell = source.do === "cell";
-    const about = cell ? "The run of a sweep's cell, trained while you watch." : "A saved run: it can be looked at, not changed.";
+    const about = cell ? "One cell of a sweep, trained while you watch." : "A saved run. You can watch it, but not change its settings.";
     const parts = [make("strong", {}, opened.title), make("p", {}, about)];
     if (opened.seeds.length > 1) {
       const select = make("select", { id: "run-seed" }, ...opened.seeds.map((name, k) => option([String(k), name])));
@@ -169,14 +169,14 @@ export class Controls {
   }
 
   #clear() {
-    for (const one of Object.values(this.#fields)) one.fault("");
+    for (const field of Object.values(this.#fields)) field.fault("");
   }
 
   #change(settings, setting) {
     const draft = Object.assign(this.#draft, settings);
     if (setting === "data" && draft.data === "digits") {
-      // Images need a training of their own: the papers' example is where to begin.
-      Object.assign(draft, this.#hello.figures.find((one) => one.settings.data === "digits")?.settings, { seed: draft.seed });
+      // Images need other settings for training: take those of the papers' example.
+      Object.assign(draft, this.#hello.figures.find((figure) => figure.settings.data === "digits")?.settings, { seed: draft.seed });
     }
     if (draft.data === "points" && !draft.points && setting === "data") draft.points = STARTER;
     const { channels, deep } = this.#hello.widest;
@@ -194,7 +194,7 @@ export class Controls {
   /** Writes the draft into the fields and shows those that matter. */
   #refresh() {
     const draft = this.#draft;
-    for (const [setting, one] of Object.entries(this.#fields)) one.set(draft[setting] ?? "");
+    for (const [setting, field] of Object.entries(this.#fields)) field.set(draft[setting] ?? "");
     this.#shown?.set(draft.reduce);
     const [formula, points, digits] = ["formula", "points", "digits"].map((name) => draft.data === name);
     const shows = {
@@ -219,9 +219,9 @@ function presets(id, label, list, use) {
   });
   const match = (base, settings) => {
     const same = ([setting, value]) => setting === "seed" || settings[setting] === value;
-    const found = list.find((one) => Object.entries({ ...base, ...one.settings }).every(same));
-    select.value = found?.name ?? "";
-    return found;
+    const preset = list.find(({ settings: own }) => Object.entries({ ...base, ...own }).every(same));
+    select.value = preset?.name ?? "";
+    return preset;
   };
   return { element: field(id, label, select, [], () => {}).element, match };
 }

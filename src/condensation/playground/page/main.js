@@ -19,7 +19,7 @@ import { VIEWS } from "./views/index.js";
 
 const SPEED = 10;
 
-/** What the views draw (play's scene), the settings, and what the page keeps in the address. */
+/** What the views draw, the settings, and what the page keeps in the address. */
 const state = {
   hello: null, opened: null, layer: null, frame: null, curve: null, hover: null, theme: "light", options: {},
   settings: null, source: null, layerName: null, pinned: null, own: address.read().own,
@@ -53,7 +53,7 @@ const player = new Player({
   take: (frame) => session.take(frame),
   draw: (frame) => {
     if (frame.key !== state.opened.key) return; // of what was open before
-    if (!session.suits(frame)) return; // of a layer that was looked at before
+    if (!session.suits(frame)) return; // of a layer that was shown before
     state.frame = frame;
     session.suit(frame);
     if (!playground.frames++) performance.mark("first picture");
@@ -125,7 +125,7 @@ const link = new Link(url.href, {
   },
   lost: () => {
     player.hold();
-    say("link", "The connection to the playground was lost; reconnecting \u2026", "info");
+    say("link", "The connection to the server is lost. Reconnecting \u2026", "info");
   },
   refused: (sentence) => say("link", sentence),
   slow: busy,
@@ -156,7 +156,7 @@ const session = new Session(state, link, player, {
 /** The same unit or step, or nothing both times. */
 const same = (a, b) => ["unit", "other", "step"].every((name) => a?.[name] === b?.[name]);
 
-/** Does something for the user; what goes wrong is noticeOf. */
+/** Does something for the user; shows a notice if it fails. */
 async function attempt(act) {
   try {
     await act();
@@ -217,7 +217,7 @@ async function mapOf(name) {
   keep();
 }
 
-/** Opens what the address says; a broken link is told of, and the page goes on with the defaults. */
+/** Opens what the address says; for a broken link, shows a notice and opens the defaults. */
 async function follow() {
   following = true;
   try {
@@ -248,7 +248,7 @@ async function goto({ settings, own }) {
   if ((await session.enter(message, { step, play: Boolean(scene) && !step })) !== false) return;
   const sentence = noticeOf("request");
   if (await session.enter({ do: "open", settings: { ...defaults } }, { play: false })) {
-    say("link-settings", `The link could not be followed: ${sentence}`);
+    say("link-settings", `This link cannot be opened: ${sentence}`);
   }
 }
 

@@ -30,7 +30,7 @@ export function say(key, sentence, tone = "error") {
   find("notices").append(element);
 }
 
-/** What is noticeOf under a key now, or "". */
+/** The notice with a key, or "". */
 export const noticeOf = (key) => notices.get(key)?.sentence ?? "";
 
 /** Takes back the notices with these keys. */

@@ -1,4 +1,4 @@
-/** What is open: a training, a saved run or a cell of a sweep; which layer of it is predicted at; its frames. */
+/** What is open: a training, a saved run or a cell of a sweep; which layer of it is shown; its frames. */
 
 import { Curve } from "./curve.js";
 import { Refused } from "./link.js";
@@ -15,7 +15,7 @@ export class Session {
   #entering = Promise.resolve();
 
   /**
-   * @param {object} state what the views draw, and the settings and the page's own settings beside it
+   * @param {object} state what the views draw, the settings, and the page's own part of the address
    * @param {import("./link.js").Link} link
    * @param {import("./player.js").Player} player
    * @param {object} ears `opened(opened)`, `layer(layer)` (null: being predicted), `fail(sentence, setting)`
@@ -32,7 +32,7 @@ export class Session {
    * Opens what a message asks for (do: open, run or cell). The latest wins; what cannot be opened leaves all as it was.
    * @param {object} message
    * @param {{step?: number, play?: boolean, setting?: string|null}} [how]
-   * @returns {Promise<boolean|null>} whether it is open now; null where something else was wished for since
+   * @returns {Promise<boolean|null>} whether it is open now; null if something else was opened since
    */
   async enter(message, how = {}) {
     const turn = ++this.#turn;
@@ -71,7 +71,7 @@ export class Session {
     return this.state.opened.layers.find((layer) => layer.name === name)?.views ?? [];
   }
 
-  /** Looks at a layer: the prediction for it comes when it is ready, frames show it from then on. */
+  /** Shows a layer. Frames show it once its prediction is ready. */
   async chooseLayer(name, view) {
     const turn = ++this.#layerTurn;
     const { key } = this.state.opened;

@@ -1,4 +1,4 @@
-/** What is looked at, of a training and of a saved run alike: the layer, its units, and the reduced network's size. */
+/** What the pictures show: the layer, its units, and the size of the reduced network. */
 
 import { make } from "./dom.js";
 import { field, group, option } from "./fields.js";
@@ -48,7 +48,7 @@ export class Shown {
 
   /** Lists the layers of what was opened. */
   list(layers) {
-    this.#layer.replaceChildren(...layers.map((one) => option([one.name, `${one.label} (${one.units})`])));
+    this.#layer.replaceChildren(...layers.map((layer) => option([layer.name, `${layer.label} (${layer.units})`])));
   }
 
   /** Shows which layer is looked at, how, and how many lines are predicted for it. */

@@ -66,7 +66,7 @@ export class SweepMap {
     this.seeds = seeds;
     const over = [seeds > 1 ? `${seeds} seeds` : "", axes.length > 2 ? "the other axes" : ""].filter(Boolean).join(" and ");
     const medians = over ? `Medians over ${over}. ` : "";
-    this.#sentence.textContent = `${medians}Choose a cell to train its network while you watch${axes.length > 2 ? ", at the first value of the others" : ""}.`;
+    this.#sentence.textContent = `${medians}Click a cell to train its network while you watch${axes.length > 2 ? ", at the first value of the other axes" : ""}.`;
     this.paint();
     return true;
   }

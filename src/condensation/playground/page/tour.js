@@ -1,4 +1,4 @@
-/** The guided tour: a card at the bottom that sets the scene, says what to see, and plays it. */
+/** The guided tour: a card at the bottom with a text. It changes the settings and plays. */
 
 import { make } from "./dom.js";
 
@@ -37,7 +37,7 @@ export class Tour {
     return this.#scenes.find((scene) => scene.name === name) ?? null;
   }
 
-  /** Starts the tour, or ends it. */
+  /** Begins the tour, or ends it. */
   toggle() {
     if (this.scene) this.close();
     else if (this.#scenes.length) this.go(this.#scenes[0]);
@@ -81,11 +81,11 @@ export class Tour {
     const at = this.#scenes.indexOf(scene);
     const last = at + 1 === this.#scenes.length;
     const button = (text, act, attributes = {}) => make("button", { type: "button", onclick: act, ...attributes }, text);
-    const dots = this.#scenes.map((one, k) =>
-      button(String(k + 1), () => this.go(one), {
+    const dots = this.#scenes.map((other, k) =>
+      button(String(k + 1), () => this.go(other), {
         class: "dot",
-        title: one.title,
-        "aria-label": `Scene ${k + 1}: ${one.title}`,
+        title: other.title,
+        "aria-label": `Scene ${k + 1}: ${other.title}`,
         "aria-current": k === at ? "step" : null,
       }),
     );

@@ -1,4 +1,4 @@
-/** What the network says: its function of one or two inputs, its fit of the samples, or its accuracy. */
+/** The output: the network's function of one or two inputs, its fit of the samples, or its accuracy. */
 
 import { palette } from "../colours.js";
 import { axes, inside, line, linear, say, textSize, write } from "../figure.js";
@@ -82,12 +82,12 @@ function draw(g, box, scene) {
 
 function sentence(scene) {
   const { opened, frame } = scene;
-  if (!frame || !opened) return "What the network says, beside its data.";
+  if (!frame || !opened) return "The output of the network, with its data.";
   const clauses = [];
   const { reduced, poly } = frame;
   const known = Number.isFinite(frame.accuracy ?? NaN);
   const order = ORDER[poly?.order] ?? `order-${poly?.order}`;
-  if (opened.classes) clauses.push(`The network tells ${known ? `${percent(frame.accuracy)} of its images right` : "classes apart"}`);
+  if (opened.classes) clauses.push(`The network classifies ${known ? `${percent(frame.accuracy)} of its images correctly` : "images"}`);
   else if (Number.isFinite(poly?.error)) clauses.push(`The output differs from the ${order} polynomial of theory by ${percent(poly.error)}`);
   else if (opened.dim === 2) clauses.push("Blue is below zero, orange above, the black curve between; points have the colour of their target");
   else if (opened.dim === null) clauses.push("Samples on the diagonal are fitted");
@@ -98,7 +98,7 @@ function sentence(scene) {
     const far = `cannot yet replace ${reduced.before}: ${one ? "its" : "their"} output is ${percent(reduced.error)} away`;
     clauses.push(reduced.error <= 0.1 ? `${units} in place of ${reduced.before} ${near}` : `${units} ${far}`);
   }
-  return clauses.length ? `${clauses.join("; ")}.` : "What the network says, beside its data.";
+  return clauses.length ? `${clauses.join("; ")}.` : "The output of the network, with its data.";
 }
 
 /** Of a watched run the network is not known. */

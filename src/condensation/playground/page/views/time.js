@@ -18,7 +18,7 @@ export function lastStep({ curve, frame, opened }) {
 }
 
 /**
- * The step up to which theory holds from the start on: the leading order, and the predicted lines, which turn. -1 if it
+ * The step up to which theory holds, from step 0 on: the leading order, and the predicted lines, which turn. -1 if it
  * never does; NaN where it is not known.
  */
 export function validUntil({ curve, frame }) {
