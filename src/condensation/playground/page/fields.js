@@ -24,7 +24,7 @@ import { make } from "./dom.js";
 export function field(setting, label, main, rest, set, hint = "") {
   const id = main.id || `setting-${setting}`;
   main.id = id;
-  main.dataset.word ??= word;
+  main.dataset.setting ??= setting;
   const fault = make("p", { class: "fault", id: `${id}-fault`, hidden: true });
   main.setAttribute("aria-describedby", fault.id);
   const element = make(
