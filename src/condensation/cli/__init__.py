@@ -25,18 +25,8 @@ from ._sweep import sweep
 from ._train import train
 from ._watch import watch
 
-COMMANDS = {
-    "play": play,
-    "train": train,
-    "sweep": sweep,
-    "watch": watch,
-    "measure": measure,
-    "predict": predict,
-    "reduce": reduce,
-    "reproduce": reproduce,
-    "data": data,
-    "info": info,
-}
+_COMMANDS = (play, train, sweep, watch, measure, predict, reduce, reproduce, data, info)
+COMMANDS = {command.__name__: command for command in _COMMANDS}
 
 
 def main() -> None:
@@ -48,9 +38,7 @@ def main() -> None:
     warnings.showwarning = lambda message, category, *_: print(f"warning: {message}", file=sys.stderr)
     try:
         tyro.extras.subcommand_cli_from_dict(
-            COMMANDS,
-            prog="condensation",
-            description="A laboratory for the condensation of neural networks.",
+            COMMANDS, prog="condensation", description="A laboratory for the condensation of neural networks."
         )
     except InputError as error:
         print(f"condensation: {error}", file=sys.stderr)

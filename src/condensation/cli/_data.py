@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
+from rich.progress import DownloadColumn, TaskID, TransferSpeedColumn
 from rich.table import Table
 
 from ..errors import InputError
-from ._output import print_json, print_table
+from ._output import print_json, print_table, progress_bars
 
 
 def fetch(
@@ -80,9 +79,8 @@ def _show_sets(entries: list[Any], json: bool) -> None:
 
 @contextmanager
 def _downloads() -> Iterator[Callable[[str, int, int | None], None]]:
-    """A progress bar for each source, on standard error."""
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as display:
+    """A progress bar for each source."""
+    with progress_bars(DownloadColumn(), TransferSpeedColumn()) as display:
         tasks: dict[str, TaskID] = {}
 
         def report(source: str, done: int, total: int | None) -> None:

@@ -52,8 +52,8 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=1, ensure_ascii=False))
 
 
-def _bars(*columns: ProgressColumn) -> Progress:
-    """Progress bars with a name, a percentage and some further columns."""
+def progress_bars(*columns: ProgressColumn) -> Progress:
+    """Progress bars on standard error, with a name, a percentage and further columns."""
     first = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
     return Progress(*first, *columns, console=Console(stderr=True))
 
@@ -61,7 +61,7 @@ def _bars(*columns: ProgressColumn) -> Progress:
 @contextmanager
 def training_progress(name: str) -> Iterator[Report]:
     """A progress bar for one training, with the time left and the loss."""
-    with _bars(TimeRemainingColumn(), TextColumn("loss {task.fields[loss]}")) as display:
+    with progress_bars(TimeRemainingColumn(), TextColumn("loss {task.fields[loss]}")) as display:
         task = display.add_task(name, total=None, loss="-")
 
         def report(progress: Any) -> None:
@@ -74,7 +74,7 @@ def training_progress(name: str) -> Iterator[Report]:
 @contextmanager
 def figure_progress() -> Iterator[Callable[[str, int, int], Report]]:
     """Two progress bars: the figures that are finished, and the training of the current figure."""
-    display = _bars(TimeElapsedColumn())
+    display = progress_bars(TimeElapsedColumn())
     figures, training = display.add_task("figures"), display.add_task("")
 
     def begin(name: str, number: int, count: int) -> Report:
@@ -98,7 +98,7 @@ class SweepProgress:
         self.sweep, self.quantity = sweep, ""
         self.axes = [axis for axis, values in sweep.axes.items() if len(values) > 1][:2]
         self.values: dict[tuple[Any, Any], list[float]] = {}
-        self.bar = _bars(TimeRemainingColumn(), TextColumn("{task.completed} of {task.total} networks"))
+        self.bar = progress_bars(TimeRemainingColumn(), TextColumn("{task.completed} of {task.total} networks"))
         self.task = self.bar.add_task(name, total=None)
         self.live = Live(self.bar, console=self.bar.console, refresh_per_second=4)
 

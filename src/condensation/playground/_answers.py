@@ -7,7 +7,7 @@ import numpy as np
 from ..activations import label, multiplicity
 from ..seeds import Seed
 from ._forecast import Forecast
-from ._frame import Answer, FrameBuilder, output_grid
+from ._frame import Answer, FrameBuilder
 from ._runs import ShownRun
 from ._settings import Settings
 
@@ -16,7 +16,7 @@ CURVE_POINTS = 200  # of a curve that is computed at once
 
 def describe_run(run: ShownRun, title: str, settings: Settings | None, builder: FrameBuilder) -> Answer:
     """The message for a run that was opened; ``settings`` is None if the controls cannot express it."""
-    data, (_, dim, grid), moments = run.data(), output_grid(run), run.recording.moments
+    data, moments = run.data(), run.recording.moments
     header = {
         "kind": "opened",
         "settings": None if settings is None else settings.to_text(),
@@ -26,7 +26,7 @@ def describe_run(run: ShownRun, title: str, settings: Settings | None, builder: 
         "steps": None if run.trains else [moment.step for moment in moments],
         "inputs": None if data is None else int(np.prod(data[0].shape[1:])),
         "layers": [_layer(run, name) for name in run.layers],
-        "dim": dim,
+        "dim": builder.dim,
         "classes": bool(data is not None and data[1].shape[1] > 1),
         "seeds": [],
         "seed": None,
@@ -37,8 +37,8 @@ def describe_run(run: ShownRun, title: str, settings: Settings | None, builder: 
         arrays["y"] = data[1].astype(np.float32)
     if data is not None and data[0].ndim == 2:
         arrays["x"] = data[0].astype(np.float32)
-    if grid is not None:
-        arrays["grid"] = grid.astype(np.float32)
+    if builder.grid is not None:
+        arrays["grid"] = builder.grid.astype(np.float32)
     return header, arrays
 
 
@@ -61,25 +61,18 @@ def describe_layer(builder: FrameBuilder) -> Answer:
         "forecast": forecast.kind,
         "count": forecast.count,
         "orientations": forecast.orientations,
-        "method": forecast.method,
-        "certified": forecast.certified,
-        "share": forecast.share,
-        "note": forecast.note,
         "why": forecast.why,
         "colouring": "fate" if len(forecast.fate) else "nearest",
         "plane": {"exact": inputs == 2, "labels": _axes(run, name, forecast)},
         "image": image,
     }
     arrays = {
-        "lines": forecast.lines.astype(np.float32),
+        **{name: getattr(forecast, name).astype(np.float32) for name in ("lines", "arrows", "basis")},
         "line_xy": (forecast.lines @ forecast.basis.T).astype(np.float32),
         "attracts": forecast.attracts.astype(np.uint8),
-        "values": forecast.values.astype(np.float32),
         "fate": _of_units(forecast.fate, shown).astype(np.int16),
         "fate_sign": _of_units(forecast.sign, shown).astype(np.int8),
         "confidence": _of_units(forecast.confidence, shown).astype(np.float32),
-        "arrows": forecast.arrows.astype(np.float32),
-        "basis": forecast.basis.astype(np.float32),
         "curve": curve(builder),
     }
     return header, arrays

@@ -28,24 +28,13 @@ class Executors:
         """How long a frame may train now."""
         return max(LEAST, TRAINING * THREADS / max(self.waiting, THREADS))
 
-    async def frame(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Run work that takes milliseconds, such as a frame."""
-        self.waiting += 1
+    async def run(self, pool: str, work: Callable[..., T], *arguments: Any) -> T:
+        """Run work in a pool: ``frames``, ``compiling`` or ``slow``."""
+        self.waiting += pool == "frames"
         try:
-            return await self._run("frames", work, *arguments)
+            return await asyncio.get_running_loop().run_in_executor(self.pools[pool], work, *arguments)
         finally:
-            self.waiting -= 1
-
-    async def compile(self, work: Callable[..., T]) -> T:
-        """Run a compilation."""
-        return await self._run("compiling", work)
-
-    async def slow(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Run work that may take seconds, such as a prediction."""
-        return await self._run("slow", work, *arguments)
-
-    async def _run(self, pool: str, work: Callable[..., T], *arguments: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self.pools[pool], work, *arguments)
+            self.waiting -= pool == "frames"
 
     def close(self) -> None:
         """Cancel waiting work and accept no more."""

@@ -33,28 +33,21 @@ class Forecast:
             ``"kernels"`` (convolution), or None where nothing is predicted: ``why`` says why.
         lines: unit vectors of all stationary lines.
         attracts: which of them attract units with a c > 0, and with a c < 0.
-        values: the value of each line, by which lines are sorted.
         basis: two orthonormal vectors, the plane of the picture.
         fate: the line predicted for each unit, -1 for none; empty if only the lines are known.
         sign: the side of the line on which the unit ends, +1 or -1.
         arrows: unit vectors of the direction field at output weight +1 on a square grid of that plane.
-        share: the part of the field that all units of the layer have in common.
     """
 
     kind: str | None
     lines: Float[np.ndarray, "lines inputs"]
     attracts: np.ndarray
-    values: np.ndarray
     basis: Float[np.ndarray, "2 inputs"]
     fate: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
     sign: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
     confidence: np.ndarray = field(default_factory=lambda: np.zeros(0))
     arrows: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 2)))
     orientations: int = 0
-    method: str = ""
-    certified: bool = False
-    share: float = float("nan")
-    note: str = ""
     why: str = ""
 
     @property
@@ -96,7 +89,7 @@ def no_forecast(weights: Float[np.ndarray, "units inputs"], why: str = "") -> Fo
     """A picture without a prediction, in the plane in which the units spread most; ``why`` is the reason."""
     inputs = weights.shape[1]
     no_lines = np.zeros((0, inputs))
-    return Forecast(None, no_lines, np.zeros((0, 2), bool), np.zeros(0), plane(no_lines, weights), why=why)
+    return Forecast(None, no_lines, np.zeros((0, 2), bool), plane(no_lines, weights), why=why)
 
 
 def forecast(run: ShownRun, layer: str, view: str | None) -> Forecast:
@@ -129,11 +122,11 @@ def _of_units(model: Model, prediction: Prediction, by_signs: bool) -> Forecast:
     attracts = np.stack([directions.attracts_positive, directions.attracts_negative], axis=1)
     fate, sign, confidence = np.zeros(0, int), np.zeros(0, int), np.zeros(0)
     if cube is None:
-        kind, note = "orientations" if prediction.directions.oriented else "sphere", prediction.note or directions.note
+        kind = "orientations" if prediction.directions.oriented else "sphere"
         if fates is not None:
             fate, sign, confidence = fates.lines, fates.signs, fates.confidence
     else:
-        kind, note = "cube", cube.note or _constant(prediction, len(weights))
+        kind = "cube"
         if fates is not None:
             a, residual = model.parameters["output.weight"][0].astype(float), prediction.whole_residual
             ends = cube_fates(weights, a, own_field.inputs, residual, own_field.activation, directions=cube)
@@ -143,27 +136,13 @@ def _of_units(model: Model, prediction: Prediction, by_signs: bool) -> Forecast:
         kind=kind,
         lines=lines,
         attracts=attracts,
-        values=directions.values,
         basis=basis,
         fate=fate,
         sign=sign,
         confidence=confidence,
         arrows=_arrows(prediction, basis, by_signs),
         orientations=_distinct(directions),
-        method=directions.method,
-        certified=directions.certified,
-        share=own_field.share,
-        note=note,
     )
-
-
-def _constant(prediction: Prediction, units: int) -> str:
-    """A note for an activation that is not zero at 0."""
-    at_zero = derivatives_at_zero(prediction.field.activation, 0)[0]
-    if not at_zero or prediction.fates is None:
-        return ""
-    size = abs(prediction.whole_residual.mean()) / (units * abs(at_zero))
-    return f"the line is valid until the constant is learned, at output weights of about {size:.1g}; then it turns"
 
 
 def _of_kernels(experiment: Experiment, model: Model, x: Any, y: Any, layer: str, view: str | None) -> Forecast:
@@ -190,14 +169,10 @@ def _of_kernels(experiment: Experiment, model: Model, x: Any, y: Any, layer: str
         kind="kernels",
         lines=lines,
         attracts=np.ones((len(lines), 2), bool),
-        values=np.repeat(dynamics.values[0], len(lines)),
         basis=plane(lines, weights),
         fate=fate,
         sign=sides,
         orientations=2 * len(lines),
-        method="eigendecomposition",
-        certified=True,
-        note=f"the line is the leading singular vector of Z, whose gap to the next is {dynamics.gap:.0%}",
     )
 
 

@@ -57,21 +57,21 @@ class FrameBuilder:
         self.chosen = np.unique(np.linspace(0, units - 1, min(units, MOST_UNITS)).round().astype(int))
         self.points, self.dim, self.grid = output_grid(run)
         self.turned_at: int | None = None
-        self.measured: tuple[Moment, tuple[Any, float, float]] | None = None
+        self.measured: tuple[Moment, tuple[Any, float]] | None = None
 
     def _weights(self, moment: Moment) -> np.ndarray:
         return self.run.weights(moment, self.layer, self.view)
 
-    def _measure(self, moment: Moment) -> tuple[Any, float, float]:
-        """The lines, the largest |w.x| and the error of the leading order; computed once for the latest moment."""
+    def _measure(self, moment: Moment) -> tuple[Any, float]:
+        """The lines and the error of the leading order; computed once for the latest moment."""
         if self.measured is None or self.measured[0] is not moment:
             weights = self._weights(moment)
-            self.measured = moment, (_lines(weights), *self._leading(moment, weights))
+            self.measured = moment, (_lines(weights), self._leading_error(moment, weights))
         return self.measured[1]
 
     def curve_row(self, moment: Moment) -> list[float]:
         """Step, loss, number of lines, k_eff, error of the leading order, and loss over the first loss."""
-        lines, _, error = self._measure(moment)
+        lines, error = self._measure(moment)
         count = lines.count if lines and lines.condensed else np.nan  # a layer that is not condensed has no lines
         k_eff = lines.k_eff if lines else np.nan
         return [moment.step, moment.loss, count, k_eff, error, moment.loss / self.run.first.loss]
@@ -83,7 +83,7 @@ class FrameBuilder:
         if settled or self.since >= SELDOM * self.slow.seconds:
             self._compute_slow_part(moment, weights, model, reduce_to, settled)
             began = time.perf_counter()
-        lines, size, error = self._measure(moment)
+        lines, error = self._measure(moment)
         shown = weights[self.chosen]
         xy = shown @ self.forecast.basis.T
         header: dict[str, Any] = {
@@ -94,7 +94,7 @@ class FrameBuilder:
             "ratio": moment.loss / self.run.first.loss,
             "accuracy": moment.curves.get("accuracy"),
             "lines": None if lines is None else {name: getattr(lines, name) for name in LINE_FIELDS},
-            "valid": self._valid(size, error),
+            "valid": self._valid(error),
             "agree": self.forecast.agreement(weights),
             **self.slow.header,
         }
@@ -117,16 +117,16 @@ class FrameBuilder:
         self.since += time.perf_counter() - began
         return header, arrays
 
-    def _leading(self, moment: Moment, weights: np.ndarray) -> tuple[float, float]:
-        """The largest |w.x| and the error of the leading order; NaN if there is no leading order."""
+    def _leading_error(self, moment: Moment, weights: np.ndarray) -> float:
+        """The error of the leading order; NaN if there is no leading order."""
         model, data = self.run.model(moment), self.run.data()
         if model is None or data is None or not isinstance(model.network, Dense):
-            return np.nan, np.nan
+            return np.nan
         if multiplicity(self.activation) is None:
-            return np.nan, np.nan
-        return leading_size(layer_inputs(model, data[0])[self.layer], weights, self.activation)
+            return np.nan
+        return leading_size(layer_inputs(model, data[0])[self.layer], weights, self.activation)[1]
 
-    def _valid(self, size: float, error: float) -> dict[str, Any] | None:
+    def _valid(self, error: float) -> dict[str, Any] | None:
         """The validity clock: whether the leading order and the predicted lines still hold."""
         if np.isnan(error):
             return None
@@ -135,10 +135,8 @@ class FrameBuilder:
             self.turned_at = min(self.turned_at or self.slow.step, self.slow.step)
         return {
             "leading_error": error,
-            "size": size,
             "drift": drift,
             "turned_at": self.turned_at,  # the first step at which the predicted lines were seen to have turned
-            "share": self.forecast.share,
             "holds": error <= LEADING_ERROR and (drift is None or drift <= DRIFT),
         }
 

@@ -57,7 +57,7 @@ class Server:
 
         @asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
-            warming = asyncio.create_task(self.executors.slow(warm))
+            warming = asyncio.create_task(self.executors.run("slow", warm))
             yield
             warming.cancel()
             self.executors.close()
@@ -135,37 +135,36 @@ class _Connection:
             await self._send(_number(request), answer)
 
     async def _do(self, request: dict[str, Any]) -> Answer:
-        session, executors, value = self.session, self.executors, request.get
+        session, run, value = self.session, self.executors.run, request.get
         match value("do"):
             case "frame":
                 while session.must_compile(request):
-                    await executors.compile(session.prepare)  # meanwhile the page may open another run
+                    await run("compiling", session.prepare)  # meanwhile the page may open another run
                 async with self.turn:
-                    return await executors.frame(session.frame, request, executors.seconds())
+                    return await run("frames", session.frame, request, self.executors.seconds())
             case "open":
                 if self.server.memory.is_due():
-                    await executors.slow(self.server.memory.trim)
+                    await run("slow", self.server.memory.trim)
                 async with self.turn:
-                    return await executors.frame(session.open, value("settings"))
+                    return await run("frames", session.open, value("settings"))
             case "layer":
-                self.newest += 1
-                number = self.newest
+                number = self.newest = self.newest + 1
                 async with self.slow_turn:
                     if number < self.newest:
                         raise InputError("the page has chosen another layer since")
-                    return await executors.slow(session.choose_layer, value("layer"), value("view"))
+                    return await run("slow", session.choose_layer, value("layer"), value("view"))
             case "run":
                 async with self.turn, self.slow_turn:
-                    return await executors.slow(session.open_run, value("name"), value("seed"))
+                    return await run("slow", session.open_run, value("name"), value("seed"))
             case "cell":
                 async with self.turn, self.slow_turn:
-                    return await executors.slow(session.open_cell, value("name"), value("cell"), value("seed", 0))
+                    return await run("slow", session.open_cell, value("name"), value("cell"), value("seed", 0))
             case "sweep":
                 async with self.slow_turn:
-                    return await executors.slow(session.map, value("name"), value("quantity"), value("x"), value("y"))
+                    return await run("slow", session.map, value("name"), value("quantity"), value("x"), value("y"))
             case "export":
                 async with self.turn:
-                    return await executors.frame(session.export)
+                    return await run("frames", session.export)
             case other:
                 raise InputError(
                     value("problem") or f"do is frame, open, layer, run, cell, sweep or export, not {other!r}"

@@ -6,7 +6,6 @@ another thread than the frames, so the lock is held only while the session's own
 
 import itertools
 import threading
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +19,7 @@ from ._forecast import forecast, no_forecast
 from ._frame import Answer, FrameBuilder
 from ._library import Library, sweep_map
 from ._runs import LAST_STEP, LiveRun, SavedRun, ShownRun
-from ._settings import LIMITS, MOST_TARGET, Settings
+from ._settings import MOST_TARGET, Settings
 
 MOST_STEPS = 100_000  # in one request
 VIEWS = (None, "kernel", "filter")
@@ -37,7 +36,6 @@ class Session:
         self.builder: FrameBuilder | None = None
         self.key, self.shown, self.prepared = 0, 0, False
         self.curve_end = -1  # the last step whose row of the curve was sent
-        self.pace = 0.0  # training steps per second
 
     # -- opening
 
@@ -78,7 +76,7 @@ class Session:
         with self.lock:
             self.run, self.builder = run, builder
             self.key, self.shown, self.prepared = next(_keys), run.first.step, False
-            self.curve_end, self.pace = run.end, 0.0
+            self.curve_end = run.end
             return header | {"key": self.key}, arrays
 
     def choose_layer(self, name: Any, view: Any = None) -> Answer:
@@ -117,7 +115,7 @@ class Session:
 
     def frame(self, request: Mapping[str, Any], seconds: float) -> Answer:
         """The frame some steps later, or at a step; it trains for ``seconds`` at most."""
-        reduce_to = _reduced_size(request.get("reduce"))
+        reduce_to = Settings.from_text({"reduce": str(request.get("reduce", "auto"))}).reduce
         with self.lock:
             run, builder = self._opened(), self.builder
             assert builder is not None
@@ -136,26 +134,19 @@ class Session:
                 "kind": "frame",
                 "key": self.key,
                 "end": run.end,
-                "rate": self.pace,
                 "diverged": run.diverged,
                 "ended": moment.step >= run.end and (not run.trains or run.end >= LAST_STEP),
                 "message": message,
             }, arrays
 
     def _moment(self, run: ShownRun, at: Any, steps: Any, seconds: float) -> Moment:
-        before, began = run.end, time.perf_counter()
         if at is not None:
             if not _is_whole(at):
                 raise InputError(f"a step is a whole number of at least 0, not {at!r}")
-            moment = run.seek(at, seconds)
-        elif _is_whole(steps) and steps <= MOST_STEPS:
-            moment = run.later(self.shown, steps, seconds) if steps else run.seek(self.shown, seconds)
-        else:
+            return run.seek(at, seconds)
+        if not _is_whole(steps) or steps > MOST_STEPS:
             raise InputError(f"steps is a whole number from 0 to {MOST_STEPS}, not {steps!r}")
-        if run.end > before:
-            pace = (run.end - before) / max(time.perf_counter() - began, 1e-9)
-            self.pace = 0.8 * self.pace + 0.2 * pace if self.pace else pace
-        return moment
+        return run.later(self.shown, steps, seconds) if steps else run.seek(self.shown, seconds)
 
     def _new_moments(self, run: ShownRun) -> list[Moment]:
         """Recorded moments whose rows of the curve were not sent yet: one or a few, at the end."""
@@ -188,17 +179,3 @@ class Session:
 
 def _is_whole(value: Any) -> bool:
     return type(value) is int and value >= 0
-
-
-def _reduced_size(value: Any) -> int | None:
-    """The size of the reduced network; None for as many units as lines."""
-    if value in (None, "auto"):
-        return None
-    try:
-        number = int(value)
-    except (TypeError, ValueError, OverflowError):
-        number = 0
-    least, most = LIMITS["reduce"]
-    if not least <= number <= most:
-        raise InputError(f"reduce is auto or a number from {least:g} to {most:g}, not {value!r}")
-    return number

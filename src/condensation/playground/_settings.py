@@ -99,12 +99,10 @@ class Settings:
 
     def _check_work(self) -> None:
         samples = len(self.points) if self.data == "points" else self.n
+        size = f"{len(self.layers)} layers of {self.width}"
         each = self.width * len(self.layers) * (2 if self.data == "digits" else 1)
         if samples * each > MOST_WORK:
-            raise InputError(
-                f"{samples} samples are too many for {len(self.layers)} layers of {self.width}: {MOST_WORK // each} "
-                "can be used here"
-            )
+            raise InputError(f"{samples} samples are too many for {size}: {MOST_WORK // each} can be used here")
 
     def _check_points(self) -> None:
         if not 2 <= len(self.points) <= MOST_POINTS:
@@ -173,9 +171,8 @@ class Settings:
 
     def _optimizer(self) -> Optimizer:
         if self.optimizer == "flow":
-            return GradientFlow(
-                self.rate, rtol=FLOW_RTOL, atol=FLOW_ATOL * min(self.std_w, self.std_a), most_steps=FLOW_STEPS
-            )
+            atol = FLOW_ATOL * min(self.std_w, self.std_a)
+            return GradientFlow(self.rate, rtol=FLOW_RTOL, atol=atol, most_steps=FLOW_STEPS)
         if self.optimizer == "adam":
             return Adam(self.rate, eps=self.eps)
         return {"gd": GD, "normalised_gd": NormalisedGD, "sign_gd": SignGD}[self.optimizer](self.rate)
@@ -193,14 +190,14 @@ def _read(name: str, text: str, default: Any) -> Any:
         if text not in ("0", "1"):
             raise InputError(f"{name} is 0 or 1, not {text!r}")
         return text == "1"
+    if isinstance(default, str):
+        return text
+    number = _number(name, text)
     if isinstance(default, float):
-        return _number(name, text)
-    if isinstance(default, int) or name == "reduce":
-        number = _number(name, text)
-        if number != int(number):
-            raise InputError(f"{name} must be a whole number, not {text!r}")
-        return int(number)
-    return text
+        return number
+    if number != int(number):
+        raise InputError(f"{name} must be a whole number, not {text!r}")
+    return int(number)
 
 
 def _number(name: str, text: str) -> float:

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import __version__
 from ..activations import ACTIVATIONS, label, multiplicity
 from ..theory import labels_for
 from ._library import Library
@@ -32,18 +31,8 @@ class Scene:
 
 
 _WAVE = Settings(formula="sin(3*x)", low=-1.0, high=1.2, layers=("tanh",), std_w=5e-4, std_a=5e-4)
-_PLANE = Settings(
-    formula="sin(2.5*x1 + 0.6*x2)",
-    inputs=2,
-    n=100,
-    low=-1.0,
-    high=1.0,
-    bias=False,
-    layers=("tanh",),
-    std_w=5e-4,
-    std_a=5e-4,
-    optimizer="flow",
-    rate=0.02,
+_PLANE = _WAVE.replace(
+    formula="sin(2.5*x1 + 0.6*x2)", inputs=2, n=100, high=1.0, bias=False, optimizer="flow", rate=0.02
 )
 
 
@@ -146,7 +135,6 @@ def hello(library: Library) -> dict[str, Any]:
     """The first message to a page: everything that it can offer."""
     return {
         "kind": "hello",
-        "version": __version__,
         "defaults": Settings().to_text(),
         "targets": targets(),
         "figures": figures(),
