@@ -1,4 +1,4 @@
-"""The server as a stranger meets it: access, bad messages, fairness. Real sockets, a real server in a thread."""
+"""The server under hostile requests: access, bad messages, fairness. Real sockets, a real server in a thread."""
 
 import asyncio
 import json
