@@ -52,7 +52,7 @@ async def visit(address: str, seconds: float) -> float:
     host, frames, number = urlsplit(address).netloc, 0, 1
     async with websockets.connect(f"ws://{host}/live", origin=f"http://{host}", max_size=None) as link:  # type: ignore[arg-type]
         await link.recv()
-        await link.send(json.dumps({"id": 1, "do": "open", "words": {"width": "200"}}))
+        await link.send(json.dumps({"id": 1, "do": "open", "settings": {"width": "200"}}))
         await link.recv()
         began = time.perf_counter()
         while time.perf_counter() - began < seconds:

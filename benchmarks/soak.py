@@ -50,18 +50,18 @@ async def fill(address: str) -> None:
     async with websockets.connect(f"ws://{host}/live", origin=f"http://{host}", max_size=None) as link:  # type: ignore[arg-type]
         await link.recv()
         for width in range(20, 20 + FILLING):
-            words = KINDS[width % len(KINDS)] | {"width": str(width)}
+            settings = KINDS[width % len(KINDS)] | {"width": str(width)}
             look = {"do": "frame", "steps": 1, "settled": True}
-            for request in ({"do": "open", "words": words}, {"do": "layer", "layer": "dense1"}, look, look):
+            for request in ({"do": "open", "settings": settings}, {"do": "layer", "layer": "dense1"}, look, look):
                 await link.send(json.dumps({"id": width, **request}))
                 assert unpack(await link.recv())[0]["kind"] != "error"  # type: ignore[arg-type]
 
 
 def act(driver: Any, stream: random.Random) -> None:
     """Something that a user does."""
-    words = stream.choice(KINDS) | {"width": str(stream.randrange(20, 120)), "seed": str(stream.randrange(99))}
+    settings = stream.choice(KINDS) | {"width": str(stream.randrange(20, 120)), "seed": str(stream.randrange(99))}
     speed = stream.choice([1, 10, 100, 1000])
-    hash_ = "&".join(f"{name}={value}" for name, value in (words | {"speed": str(speed)}).items())
+    hash_ = "&".join(f"{name}={value}" for name, value in (settings | {"speed": str(speed)}).items())
     driver.execute_script("location.hash = arguments[0]", hash_)
     time.sleep(3)
     driver.execute_script("playground.play()")

@@ -49,9 +49,9 @@ class Served:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=own)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        found = re.search(r"http://\S+", line)
-        assert found, f"the command said {line!r}"
-        self.address = found[0]
+        address = re.search(r"http://\S+", line)
+        assert address, f"the command printed {line!r}"
+        self.address = address[0]
 
     @property
     def port(self) -> int:
@@ -92,21 +92,21 @@ def chromium(downloads: Path, network: bool = False) -> Iterator[Any]:
         "prefs", {"download.default_directory": str(downloads), "safebrowsing.enabled": True}
     )
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"} | ({"performance": "ALL"} if network else {}))
-    found = webdriver.Chrome(options=options, service=Service(driver))
-    found.set_script_timeout(PATIENCE)
+    started = webdriver.Chrome(options=options, service=Service(driver))
+    started.set_script_timeout(PATIENCE)
     try:
-        yield found
+        yield started
     finally:
-        found.quit()
+        started.quit()
 
 
 def until(true: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
     """Waits for something, and gives it."""
     end = time.monotonic() + patience
-    while not (found := true()):
+    while not (value := true()):
         assert time.monotonic() < end, f"waited {patience:g} s for {what}"
         time.sleep(0.03)
-    return found
+    return value
 
 
 class Page:
@@ -160,8 +160,8 @@ class Page:
         return self.array("frame", "w")
 
     @property
-    def words(self) -> dict[str, str]:
-        return self.state("opened.words")
+    def settings(self) -> dict[str, str]:
+        return self.state("opened.settings")
 
     @property
     def data(self) -> dict[str, str]:
@@ -178,10 +178,10 @@ class Page:
         return self.text("#notices")
 
     def errors(self) -> list[str]:
-        """What the console has complained of since it was last read."""
-        found = [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
-        own = urlsplit(self.address).netloc  # a server that a test has stopped is missed by its page
-        return [text for text in found if "WebSocket connection" not in text or own in text]
+        """Errors in the console since it was last read."""
+        texts = [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
+        own = urlsplit(self.address).netloc  # a page complains of a server that its test has stopped
+        return [text for text in texts if "WebSocket connection" not in text or own in text]
 
     # -- waiting
 

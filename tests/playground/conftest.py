@@ -5,17 +5,17 @@ import pytest
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory):
-    from shelves import fill
+    from saved_runs import fill
 
-    return fill(tmp_path_factory.mktemp("shelf"))
+    return fill(tmp_path_factory.mktemp("library"))
 
 
 @pytest.fixture(scope="session")
 def running(folders):
     from browser import served
 
-    with served(str(folders)) as found:
-        yield found
+    with served(str(folders)) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
@@ -27,8 +27,8 @@ def downloads(tmp_path_factory):
 def driver(downloads):
     from browser import chromium
 
-    with chromium(downloads) as found:
-        yield found
+    with chromium(downloads) as started:
+        yield started
 
 
 @pytest.fixture

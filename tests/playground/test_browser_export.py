@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from browser import Keys, until, visible_views
-from library import same
 from PIL import Image
+from reference import same
 
 from condensation import Experiment, find_lines, train
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 from browser import Keys, Page, chromium, served, until
-from library import check_start, same, weights_at
+from reference import check_initialization, same, weights_at
 
 from condensation.playground._settings import Settings
 
@@ -43,14 +43,14 @@ def front(page):
 def test_a_link_shows_exactly_the_same_again(page, other, fragment):
     page.go(fragment).reach(45)
     until(lambda: page.hash.get("step") == "45", "the address to have the step")
-    address, words, weights = page.driver.current_url, page.words, page.weights
-    settings = Settings.from_words(words)
+    address, settings, weights = page.driver.current_url, page.settings, page.weights
+    settings = Settings.from_text(settings)
     shown = page.state("layerName")
     same(weights, weights_at(settings, 45, shown))
     front(other).go("#" + urlsplit(address).fragment)
     until(lambda: other.step == 45, "the step")
     other.settle()
-    assert other.words == words
+    assert other.settings == settings
     np.testing.assert_array_equal(other.weights, weights)
     assert other.state("layerName") == shown
     until(lambda: other.driver.current_url == address, "the same address")
@@ -100,8 +100,8 @@ def test_a_broken_link_is_told_and_the_page_lives(page, fragment, said):
     until(lambda: page.notices, "a notice")
     assert said in page.notices
     assert page.all("#evil") == []
-    assert page.words == Settings().words()
-    check_start(page)
+    assert page.settings == Settings().to_text()
+    check_initialization(page)
     page.key(" ").played(20).key(" ").settle()
     same(page.weights, weights_at(Settings(), page.step))
 
@@ -111,7 +111,7 @@ def test_a_broken_link_is_told_and_the_page_lives(page, fragment, said):
 )
 def test_what_means_nothing_in_a_link_is_as_if_it_were_not_there(page, fragment):
     page.go(fragment)
-    check_start(page)
+    check_initialization(page)
     page.key(".")
     until(lambda: page.step == 1, "a step")
 
@@ -119,19 +119,19 @@ def test_what_means_nothing_in_a_link_is_as_if_it_were_not_there(page, fragment)
 def test_an_address_that_is_typed_in_an_open_page_is_followed(page):
     page.go()
     page.js("location.hash = '#width=12&step=6'")
-    until(lambda: page.words["width"] == "12" and page.step == 6, "what the address says")
+    until(lambda: page.settings["width"] == "12" and page.step == 6, "what the address says")
     same(page.settle().weights, weights_at(Settings(width=12), 6))
 
 
 def test_two_pages_are_independent(page, other):
     page.go("#width=20&seed=1").reach(12)
     front(other).go("#width=20&seed=2").reach(31)
-    other.type("#word-std_w", "0.1")
-    until(lambda: other.words["std_w"] == "0.1", "the change")
+    other.type("#setting-std_w", "0.1")
+    until(lambda: other.settings["std_w"] == "0.1", "the change")
     other.settle()
-    check_start(other)
+    check_initialization(other)
     front(page)
-    assert (page.step, page.words["std_w"]) == (12, "0.005")
+    assert (page.step, page.settings["std_w"]) == (12, "0.005")
     page.key(".")
     until(lambda: page.step == 13, "a step")
     same(page.settle().weights, weights_at(Settings(width=20, seed=1), 13))
@@ -144,22 +144,22 @@ def test_a_server_that_comes_back_is_gone_on_with(page, other):
         front(page).go("#width=20&seed=3").reach(25)
         front(other).go("#width=20&seed=4")
         other.key("2", " ").played(30)
-    until(lambda: "reconnecting" in other.notices, "the page to say so")
+    until(lambda: "Reconnecting" in other.notices, "the page to say so")
     at = other.step
     front(page)
-    until(lambda: "reconnecting" in page.notices, "the other page to say so")
+    until(lambda: "Reconnecting" in page.notices, "the other page to say so")
     page.key("1")  # nothing can be asked for now, and nothing breaks
     with served(port=first.port):
-        until(lambda: "reconnecting" not in page.notices, "the connection")
+        until(lambda: "Reconnecting" not in page.notices, "the connection")
         until(lambda: page.step == 25, "the step of before")
-        assert page.settle().words == still.words()
+        assert page.settle().settings == still.to_text()
         same(page.weights, weights_at(still, 25))
         page.key(".")
         until(lambda: page.step == 26, "one step on")
         front(other)
-        until(lambda: "reconnecting" not in other.notices, "the connection")
+        until(lambda: "Reconnecting" not in other.notices, "the connection")
         other.played(at + 10).key(" ").settle()  # what played goes on playing
-        assert other.words == going.words()
+        assert other.settings == going.to_text()
         same(other.weights, weights_at(going, other.step))
         assert all("WebSocket" in message for message in other.errors())  # of the time without a server
         front(page)
@@ -172,8 +172,8 @@ def test_a_way_to_a_far_step_can_be_left(page):
     page.key(" ")  # not so far, then
     assert 100 <= page.settle().step < 5000000
     page.key(Keys.HOME)
-    until(lambda: page.step == 0, "the start")
-    check_start(page.settle())
+    until(lambda: page.step == 0, "step 0")
+    check_initialization(page.settle())
 
 
 def test_a_page_for_others_needs_its_token_once(driver):
@@ -183,11 +183,11 @@ def test_a_page_for_others_needs_its_token_once(driver):
         driver.get(address)
         assert "token" in driver.find_element("tag name", "body").text
         page = Page(driver, f"{address}?token=sesame").go("#width=12&seed=2")  # what a link says is not lost on the way
-        assert page.words == Settings(width=12, seed=2).words()
+        assert page.settings == Settings(width=12, seed=2).to_text()
         assert "sesame" not in driver.current_url
-        check_start(page)
+        check_initialization(page)
         page = Page(driver, address).go("#width=13")
-        assert page.words["width"] == "13"
+        assert page.settings["width"] == "13"
         page.errors()  # of the first visit
         driver.get("about:blank")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from browser import ActionChains, Keys, colours, until, visible_views
-from library import check_start, loss_at, same, weights_at
+from reference import check_initialization, loss_at, same, weights_at
 
 from condensation import find_lines
 from condensation.playground._settings import Settings
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.browser
 
 def check_moment(page, settings=None):
     """The weights and the loss shown are those of ``train`` at the step shown."""
-    settings = settings or Settings.from_words(page.words)
+    settings = settings or Settings.from_text(page.settings)
     step = page.step
     same(page.weights, weights_at(settings, step))
     assert page.state("frame.loss") == pytest.approx(loss_at(settings, step), rel=1e-9)
@@ -23,9 +23,9 @@ def check_moment(page, settings=None):
 
 def test_the_first_picture_is_the_librarys_start(page):
     page.go()
-    settings = check_start(page)
+    settings = check_initialization(page)
     assert settings == Settings()
-    assert page.words == Settings().words()
+    assert page.settings == Settings().to_text()
     lines = find_lines(weights_at(settings, 0))
     shown = page.data
     assert shown["step"] == "0"
@@ -88,7 +88,7 @@ def test_quick_keys_do_what_they_say_one_after_the_other(page, keys):
         until(lambda: page.js("return playground.player.going"), "it to play", 5)
         page.key(" ").settle()
     else:
-        until(lambda: page.step == 0, "the start", 5)
+        until(lambda: page.step == 0, "step 0", 5)
         assert not page.js("return playground.player.going")
     page.settle()
     check_moment(page)
@@ -125,7 +125,7 @@ def test_rewinding_gives_the_same_start_and_the_same_way(page):
     last, far = page.step, page.weights
     for back in (lambda: page.key(Keys.HOME), lambda: page.click("#rewind")):
         back()
-        until(lambda: page.step == 0, "the start")
+        until(lambda: page.step == 0, "step 0")
         page.settle()
         np.testing.assert_array_equal(page.weights, first)
         assert page.state("frame.end") == last

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from browser import Keys, until
-from library import check_start, same, weights_at
+from reference import check_initialization, same, weights_at
 
 from condensation.playground._tour import scenes
 
@@ -11,10 +11,10 @@ pytestmark = pytest.mark.browser
 SCENES = {scene.name: scene for scene in scenes()}
 
 
-def look(page, time):
+def frame_at(page, time):
     """What is found and predicted at a time (steps times rate) of what plays."""
     until(lambda: page.state("layer") is not None, "the prediction")
-    page.reach(round(time / float(page.words["rate"])))
+    page.reach(round(time / float(page.settings["rate"])))
     return page.state("frame"), page.state("layer")
 
 
@@ -27,9 +27,9 @@ def compared(page):
         yield button.text
 
 
-def shows(page, scene, words=None):
-    """The scene's words are open, its card and its picture are marked, and it is to be played."""
-    until(lambda: page.words == (words or scene.settings.words()), f"the words of {scene.name}")
+def shows(page, scene, settings=None):
+    """The scene's settings are open, its card and its picture are marked, and it is to be played."""
+    until(lambda: page.settings == (settings or scene.settings.to_text()), f"the settings of {scene.name}")
     assert page.text("#tour-card h2") == scene.title
     assert scene.text in page.text("#tour-card")
     assert page.js("return document.querySelector('.card.watched')?.dataset.view") == scene.watch
@@ -73,35 +73,35 @@ def test_a_link_opens_a_scene_and_its_comparisons_switch(page, name):
     assert [button.text for button in buttons] == list(scene.compare)
     for button, settings in zip(buttons, scene.compare.values(), strict=True):
         button.click()
-        shows(page, scene, settings.words())
+        shows(page, scene, settings.to_text())
         assert button.get_attribute("aria-pressed") == "true"
         assert sum(one.get_attribute("aria-pressed") == "true" for one in buttons) == 1
     page.played(1).key(Keys.HOME)  # it plays by itself
-    until(lambda: page.step == 0, "the start")
-    check_start(page.settle())
+    until(lambda: page.step == 0, "step 0")
+    check_initialization(page.settle())
 
 
 def test_all_neurons_turn_to_one_line_before_the_loss_has_fallen(page):
     page.go("#scene=condensation", still=False)
-    frame, layer = look(page, 10)
+    frame, layer = frame_at(page, 10)
     assert (frame["lines"]["condensed"], frame["lines"]["count"], layer["count"]) == (True, 1, 1)
     assert frame["ratio"] > 0.99
-    assert look(page, 15)[0]["agree"] > 0.95
+    assert frame_at(page, 15)[0]["agree"] > 0.95
 
 
 def test_one_two_three_lines(page):
     page.go("#scene=multiplicity", still=False)
     for count, _ in enumerate(compared(page), 1):
-        frame, layer = look(page, 0.04)
+        frame, layer = frame_at(page, 0.04)
         assert (frame["lines"]["condensed"], frame["lines"]["count"]) == (True, count)
         assert layer["count"] == layer["p"] == frame["poly"]["order"] == count
         assert frame["poly"]["error"] < 0.05
     assert count == 3
 
 
-def test_from_a_large_start_they_hardly_turn(page):
-    page.go("#scene=start", still=False)
-    found = {name: look(page, 0.1)[0] for name in compared(page)}
+def test_with_large_initial_weights_they_hardly_turn(page):
+    page.go("#scene=initialization", still=False)
+    found = {name: frame_at(page, 0.1)[0] for name in compared(page)}
     assert [frame["lines"]["condensed"] for frame in found.values()] == [True, False, False, False]
     assert all(frame["ratio"] < 0.7 for frame in found.values())  # the initial stage has ended
     assert found["std 1"]["lines"]["k_eff"] > 3 * found["std 0.0005"]["lines"]["k_eff"]
@@ -112,7 +112,7 @@ def test_adam_stays_where_the_flow_turns(page):
     page.go("#scene=adam", still=False)
     angles = {}
     for name in compared(page):
-        frame, layer = look(page, 12.5 if name.startswith("flow") else 0.01)
+        frame, layer = frame_at(page, 12.5 if name.startswith("flow") else 0.01)
         assert (frame["lines"]["condensed"], frame["lines"]["count"], layer["count"]) == (True, 1, 1)
         assert frame["agree"] > 0.9
         line = page.array("layer", "lines")[page.array("layer", "attracts").any(axis=1)][0]
@@ -125,7 +125,7 @@ def test_adam_stays_where_the_flow_turns(page):
 def test_three_neurons_do_the_work_of_a_hundred(page):
     page.go("#scene=reduction", still=False)
     for count, _ in zip((3, 2, 1), compared(page), strict=True):
-        frame, _ = look(page, 10 if page.words["optimizer"] == "flow" else 0.1)
+        frame, _ = frame_at(page, 10 if page.settings["optimizer"] == "flow" else 0.1)
         reduced = frame["reduced"]
         assert (reduced["before"], reduced["after"], reduced["step"]) == (100, count, frame["step"])
         assert reduced["error"] < 0.01
@@ -135,7 +135,7 @@ def test_three_neurons_do_the_work_of_a_hundred(page):
 def test_four_lines_where_the_rule_allows_three(page):
     page.go("#scene=beyond", still=False)
     for name in compared(page):
-        frame, layer = look(page, 0.02 if name == "normalised descent" else 0.04)
+        frame, layer = frame_at(page, 0.02 if name == "normalised descent" else 0.04)
         assert (layer["p"], layer["count"], layer["orientations"]) == (3, 4, 8)
         assert (frame["lines"]["condensed"], frame["lines"]["count"], frame["lines"]["orientations"]) == (True, 4, 8)
         assert frame["agree"] > 0.95

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from browser import Keys, colours, number, until, visible_views
-from library import same, weights_at
+from reference import same, weights_at
 
 from condensation.measure import cosine_similarity
 from condensation.playground._settings import Settings
@@ -120,7 +120,7 @@ def test_tab_reaches_everything_in_order(page):
             """
             const e = document.activeElement, s = getComputedStyle(e);
             const view = e.closest("[data-view]")?.dataset.view;
-            const name = e.id || e.dataset.word || `${view} ${e.tagName.toLowerCase()}`;
+            const name = e.id || e.dataset.setting || `${view} ${e.tagName.toLowerCase()}`;
             return [name, s.outlineStyle !== "none" && parseFloat(s.outlineWidth) > 0 || s.boxShadow !== "none"];
             """
         )
@@ -128,7 +128,7 @@ def test_tab_reaches_everything_in_order(page):
         assert outlined or name.startswith(("BODY", "undefined")), f"{name} has the focus and does not show it"
         if "output canvas" in reached:
             break
-    order = ["skip", "play", "scrub", "word-formula", "layer1", "word-std_w", "word-optimizer", "word-seed"]
+    order = ["skip", "play", "scrub", "setting-formula", "layer1", "setting-std_w", "setting-optimizer", "setting-seed"]
     order += [f"{view} canvas" for view in visible_views(page)]
     assert [reached.index(name) for name in order] == sorted(reached.index(name) for name in order)
 
@@ -153,18 +153,18 @@ def test_help_opens_and_closes(page):
     until(lambda: not page.one("#keys").is_displayed(), "the help to close")
     assert page.step == step
     page.click("#help")
-    assert "another start" in page.text("#keys")
+    assert "new initialization" in page.text("#keys")
     page.click("#keys button")
     assert not page.one("#keys").is_displayed()
 
 
 def test_keys_do_nothing_while_the_user_types(page):
     page.go()
-    page.one("#word-formula").send_keys(" .n?t1")
+    page.one("#setting-formula").send_keys(" .n?t1")
     assert page.step == 0
     assert not page.js("return playground.player.going")
     assert not page.one("#keys").is_displayed()
-    assert page.words["seed"] == "0"
+    assert page.settings["seed"] == "0"
 
 
 def test_settings_fold_away(page):

@@ -1,4 +1,4 @@
-"""The server as a stranger meets it: doors, bad messages, fairness. Real sockets, a real server in a thread."""
+"""The server under hostile requests: access, bad messages, fairness. Real sockets, a real server in a thread."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ uvicorn = pytest.importorskip("uvicorn")
 websockets = pytest.importorskip("websockets")
 
 from condensation.cli._play import listen  # noqa: E402
-from condensation.playground._access import Doors  # noqa: E402
+from condensation.playground._access import Access  # noqa: E402
 from condensation.playground._library import Library  # noqa: E402
 from condensation.playground._messages import unpack  # noqa: E402
 from condensation.playground._server import MOST_CHARACTERS, PAGE, Server, config_of  # noqa: E402
@@ -27,10 +27,10 @@ from condensation.playground._server import MOST_CHARACTERS, PAGE, Server, confi
 class Running:
     """A server on a free port, for as long as a test module lasts."""
 
-    def __init__(self, doors):
+    def __init__(self, access):
         self.listening = listen("127.0.0.1", 0)
         self.port = self.listening.getsockname()[1]
-        self.server = uvicorn.Server(config_of(Server(doors, Library())))
+        self.server = uvicorn.Server(config_of(Server(access, Library())))
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.listening]}, daemon=True)
         self.thread.start()
 
@@ -58,14 +58,14 @@ class Running:
 
 @pytest.fixture(scope="module")
 def server():
-    running = Running(Doors("127.0.0.1"))
+    running = Running(Access("127.0.0.1"))
     yield running
     running.stop()
 
 
 @pytest.fixture(scope="module")
 def guarded():
-    running = Running(Doors("0.0.0.0", "secret"))
+    running = Running(Access("0.0.0.0", "secret"))
     yield running
     running.stop()
 
@@ -144,7 +144,7 @@ def test_elsewhere_a_token_is_asked_for(guarded):
     assert closed_with(guarded, path="/live?token=wrong")[0] == 4401
 
     async def once(page):
-        return (await page.ask(do="open", words={"width": "5"}))[0]["kind"]
+        return (await page.ask(do="open", settings={"width": "5"}))[0]["kind"]
 
     assert visit(guarded, once, Cookie=f"condensation_token_{guarded.port}=secret") == "opened"
 
@@ -161,9 +161,9 @@ def test_the_token_becomes_a_cookie(guarded):
 
 
 def test_a_token_is_made_where_one_is_needed():
-    assert Doors("127.0.0.1").token is None
-    assert Doors("::1").token is None
-    made = {Doors("0.0.0.0").token for _ in range(3)}
+    assert Access("127.0.0.1").token is None
+    assert Access("::1").token is None
+    made = {Access("0.0.0.0").token for _ in range(3)}
     assert len(made) == 3
     assert min(map(len, made)) >= 32
 
@@ -175,7 +175,7 @@ def test_what_is_no_request_is_answered_and_the_page_lives_on(server, text):
     async def script(page):
         await page.link.send(text)
         header, _ = unpack(await page.link.recv())
-        return header["kind"], (await page.ask(do="open", words={"width": "5"}))[0]["kind"]
+        return header["kind"], (await page.ask(do="open", settings={"width": "5"}))[0]["kind"]
 
     assert visit(server, script) == ("error", "opened")
 
@@ -188,14 +188,14 @@ def test_a_message_too_long_ends_the_page_and_no_other(server):
             await link.send("x" * (2 * MOST_CHARACTERS))
             with pytest.raises(websockets.ConnectionClosed):
                 await link.recv()
-            return (await Page(other).ask(do="open", words={"width": "5"}))[0]["kind"]
+            return (await Page(other).ask(do="open", settings={"width": "5"}))[0]["kind"]
 
     assert asyncio.run(run()) == "opened"
 
 
 def test_too_many_requests_at_once_are_refused(server):
     async def script(page):
-        await page.ask(do="open", words={"width": "50"})
+        await page.ask(do="open", settings={"width": "50"})
         for number in range(100, 160):
             await page.link.send(json.dumps({"id": number, "do": "frame", "steps": 1}))
         return [unpack(await page.link.recv())[0] for _ in range(60)]
@@ -212,7 +212,7 @@ def test_pages_do_not_see_each_other(server):
             for page in pages:
                 await page.hello()
             for page, seed in zip(pages, "12", strict=True):
-                await page.ask(do="open", words={"width": "5", "seed": seed})
+                await page.ask(do="open", settings={"width": "5", "seed": seed})
             first = [(await page.ask(do="frame", steps=1))[1]["w"] for page in pages]
             again = [(await page.ask(do="frame", at=1))[1]["w"] for page in pages]
             return first, again
@@ -232,8 +232,8 @@ def test_a_page_that_compiles_and_predicts_all_the_time_slows_no_other_beyond_it
             await page.hello()
             while not stop.is_set():
                 width += 1
-                words = {"inputs": "5", "n": "80", "spacing": "random", "layers": "x2_tanh", "width": str(width)}
-                await page.ask(do="open", words=words)
+                settings = {"inputs": "5", "n": "80", "spacing": "random", "layers": "x2_tanh", "width": str(width)}
+                await page.ask(do="open", settings=settings)
                 await page.ask(do="layer", layer="dense1")
                 await page.ask(do="frame", steps=100_000)
 
@@ -241,7 +241,7 @@ def test_a_page_that_compiles_and_predicts_all_the_time_slows_no_other_beyond_it
         async with server.connect() as link:
             page = Page(link)
             await page.hello()
-            await page.ask(do="open", words={"width": "50"})
+            await page.ask(do="open", settings={"width": "50"})
             await page.ask(do="frame", steps=1)
             waits = []
             until = time.perf_counter() + seconds

@@ -19,9 +19,9 @@ from condensation.prediction import predict
 NOTHING_LONG = float("inf")
 
 
-def opened(**words):
+def opened(**settings):
     session = Session()
-    header, arrays = session.open(words)
+    header, arrays = session.open(settings)
     return session, header, arrays
 
 
@@ -46,7 +46,7 @@ def pair():
 
 def test_a_frame_is_what_train_and_the_measures_give(pair):
     settings, trajectory = pair
-    session, header, arrays = opened(**settings.words())
+    session, header, arrays = opened(**settings.to_text())
     assert header["fingerprint"] == settings.experiment().fingerprint()
     np.testing.assert_allclose(arrays["x"], trajectory.data(4)[0], rtol=1e-6)
     for step in (0, 10, 60):
@@ -67,7 +67,7 @@ def test_a_frame_is_what_train_and_the_measures_give(pair):
 
 def test_lines_and_fates_are_those_predicted(pair):
     settings, trajectory = pair
-    session, _, _ = opened(**settings.words())
+    session, _, _ = opened(**settings.to_text())
     header, arrays = session.choose_layer("dense1")
     known = predict(trajectory.experiment, 4)["dense1"]
     assert header["count"] == known.directions.attracts.sum() == 2
@@ -83,7 +83,7 @@ def test_lines_and_fates_are_those_predicted(pair):
 
 def test_the_reduced_network_is_the_librarys(pair):
     settings, _ = pair
-    session, _, opening = opened(**settings.words())
+    session, _, opening = opened(**settings.to_text())
     seen, arrays = frame(session, steps=0, settled=True, reduce=3)
     experiment, seed = settings.experiment(), Seed(4, 4)
     model = Model(experiment.network, experiment.init.draw(experiment.network, seed.init_stream()))
@@ -148,7 +148,7 @@ def test_nothing_is_shown_before_something_is_opened():
 
 @pytest.mark.trials
 @pytest.mark.parametrize(
-    "words",
+    "settings",
     [
         {"formula": "1e200*x"},
         {
@@ -162,11 +162,11 @@ def test_nothing_is_shown_before_something_is_opened():
         },
     ],
 )
-def test_no_frame_takes_long_whatever_is_asked(words):
+def test_no_frame_takes_long_whatever_is_asked(settings):
     """Targets beyond measure are refused; a flow that would take for ever has diverged."""
     session = Session()
-    asked = {"optimizer": "flow", "width": "100", "n": "400", **words}
-    if "1e200" in words["formula"]:
+    asked = {"optimizer": "flow", "width": "100", "n": "400", **settings}
+    if "1e200" in settings["formula"]:
         with pytest.raises(InputError, match="targets reach"):
             session.open(asked)
         return
@@ -214,7 +214,7 @@ def test_what_is_exported_trains_to_the_same_weights(optimizer):
 
 @pytest.mark.trials
 @pytest.mark.parametrize(
-    ("words", "layer", "view", "kind"),
+    ("settings", "layer", "view", "kind"),
     [
         ({"layers": "tanh", "optimizer": "adam"}, "dense1", None, "cube"),
         ({"layers": "sigmoid", "optimizer": "adam"}, "dense1", None, "cube"),
@@ -228,8 +228,8 @@ def test_what_is_exported_trains_to_the_same_weights(optimizer):
         ({"data": "digits", "n": "40", "layers": "relu"}, "conv1", None, None),
     ],
 )
-def test_every_kind_of_layer_is_shown(words, layer, view, kind):
-    session, _, _ = opened(width="10", **words)
+def test_every_kind_of_layer_is_shown(settings, layer, view, kind):
+    session, _, _ = opened(width="10", **settings)
     told, arrays = session.choose_layer(layer, view)
     assert told["forecast"] == kind
     assert bool(told["why"]) == (kind is None)
@@ -246,7 +246,7 @@ def test_a_saved_run_is_scrubbed(tmp_path):
     experiment = Settings(width=8).experiment(steps=20).replace(**{"save.count": 5})
     trajectory = train(experiment, seeds=2, out=tmp_path / "runs")
     session = Session(Library([tmp_path / "runs"]))
-    (name,) = [entry["name"] for entry in session.shelf.listed()]
+    (name,) = [entry["name"] for entry in session.library.listed()]
     header, arrays = session.open_run(name, 1)
     assert (header["live"], header["last"], header["steps"]) == (False, 20, [0, 5, 10, 15, 20])
     assert arrays["curve"][:, 0].tolist() == [0, 5, 10, 15, 20]

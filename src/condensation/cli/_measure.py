@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..errors import InputError
-from ._output import File, in_words, number, print_json, print_table
+from ._output import File, cell_text, number, print_json, print_table
 
 if TYPE_CHECKING:
     from ..measure import Row
@@ -109,7 +109,7 @@ def _show(measured: "Measured", json: bool) -> None:
     left_out = (_NOT_IN_SERIES if series else ()) + (() if wild else _IN_THE_WILD)
     names = {name: heading for name, heading in _COLUMNS.items() if name not in left_out}
     names = (_IN_SERIES if series else {}) | names
-    cells = [[in_words(_value(row, step, name)) for name in names] + [row.reading] for row, step in shown]
+    cells = [[cell_text(_value(row, step, name)) for name in names] + [row.reading] for row, step in shown]
     print_table(_table([row.layer for row, _ in shown], [*names.values(), "reading"], cells))
     for reason, layers in measured.reasons.items():
         print(f" {layers[0]}: {reason}" if len(layers) == 1 else f" {len(layers)} such as {layers[0]}: {reason}")
@@ -195,7 +195,7 @@ def _show_run(folder: Path, threshold: float | None, json: bool) -> None:
     table = Table(*(name.replace("_", " ") for name in names), box=None)
     for row in rows:
         if not row.get("reason"):
-            table.add_row(*(escape(in_words(row[name])) for name in names))
+            table.add_row(*(escape(cell_text(row[name])) for name in names))
     print_table(table)
     for row in rows:
         if row.get("reason"):

@@ -25,24 +25,26 @@ def play(
     """Open the playground: watch neurons condense in a browser.
 
     Args:
-        folders: runs or sweeps of yours, or folders of them, to be opened in the page.
-        port: where the page is found; 0 takes a free one.
-        host: the address to listen on. On any but a loopback address the page asks for a token.
-        token: the token that is asked for; a random one where one is needed and none is given.
+        folders: your own runs and sweeps, or folders of them, which the page can open.
+        port: the port of the server; 0 takes a free one.
+        host: the address to listen on. Any address except a loopback address needs a token.
+        token: the token; a random one if one is needed and none is given.
         browser: open the page in the browser.
     """
     try:
         import uvicorn
     except ImportError as error:
-        raise InputError("the playground needs the extra: pip install 'condensation[play]'") from error
-    from ..playground._access import Doors
+        raise InputError("the playground needs an extra: pip install 'condensation[play]'") from error
+    from ..playground._access import Access
     from ..playground._library import Library
     from ..playground._server import Server, config_of
 
     listening = listen(host, port)
-    doors = Doors(host, token)
-    server = Server(doors, Library(folders))
-    address = f"http://{_named(host)}:{listening.getsockname()[1]}/" + (f"?token={doors.token}" if doors.token else "")
+    access = Access(host, token)
+    server = Server(access, Library(folders))
+    address = f"http://{_named(host)}:{listening.getsockname()[1]}/" + (
+        f"?token={access.token}" if access.token else ""
+    )
     print(f"the playground is at {address} (Ctrl-C ends it)", flush=True)
     if browser:
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
@@ -51,20 +53,14 @@ def play(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; refused in a sentence where it cannot."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    """A socket that listens; connections wait until the server is ready."""
     try:
-        found.bind((host, port))
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, OverflowError) as error:
-        raise InputError(
-            f"port {port} of {host} cannot be listened on: {getattr(error, 'strerror', None) or error}; "
-            "--port 0 takes a free one"
-        ) from error
-    found.listen()  # who comes before the server is ready waits
-    return found
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"port {port} of {host} cannot be used: {reason}; --port 0 takes a free one") from error
 
 
 def _named(host: str) -> str:
+    """The host as an address of the page names it."""
     return f"[{host}]" if ":" in host else socket.gethostname() if host == "0.0.0.0" else host

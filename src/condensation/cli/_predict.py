@@ -1,13 +1,13 @@
 """``condensation predict``."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
 from ..errors import InputError
-from ._output import Bars, File, in_words, print_json, print_table
+from ._output import File, cell_text, print_json, print_table, training_progress
+from ._train import load_experiment
 
 NEAR = 0.95  # cosine from which a neuron is on a line
 
@@ -21,57 +21,57 @@ def predict(
     out: Path = Path("runs"),
     json: bool = False,
 ) -> None:
-    """Predict the lines of each layer before training, then train and tell how many neurons went where it said.
+    """Predict the lines of each layer before training, then train and count the neurons on them.
 
     Args:
-        experiment: a TOML file with a dense network (see examples/).
-        seeds: how many seeds of data and start, from 0 on.
-        train: train the networks too, and compare.
-        step: the saved step at which they are compared; the last one with the loss above 70% if not given.
+        experiment: the TOML file of an experiment with a dense network (see examples/).
+        seeds: number of seeds, from 0 on; each draws its own data and initial weights.
+        train: train the networks and compare them with the prediction.
+        step: the saved step of the comparison; by default the last one with a loss above 70% of the first.
         out: the folder of runs.
         json: print the rows as JSON.
     """
-    from ..experiment import Experiment
     from ..optimizers import Adam, SignGD
-    from ..prediction import predict as foresee
+    from ..prediction import predict as predict_lines
     from ..training import train as run
 
-    sys.path.insert(0, str(experiment.parent.resolve()))  # activations of the user: module:function beside the file
-    chosen = Experiment.load(experiment)
-    predictions = [foresee(chosen, seed) for seed in range(seeds)]
+    chosen = load_experiment(experiment)
+    predictions = [predict_lines(chosen, seed) for seed in range(seeds)]
     trajectory = None
     if train:
-        with Bars() as reporter:
-            trajectory = run(chosen, seeds, out=out, progress=reporter(experiment.stem))
+        with training_progress(experiment.stem) as report:
+            trajectory = run(chosen, seeds, out=out, progress=report)
     rows, notes = [], []
-    signs = isinstance(chosen.optimizer, Adam | SignGD)
+    by_signs = isinstance(chosen.optimizer, Adam | SignGD)
     for seed, layers in enumerate(predictions):
         for name, prediction in layers.items():
-            cube = signs and not prediction.directions.oriented
+            cube = by_signs and not prediction.directions.oriented
             lines = prediction.on_the_cube() if cube else prediction.directions
-            found, note = ({}, "") if trajectory is None else _found(trajectory, seed, name, prediction, lines, step)
-            rows += _rows(seed, name, prediction, lines, found)
-            ball = f"lines of {chosen.optimizer.kind} on the cube" if cube else "lines of gradient flow on the sphere"
+            counts, comparison = None, ""
+            if trajectory is not None:
+                counts, comparison = _compare(trajectory, seed, name, prediction, lines, step)
+            rows += _rows(seed, name, prediction, lines, counts)
+            surface = (
+                f"lines of {chosen.optimizer.kind} on the cube" if cube else "lines of gradient flow on the sphere"
+            )
             certified = "all certified" if lines.certified else "not certified"
-            share = f"one field for all neurons to {prediction.field.share:.1%}"
-            told = [f"{ball}, {certified}", share, prediction.note, lines.note, note]
-            notes.append(f"seed {seed}, {name}: {'; '.join(part for part in told if part)}")
+            share = f"{prediction.field.share:.1%} of the field is common to all neurons"
+            parts = [f"lines of {surface}, {certified}", share, prediction.note, lines.note, comparison]
+            notes.append(f"seed {seed}, {name}: {'; '.join(part for part in parts if part)}")
     if json:
         print_json({"lines": rows, "notes": notes})
         return
     names = list(rows[0]) if rows else []
     table = Table(*(name.replace("_", " ") for name in names), box=None)
     for row in rows:
-        table.add_row(*(in_words(value) if value is not None else "-" for value in row.values()))
+        table.add_row(*(cell_text(value) if value is not None else "-" for value in row.values()))
     print_table(table)
     for note in notes:
         print(f" {note}")
 
 
-def _found(
-    trajectory: Any, seed: int, name: str, prediction: Any, lines: Any, step: int | None
-) -> tuple[dict[str, Any], str]:
-    """Where the neurons are at a saved step, line by line, and a sentence."""
+def _compare(trajectory: Any, seed: int, name: str, prediction: Any, lines: Any, step: int | None) -> tuple[Any, str]:
+    """The number of neurons on each line at a saved step, and a sentence; None if they cannot be compared."""
     import numpy as np
 
     from ..measure import nearest_lines
@@ -81,7 +81,7 @@ def _found(
     try:
         clock = validity(trajectory, seed, layer=name)
     except InputError as error:
-        return {}, str(error)
+        return None, str(error)
     step = clock.loss_until() or int(trajectory.saved[0]) if step is None else step
     weights = trajectory.weights(name, step, seed)
     attracts = np.flatnonzero(lines.attracts_positive | lines.attracts_negative)
@@ -89,15 +89,15 @@ def _found(
     if len(attracts):
         nearest, cosine = nearest_lines(weights, lines.directions[attracts])
         np.add.at(counts, attracts[nearest[cosine >= NEAR]], 1)
-    right = f" {counts.sum() / len(weights):.0%} of the neurons are on a predicted line;"
+    result = f"{counts.sum() / len(weights):.0%} of the neurons are on a predicted line"
     if lines is prediction.directions and prediction.fates is not None and (prediction.fates.lines >= 0).any():
         shares = accuracy(prediction.fates, weights, threshold=NEAR)
-        right = f" {shares.lines:.0%} of the neurons are on their predicted line, {shares.nearest:.0%} on its side;"
-    return {"step": step, "counts": counts}, f"at step {step}{right and ':'}{right} {clock}"
+        result = f"{shares.lines:.0%} of the neurons are on their predicted line, {shares.nearest:.0%} on its side"
+    return counts, f"at step {step}: {result}; {clock}"
 
 
-def _rows(seed: int, name: str, prediction: Any, lines: Any, found: dict[str, Any]) -> list[dict[str, Any]]:
-    ends, rows = prediction.fates if lines is prediction.directions else None, []
+def _rows(seed: int, name: str, prediction: Any, lines: Any, counts: Any) -> list[dict[str, Any]]:
+    fates, rows = prediction.fates if lines is prediction.directions else None, []
     for k in range(lines.count):
         signs = ["a c > 0"] * bool(lines.attracts_positive[k]) + ["a c < 0"] * bool(lines.attracts_negative[k])
         entries = " ".join(f"{entry:.2f}" for entry in lines.directions[k][:6])
@@ -109,8 +109,8 @@ def _rows(seed: int, name: str, prediction: Any, lines: Any, found: dict[str, An
                 "value": float(lines.values[k]),
                 "attracts": ", ".join(signs) or "no",
                 "direction": entries + (" ..." if lines.directions.shape[1] > 6 else ""),
-                "neurons_predicted": None if ends is None else int((ends.lines == k).sum()),
-                "neurons_found": int(found["counts"][k]) if found else None,
+                "neurons_predicted": None if fates is None else int((fates.lines == k).sum()),
+                "neurons_found": None if counts is None else int(counts[k]),
             }
         )
     return rows

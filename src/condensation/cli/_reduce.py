@@ -7,7 +7,7 @@ from rich.table import Table
 
 from .._files import make_folder
 from ..errors import InputError
-from ._output import File, in_words, number, print_json, print_table
+from ._output import File, cell_text, number, print_json, print_table
 
 
 def reduce(
@@ -73,7 +73,7 @@ def reduce(
     for row in rows:
         sizes = [f"{before} -> {after}" for before, after in row["sizes"].values()]
         numbers = [
-            "-" if row[name] is None else in_words(row[name]) for name in ("error", "untrained_error", "pruned_error")
+            "-" if row[name] is None else cell_text(row[name]) for name in ("error", "untrained_error", "pruned_error")
         ]
         table.add_row(row["seed"], str(chosen), *sizes, *numbers)
     print_table(table)

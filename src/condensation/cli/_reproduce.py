@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import tyro
 from rich.table import Table
 
-from ._output import FAILED, Job, print_json, print_table
+from ._output import FAILED, figure_progress, print_json, print_table
 
 COLOURS = {"reproduced": "green", "partly": "yellow", "not reproduced": "red", "not run": "dim"}
 
@@ -57,7 +57,7 @@ def reproduce(
     from ..papers import reproduce as run
 
     variant = Variant(optimizer, learning_rate, eps, threshold, init_scale, output_scale, dtype, rotated or None)
-    with Job() as progress:
+    with figure_progress() as progress:
         sections = run(
             names,
             scale=scale,

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from ..errors import InputError, unknown_name
-from ._output import DIVERGED, FAILED, MapDisplay, print_json
+from ._output import DIVERGED, FAILED, SweepProgress, print_json
 
 
 def sweep(
@@ -27,23 +27,23 @@ def sweep(
     quantity: str | None = None,
     json: bool = False,
 ) -> None:
-    """Train an experiment over a grid, and draw the map; what is finished is not trained again.
+    """Train an experiment over a grid of settings and draw a map. Finished tasks are not trained again.
 
     Args:
-        target: a TOML file (see docs/sweeps.md), or a ready phase diagram: phase-two-layer, phase-initial,
+        target: a TOML file (see docs/sweeps.md), or the name of a phase diagram: phase-two-layer, phase-initial,
             phase-three-layer, phase-lines, phase-eps.
-        out: the folder of the sweep; sweeps/NAME if not given.
-        on: where tasks run: processes of this machine, a Dask or a Ray cluster.
-        n_jobs: tasks side by side; one a core of this machine, or all of the cluster, if not given.
-        scheduler: address of Dask's scheduler, such as tcp://HOST:8786.
-        address: address of Ray's cluster; auto if not given.
-        size: cells along each axis of a ready diagram.
-        seeds: how many seeds, in place of those that the sweep names.
-        block: networks in a task.
-        keep_runs: keep the trajectories, too.
-        x: the map's horizontal axis, the first of the sweep if not given.
-        y: its vertical axis, the second if not given.
-        quantity: the column that is drawn, the first measured one if not given.
+        out: the folder of the sweep; by default sweeps/NAME.
+        on: where tasks run: in processes of this machine, on a Dask cluster or on a Ray cluster.
+        n_jobs: number of tasks that run at once; by default one for each core, or the whole cluster.
+        scheduler: the address of Dask's scheduler, such as tcp://HOST:8786.
+        address: the address of the Ray cluster; by default auto.
+        size: number of cells along each axis of a named phase diagram.
+        seeds: number of seeds, instead of those of the sweep.
+        block: number of networks in a task.
+        keep_runs: save the trajectories, too.
+        x: the horizontal axis of the map; by default the first of the sweep.
+        y: the vertical axis; by default the second.
+        quantity: the column that is drawn; by default the first measured one.
         json: print the result as JSON.
     """
     from dataclasses import replace
@@ -52,55 +52,54 @@ def sweep(
     from ..sweeps import Sweep, run_sweep
     from ..sweeps._backends import backend_of
 
-    ready = {figure.name: figure for figure in FIGURES}
-    engine = backend_of(on, n_jobs=n_jobs, scheduler=scheduler, address=address)
-    if target in ready:
-        asked = {target: ready[target].sweep(size)} if size else dict(ready[target].experiments("quick"))
+    figures = {figure.name: figure for figure in FIGURES}
+    backend = backend_of(on, n_jobs=n_jobs, scheduler=scheduler, address=address)
+    if target in figures:
+        sweeps = {target: figures[target].sweep(size)} if size else dict(figures[target].experiments("quick"))
     elif target.endswith(".toml"):
         if size is not None:
-            raise InputError("the size is of ready diagrams; a TOML file names its axes itself")
+            raise InputError("--size is for named phase diagrams; a TOML file has its own axes")
         sys.path.insert(0, str(Path(target).parent.resolve()))  # measures of the user: module:function beside the file
-        asked = {Path(target).stem: Sweep.load(target)}
+        sweeps = {Path(target).stem: Sweep.load(target)}
     else:
-        raise unknown_name("sweep (and no TOML file)", target, ready)
+        raise unknown_name("sweep (and no TOML file)", target, figures)
     if seeds is not None:
-        asked = {name: replace(one, seeds=seeds) for name, one in asked.items()}
-    folder = out or Path("sweeps") / (target if target in ready else Path(target).stem)
+        sweeps = {name: replace(own, seeds=seeds) for name, own in sweeps.items()}
+    folder = out or Path("sweeps") / Path(target).stem
     tables = {}
-    for name, one in asked.items():
-        own = folder / name if len(asked) > 1 else folder
-        one.cells()  # what cannot be is said before anything is drawn
-        with MapDisplay(name, one) as watcher:
-            tables[name] = run_sweep(one, own, engine, keep_runs=keep_runs, block=block, watcher=watcher)
-    pictures = _draw(tables, ready.get(target), folder, x, y, quantity)
-    told = {name: _told(table) for name, table in tables.items()}
+    for name, own in sweeps.items():
+        own.cells()  # refuses bad cells before anything is trained
+        with SweepProgress(name, own) as report:
+            place = folder / name if len(sweeps) > 1 else folder
+            tables[name] = run_sweep(own, place, backend, keep_runs=keep_runs, block=block, watcher=report)
+    pictures = _draw(tables, figures.get(target), folder, x, y, quantity)
+    summaries = {name: _summary(table) for name, table in tables.items()}
     if json:
-        print_json({"folder": str(folder), "pictures": [str(path) for path in pictures], "sweeps": told})
+        print_json({"folder": str(folder), "pictures": [str(path) for path in pictures], "sweeps": summaries})
     else:
-        for name, found in told.items():
-            counts = f"{found['cells']} cells, {found['seeds']} seed{'s' * (found['seeds'] > 1)}"
-            print(f"{name}: {found['rows']} rows of {counts}", end="")
-            print(f", {len(found['diverged'])} diverged" if found["diverged"] else "")
-            for cell, reason in found["failed"].items():
+        for name, summary in summaries.items():
+            counts = f"{summary['cells']} cells, {summary['seeds']} seed{'s' * (summary['seeds'] > 1)}"
+            diverged = f", {len(summary['diverged'])} diverged" if summary["diverged"] else ""
+            print(f"{name}: {summary['rows']} rows of {counts}{diverged}")
+            for cell, reason in summary["failed"].items():
                 print(f"failed: {cell}: {reason}")
         print(f"table: {folder / 'table.parquet' if len(tables) == 1 else folder}")
         for path in pictures:
             print(f"picture: {path}")
-    if any(found["failed"] for found in told.values()):
+    if any(summary["failed"] for summary in summaries.values()):
         sys.exit(FAILED)
-    if any(found["diverged"] for found in told.values()):
+    if any(summary["diverged"] for summary in summaries.values()):
         sys.exit(DIVERGED)
 
 
-def _told(table: Any) -> dict[str, Any]:
-    """A table in short."""
-    lost = table.column("diverged") >= 0
+def _summary(table: Any) -> dict[str, Any]:
+    """The size of a table, and the rows that diverged or failed."""
     names = [*table.sweep.axes, "seed_data"]
     columns = [table.rows.column(name).to_pylist() for name in names]
     diverged = {
         ", ".join(f"{name} = {value}" for name, value in zip(names, row, strict=True))
-        for row, gone in zip(zip(*columns, strict=True), lost, strict=True)
-        if gone
+        for row, step in zip(zip(*columns, strict=True), table.column("diverged"), strict=True)
+        if step >= 0
     }
     return {
         "cells": len(table.sweep),
@@ -114,7 +113,7 @@ def _told(table: Any) -> dict[str, Any]:
 def _draw(
     tables: dict[str, Any], figure: Any, folder: Path, x: str | None, y: str | None, quantity: str | None
 ) -> list[Path]:
-    """The pictures of a ready diagram, or the map of a user's sweep."""
+    """The pictures of a named phase diagram, or the map of a user's sweep."""
     from ..drawing import draw_sweep, save
 
     if any(table.failed for table in tables.values()):

@@ -2,38 +2,43 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
 from ..errors import InputError
-from ._output import DIVERGED, Bars, File, number, print_json, print_table
+from ._output import DIVERGED, File, number, print_json, print_table, training_progress
+
+
+def load_experiment(path: Path) -> Any:
+    """An experiment from a TOML file; activations of the user (``module:function``) lie beside the file."""
+    from ..experiment import Experiment
+
+    sys.path.insert(0, str(path.parent.resolve()))
+    return Experiment.load(path)
 
 
 def train(experiment: File, /, seeds: int = 10, out: Path = Path("runs"), json: bool = False) -> None:
-    """Train an experiment for all seeds and keep the run; what is finished is not trained again.
+    """Train an experiment for several seeds and save the run. Finished seeds are not trained again.
 
     Args:
-        experiment: a TOML file (see examples/).
-        seeds: how many seeds of data and start, from 0 on.
-        out: the folder of runs; the run is kept there under the experiment's fingerprint.
+        experiment: the TOML file of the experiment (see examples/).
+        seeds: number of seeds, from 0 on; each draws its own data and initial weights.
+        out: the folder of runs; the run's own folder is named by the experiment's fingerprint.
         json: print the result as JSON.
     """
-    from ..experiment import Experiment
     from ..measure import count_lines
     from ..training import train as run
 
-    sys.path.insert(0, str(experiment.parent.resolve()))  # activations of the user: module:function beside the file
-    chosen = Experiment.load(experiment)
+    chosen = load_experiment(experiment)
     if not json:
         settings = Table(show_header=False, box=None)
         for name, phrase in chosen.describe().items():
             settings.add_row(name, escape(phrase))
         print_table(settings)
-    with Bars() as reporter:
-        trajectory = run(chosen, seeds, out=out, progress=reporter(experiment.stem))
-    folder = out / chosen.fingerprint()[:16]
-    last = trajectory.recorded[-1]
+    with training_progress(experiment.stem) as report:
+        trajectory = run(chosen, seeds, out=out, progress=report)
     layers = {}
     for layer in (name for name in trajectory.layers if name != "output"):
         try:
@@ -42,10 +47,10 @@ def train(experiment: File, /, seeds: int = 10, out: Path = Path("runs"), json: 
         except InputError as error:
             layers[layer] = {"lines": [], "condensed": 0, "reason": str(error)}
     result = {
-        "run": str(folder),
+        "run": str(out / chosen.fingerprint()[:16]),
         "fingerprint": chosen.fingerprint(),
         "seeds": len(trajectory.seeds),
-        "step": int(last),
+        "step": int(trajectory.recorded[-1]),
         "loss": [number(value) for value in trajectory.loss[:, -1]],
         "initial_stage_end": trajectory.initial_stage_end(),
         "diverged": {f"{seed.data}-{seed.init}": step for seed, step in trajectory.diverged.items()},
@@ -55,11 +60,11 @@ def train(experiment: File, /, seeds: int = 10, out: Path = Path("runs"), json: 
     if json:
         print_json(result)
     else:
-        table = Table("layer", f"lines at step {last}, by seed", "condensed", box=None)
-        for layer, found in layers.items():
-            counts = " ".join(map(str, found["lines"])) or found["reason"]
-            table.add_row(layer, counts, f"{found['condensed']}/{len(trajectory.seeds)}")
+        table = Table("layer", f"lines at step {result['step']}, by seed", "condensed", box=None)
+        for layer, counts in layers.items():
+            lines = " ".join(map(str, counts["lines"])) or counts["reason"]
+            table.add_row(layer, lines, f"{counts['condensed']}/{result['seeds']}")
         print_table(table)
-        print(f"run: {folder}")
+        print(f"run: {result['run']}")
     if trajectory.diverged:
         sys.exit(DIVERGED)

@@ -1,6 +1,6 @@
-"""The user's own runs and sweeps: folders named when the playground is started. The page knows only their names."""
+"""The library: the user's own runs and sweeps, in folders given to the command. The page knows only their names."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ MARKS = {"run.json": "run", "sweep.json": "sweep"}
 
 @dataclass(frozen=True)
 class LibraryEntry:
-    """A run or a sweep on the shelf."""
+    """A run or a sweep of the library."""
 
     name: str
     kind: str
@@ -33,30 +33,27 @@ class Library:
     def __init__(self, folders: Sequence[str | Path] = ()) -> None:
         self.entries: dict[str, LibraryEntry] = {}
         for folder in map(Path, folders):
-            found = list(_found(folder))
-            if not found:
+            kinds = _kinds(folder)
+            if not kinds:
                 raise InputError(f"{folder} is neither a run nor a sweep, and holds none")
-            for path, kind in found:
-                self._place(path, kind)
-
-    def _place(self, path: Path, kind: str) -> None:
-        name = path.name or str(path)
-        while name in self.entries:
-            name = f"{path.parent.name}/{name}" if "/" not in name else f"{name}'"
-        self.entries[name] = LibraryEntry(name, kind, path)
+            for path, kind in kinds.items():
+                name = path.name or str(path)
+                while name in self.entries:
+                    name = f"{path.parent.name}/{name}" if "/" not in name else f"{name}'"
+                self.entries[name] = LibraryEntry(name, kind, path)
 
     def listed(self) -> list[dict[str, str]]:
-        """What the page is told."""
-        return [{"name": one.name, "kind": one.kind, "title": _title(one)} for one in self.entries.values()]
+        """Name, kind and title of each entry, for the page."""
+        return [{"name": entry.name, "kind": entry.kind, "title": _title(entry)} for entry in self.entries.values()]
 
     def _entry(self, name: Any, kind: str) -> LibraryEntry:
-        known = [one.name for one in self.entries.values() if one.kind == kind]
+        known = [entry.name for entry in self.entries.values() if entry.kind == kind]
         if name not in known:
-            raise unknown_name(kind, name, known or ["none was named when the playground was started"])
+            raise unknown_name(kind, name, known or ["none was given to the command"])
         return self.entries[name]
 
     def title(self, name: Any) -> str:
-        """What a run is."""
+        """A run's network and optimizer, and its name."""
         return _title(self._entry(name, "run"))
 
     def run(self, name: Any) -> Trajectory:
@@ -68,23 +65,19 @@ class Library:
         return open_sweep(self._entry(name, "sweep").path)
 
     def cell(self, name: Any, number: Any, seed: Any) -> tuple[Experiment, Seed, str]:
-        """The experiment of a sweep's cell, one of its seeds, and its coordinates in words."""
+        """The experiment of a sweep's cell, one of its seeds, and its coordinates as text."""
         sweep = self.sweep(name).sweep
         if type(number) is not int or not 0 <= number < len(sweep):
             raise InputError(f"the sweep {name} has the cells 0 to {len(sweep) - 1}, not {number!r}")
         if type(seed) is not int or not 0 <= seed < len(sweep.seeds):
             raise InputError(f"the sweep {name} has the seeds 0 to {len(sweep.seeds) - 1}, not {seed!r}")
         cell = list(sweep.cells())[number]
-        return cell.experiment, sweep.seeds[seed], _listed(cell.coordinates)
-
-
-def _listed(coordinates: Mapping[str, Any]) -> str:
-    said = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in coordinates.items()}
-    return ", ".join(f"{name} = {value}" for name, value in said.items())
+        values = {name: f"{v:.4g}" if isinstance(v, float) else v for name, v in cell.coordinates.items()}
+        return cell.experiment, sweep.seeds[seed], ", ".join(f"{name} = {value}" for name, value in values.items())
 
 
 def _title(entry: LibraryEntry) -> str:
-    """A run's network and optimizer beside its name, which is a fingerprint; a sweep's name says enough."""
+    """A run's network and optimizer beside its name, which is a fingerprint; of a sweep only the name."""
     if entry.kind == "sweep":
         return entry.name
     source = open_run(entry.path).source
@@ -92,48 +85,47 @@ def _title(entry: LibraryEntry) -> str:
         return f"{source.model}, watched ({entry.name})"
     network = source.network
     shape = "-".join(map(str, network.widths)) if isinstance(network, Dense) else type(network).__name__
-    activations = ", ".join(dict.fromkeys(label(one) for one in network.activations))
+    activations = ", ".join(dict.fromkeys(map(label, network.activations)))
     return f"{shape}, {activations}, {type(source.optimizer).__name__} ({entry.name[:6]})"
 
 
-def _found(folder: Path) -> Any:
-    """The runs and sweeps that a folder is, or has."""
-    for path in [folder, *(sorted(folder.iterdir()) if folder.is_dir() else [])]:
-        kinds = [kind for mark, kind in MARKS.items() if (path / mark).is_file()]
-        if kinds:
-            yield path, kinds[0]
-        if kinds and path == folder:
-            return
+def _kinds(folder: Path) -> dict[Path, str]:
+    """The runs and sweeps that a folder contains, or the one that it is."""
+
+    def kind(path: Path) -> str | None:
+        return next((kind for mark, kind in MARKS.items() if (path / mark).is_file()), None)
+
+    paths = [folder] if kind(folder) else sorted(folder.iterdir()) if folder.is_dir() else []
+    return {path: known for path in paths if (known := kind(path))}
 
 
 def sweep_map(
     table: SweepTable, quantity: str | None, x: str | None, y: str | None
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """A sweep's table as a map over two axes (over one, where it has one), seeds and other axes as their median."""
+    """A sweep's table as a map over two axes, or over the only one; medians over seeds and all other axes."""
     sweep = table.sweep
     axes = [*sweep.axes] + ["step"] * (sweep.at == "saved")
     known = table.quantities
     if not known:
-        raise InputError("this sweep has measured no number yet")
-    for what, asked, names in (("quantity", quantity, known), ("axis", x, axes), ("axis", y, axes)):
-        if asked is not None and asked not in names:
-            raise unknown_name(what, asked, names)
+        raise InputError("this sweep has no measured numbers yet")
+    for kind, name, names in (("quantity", quantity, known), ("axis", x, axes), ("axis", y, axes)):
+        if name is not None and name not in names:
+            raise unknown_name(kind, name, names)
     quantity = quantity or known[0]
     x = x or next(name for name in axes if name != y)
-    y = y if y != x else None
-    y = y or next((name for name in axes if name != x), None)
+    y = y if y and y != x else next((name for name in axes if name != x), None)
     numbers = np.arange(len(sweep)).reshape(sweep.shape)
     if y is None:
         values = np.nanmedian(table.array(quantity), axis=-1)[None]
         xs, ys, cells = np.array(sweep.labels[x]), np.array([""]), numbers[None]
     else:
         values, xs, ys = table.map(quantity, x, y)
-        named = [*sweep.axes]
-        cells = numbers[tuple(slice(None) if name in (x, y) else 0 for name in named)]
-        if y in named and x in named:
-            cells = cells if named.index(y) < named.index(x) else cells.T
-        else:
-            cells = np.broadcast_to(cells[None] if x in named else cells[:, None], values.shape)
+        grid = [*sweep.axes]
+        cells = numbers[tuple(slice(None) if name in (x, y) else 0 for name in grid)]
+        if y in grid and x in grid:
+            cells = cells if grid.index(y) < grid.index(x) else cells.T
+        else:  # the other axis is the step
+            cells = np.broadcast_to(cells[None] if x in grid else cells[:, None], values.shape)
     header = {
         "quantity": quantity,
         "quantities": known,

@@ -1,7 +1,7 @@
-"""Memory that is free goes back to the system, and what was compiled long ago is forgotten.
+"""The server returns free memory to the system, and drops compiled programs from time to time.
 
-Compiling leaves much memory in pieces that the C library keeps, and JAX and Diffrax remember programs whose functions
-are gone. What is in use is compiled again, in a second.
+After compiling, the C library keeps much free memory, and JAX and Diffrax keep programs whose functions are gone. A
+program that is still in use is compiled again, which takes about a second.
 """
 
 import ctypes
@@ -10,28 +10,28 @@ import time
 
 import jax
 
-SECONDS = 10.0  # between two times
-OPENED = 24  # networks after which all that was compiled is forgotten
+SECONDS = 10.0  # at least, between two trims
+OPENED = 24  # networks after which all compiled programs are dropped
 
 
 class MemoryTrimmer:
-    """Gives memory back now and then."""
+    """Decides when memory is returned, and returns it."""
 
     def __init__(self) -> None:
         self.last, self.opened = time.perf_counter(), 0
 
-    def count(self) -> bool:
-        """A network is opened; whether it is time to give back."""
+    def is_due(self) -> bool:
+        """Count a network that is opened; tell whether it is time to trim."""
         self.opened += 1
         return time.perf_counter() - self.last > SECONDS
 
-    def give_back(self) -> None:
-        """Give back what is free, where the C library can (glibc)."""
+    def trim(self) -> None:
+        """Return free memory, where the C library can (glibc)."""
         self.last = time.perf_counter()
         if self.opened >= OPENED:
             self.opened = 0
             jax.clear_caches()
         gc.collect()
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim is not None:
-            trim(0)
+        malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if malloc_trim is not None:
+            malloc_trim(0)

@@ -1,4 +1,4 @@
-"""The moments of a training that can be gone back to, in bounded memory."""
+"""The recording of a training: moments that the page can return to, in bounded memory."""
 
 import bisect
 
@@ -9,12 +9,11 @@ MOST_MOMENTS = 2000
 
 
 class Recording:
-    """Moments in the order of their steps. When there are too many, every second one is left out, never the first."""
+    """Moments in the order of their steps. If there are too many, every second one is dropped, but never the first."""
 
     def __init__(self, most_bytes: int = MOST_BYTES, most_moments: int = MOST_MOMENTS) -> None:
         self.most_bytes, self.most_moments = most_bytes, most_moments
         self.moments: list[Moment] = []
-        self._steps: list[int] = []
 
     def __len__(self) -> int:
         return len(self.moments)
@@ -22,12 +21,9 @@ class Recording:
     def add(self, moment: Moment) -> None:
         """Append a moment that comes after all others."""
         self.moments.append(moment)
-        self._steps.append(moment.step)
         size = sum(value.nbytes for value in moment.parameters.values())
-        while len(self.moments) > 3 and len(self.moments) > min(self.most_moments, self.most_bytes // max(size, 1)):
-            last = self.moments[-1]
-            self.moments = [*self.moments[:-1:2], last]
-            self._steps = [one.step for one in self.moments]
+        while len(self) > 3 and len(self) > min(self.most_moments, self.most_bytes // max(size, 1)):
+            self.moments = [*self.moments[:-1:2], moment]
 
     @property
     def last(self) -> Moment:
@@ -36,13 +32,17 @@ class Recording:
 
     def at(self, step: int) -> Moment:
         """The latest moment that is not after a step."""
-        return self.moments[max(bisect.bisect_right(self._steps, step) - 1, 0)]
+        return self.moments[max(self._count(step) - 1, 0)]
 
     def nearest(self, step: int) -> Moment:
         """The moment nearest to a step."""
-        return min(self.moments, key=lambda one: abs(one.step - step))
+        return min(self.moments, key=lambda moment: abs(moment.step - step))
 
     def after(self, step: int) -> Moment | None:
         """The first moment after a step, if there is one."""
-        place = bisect.bisect_right(self._steps, step)
-        return self.moments[place] if place < len(self.moments) else None
+        count = self._count(step)
+        return self.moments[count] if count < len(self) else None
+
+    def _count(self, step: int) -> int:
+        """How many moments are not after a step."""
+        return bisect.bisect_right(self.moments, step, key=lambda moment: moment.step)

@@ -1,52 +1,100 @@
-"""Runs that a page can show: one that is trained while it is looked at, and one that was saved.
+"""Runs that a page can show: a training that goes on while the page watches, and a saved run."""
 
-Of both the page asks for what is known (``known``, ``end``), for a moment some steps after another (``later``: through
-what is known first), and for the one at a step (``seek``: on the way there, if it is far ahead).
-"""
-
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 
 from ..experiment import Experiment
 from ..networks import Model
+from ..networks._layer import LayerShape
 from ..networks._model import find_layer
 from ..runs import Trajectory, Watched
 from ..seeds import Seed
 from ..training import Live, Moment
 from ._recording import Recording
 
-FAR = 10_000_000  # steps beyond which nobody is taken
-ON_THE_WAY, SLICE = 60, 20  # moments that are kept of the way to a step, if they are not nearer than this
+LAST_STEP = 10_000_000  # where every training ends
+ON_THE_WAY, SLICE = 60, 20  # moments recorded on the way to a step, and steps between them at least
 
 
-class LiveRun:
-    """A training on its way. One that diverges stops at its last finite moment."""
+class ShownRun(ABC):
+    """A run, its recording, and the network at each moment of it.
+
+    Attributes:
+        experiment: None for a run that was watched and not trained by an experiment.
+        layers: names of the layers that can be shown.
+        diverged: the step at which the loss was no longer finite.
+    """
+
+    trains = False
+    experiment: Experiment | None
+    seed: Seed
+    layers: tuple[str, ...]
+    recording: Recording
+    diverged: int | None = None
+
+    @property
+    def end(self) -> int:
+        """The last recorded step."""
+        return self.recording.last.step
+
+    @property
+    def first(self) -> Moment:
+        """The first moment, before training."""
+        return self.recording.moments[0]
+
+    @abstractmethod
+    def data(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Samples and targets; None if they are unknown."""
+
+    def prepare(self) -> None:  # noqa: B027 - a saved run needs nothing
+        """Compile what training needs."""
+
+    def later(self, shown: int, steps: int, seconds: float) -> Moment:
+        """A recorded moment that is some steps after the one shown, or the next one if they are farther apart."""
+        moment = self.recording.at(shown + steps)
+        return moment if moment.step > shown else self.recording.after(shown) or moment
+
+    def seek(self, step: int, seconds: float) -> Moment:
+        """The recorded moment nearest to a step."""
+        return self.recording.nearest(step)
+
+    def layer(self, name: str) -> LayerShape | None:
+        """A layer of the network; None if the network is unknown."""
+        return None if self.experiment is None else find_layer(self.experiment.network, name)
+
+    def activation(self, name: str) -> Any:
+        """The activation after a layer; None if there is none, or it is unknown."""
+        network = None if self.experiment is None else self.experiment.network
+        names = [] if network is None else [layer.name for layer in network.layers[:-1]]
+        return network.activations[names.index(name)] if network is not None and name in names else None
+
+    def model(self, moment: Moment) -> Model | None:
+        """The network at a moment; None if some of its parameters are unknown."""
+        if self.experiment is None or self.experiment.kept_layers is not None:
+            return None
+        return Model(self.experiment.network, moment.parameters)
+
+    def weights(self, moment: Moment, name: str, view: str | None) -> np.ndarray:
+        """Input weights of a layer's units at a moment."""
+        layer = self.layer(name)
+        if layer is None:
+            return np.asarray(moment.parameters[name], float)
+        return np.asarray(layer.units(moment.parameters, view if layer.is_convolution else None), float)
+
+
+class LiveRun(ShownRun):
+    """A training that goes on when the page asks for it. If it diverges, it stays at its last finite moment."""
 
     trains = True
 
     def __init__(self, experiment: Experiment, seed: Seed) -> None:
-        self.experiment = experiment
-        self.seed = seed
+        self.experiment, self.seed = experiment, seed
+        self.layers = tuple(layer.name for layer in experiment.network.layers[:-1])
         self.live = Live(experiment, seed)
-        self.film = Recording()
-        self.film.add(self.live.first())
-        self.diverged: int | None = None
-
-    @property
-    def layers(self) -> tuple[str, ...]:
-        """The hidden layers."""
-        return tuple(layer.name for layer in self.experiment.network.layers[:-1])
-
-    @property
-    def known(self) -> list[Moment]:
-        """The moments on film."""
-        return self.film.moments
-
-    @property
-    def end(self) -> int:
-        """The last step on film."""
-        return self.film.last.step
+        self.recording = Recording()
+        self.recording.add(self.live.first())
 
     def data(self) -> tuple[np.ndarray, np.ndarray]:
         """Samples and targets."""
@@ -57,99 +105,52 @@ class LiveRun:
         self.live.prepare()
 
     def later(self, shown: int, steps: int, seconds: float) -> Moment:
-        """Through the film, then training on."""
-        if shown < self.end:
-            there = self.film.at(shown + steps)
-            return there if there.step > shown else self.film.after(shown) or there
-        return self._train(steps, seconds)
+        """A recorded moment while there are some, then the moment after some steps of training."""
+        return super().later(shown, steps, seconds) if shown < self.end else self._train(steps, seconds)
 
     def seek(self, step: int, seconds: float) -> Moment:
-        """On film, or training on towards it."""
+        """The recorded moment nearest to a step; beyond the recording, a moment on the way there."""
         if step <= self.end:
-            return self.film.nearest(step)
+            return super().seek(step, seconds)
         return self._train(min(step - self.end, max(step // ON_THE_WAY, SLICE)), seconds)
 
     def _train(self, steps: int, seconds: float) -> Moment:
-        if self.diverged is None and self.end < FAR:
-            moment = self.live.advance(min(steps, FAR - self.end), seconds)
+        if self.diverged is None and self.end < LAST_STEP:
+            moment = self.live.advance(min(steps, LAST_STEP - self.end), seconds)
             if moment.finite:
-                self.film.add(moment)
+                self.recording.add(moment)
             else:
                 self.diverged = moment.step
-        return self.film.last
+        return self.recording.last
 
 
-class SavedRun:
-    """One seed of a trajectory."""
-
-    trains = False
-    diverged: int | None
+class SavedRun(ShownRun):
+    """One seed of a trajectory. Its recording is the saved steps."""
 
     def __init__(self, trajectory: Trajectory, seed: Seed) -> None:
         self.trajectory, self.seed = trajectory, seed
-        watched = isinstance(trajectory.source, Watched)
-        self.experiment = None if watched else trajectory.experiment
+        self.experiment = None if isinstance(trajectory.source, Watched) else trajectory.experiment
         self.diverged = trajectory.diverged.get(seed)
+        layers = trajectory.layers
+        if self.experiment is not None and layers != ("output",):
+            layers = tuple(name for name in layers if name != "output")
+        self.layers = layers
         number = trajectory.seeds.index(seed)
-        alive = trajectory.saved if self.diverged is None else trajectory.saved[trajectory.saved < self.diverged]
-        at = np.searchsorted(trajectory.recorded, alive)
-        named = ("loss", "accuracy", "time")
-        self._moments = [
+        finite = trajectory.saved if self.diverged is None else trajectory.saved[trajectory.saved < self.diverged]
+        columns = np.searchsorted(trajectory.recorded, finite)
+        curves = {
+            name: trajectory.curves[name][number] for name in ("loss", "accuracy", "time") if name in trajectory.curves
+        }
+        self.recording = Recording()
+        self.recording.moments = [
             Moment(
                 int(step),
-                {name: trajectory.parameters[name][number, k] for name in trajectory.parameters},
-                {name: float(trajectory.curves[name][number, at[k]]) for name in named if name in trajectory.curves},
+                {name: values[number, k] for name, values in trajectory.parameters.items()},
+                {name: float(values[columns[k]]) for name, values in curves.items()},
             )
-            for k, step in enumerate(alive)
+            for k, step in enumerate(finite)
         ]
 
-    @property
-    def layers(self) -> tuple[str, ...]:
-        """The layers that were kept."""
-        kept = self.trajectory.layers
-        return kept if self.experiment is None or kept == ("output",) else tuple(n for n in kept if n != "output")
-
-    @property
-    def known(self) -> list[Moment]:
-        """The saved moments."""
-        return self._moments
-
-    @property
-    def end(self) -> int:
-        """The last saved step."""
-        return self._moments[-1].step
-
     def data(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Samples and targets, of runs that were trained here."""
+        """Samples and targets; None for a watched run."""
         return None if self.experiment is None else self.trajectory.data(self.seed)
-
-    def prepare(self) -> None:
-        """Nothing."""
-
-    def later(self, shown: int, steps: int, seconds: float) -> Moment:
-        """The next saved moment, or one further on."""
-        after = [moment for moment in self._moments if moment.step > shown]
-        before = [moment for moment in after if moment.step <= shown + steps]
-        return before[-1] if before else after[0] if after else self._moments[-1]
-
-    def seek(self, step: int, seconds: float) -> Moment:
-        """The nearest saved moment."""
-        return min(self._moments, key=lambda moment: abs(moment.step - step))
-
-
-ShownRun = LiveRun | SavedRun
-
-
-def model_of(run: ShownRun, moment: Moment) -> Model | None:
-    """The whole network at a moment, where all of it is known."""
-    if run.experiment is None or run.experiment.kept_layers is not None:
-        return None
-    return Model(run.experiment.network, moment.parameters)
-
-
-def weights_of(run: ShownRun, moment: Moment, layer: str, view: str | None) -> np.ndarray:
-    """Input weights of a layer's units at a moment."""
-    if run.experiment is None:
-        return np.asarray(moment.parameters[layer], float)
-    shape: Any = find_layer(run.experiment.network, layer)
-    return np.asarray(shape.units(moment.parameters, view if shape.is_convolution else None), float)

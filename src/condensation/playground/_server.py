@@ -1,4 +1,4 @@
-"""The playground's server: the page's files, and one websocket a page."""
+"""The playground's server: the files of the page, and a websocket for each page."""
 
 import asyncio
 import json
@@ -19,18 +19,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from ..errors import InputError
-from ._access import Doors
+from ._access import Access
 from ._executors import Executors
+from ._frame import Answer
 from ._library import Library
 from ._memory import MemoryTrimmer
 from ._messages import pack
-from ._session import Answer, Session
+from ._session import Session
 from ._settings import Settings
 from ._tour import hello
 
 PAGE = Path(__file__).parent / "page"
-MOST_PAGES = 24  # fewer than programs are kept compiled
-MOST_WAITING = 16  # requests of one page
+MOST_PAGES = 24  # fewer than the number of compiled programs that are kept
+MOST_WAITING = 16  # requests of one page that are not answered yet
 MOST_CHARACTERS = 64 * 1024  # of a request
 NO_TOKEN, WRONG_ORIGIN, FULL = 4401, 4403, 4429
 HEADERS = {
@@ -44,45 +45,45 @@ log = logging.getLogger(__name__)
 
 
 class Server:
-    """All pages of one server."""
+    """What all pages of one server share."""
 
-    def __init__(self, doors: Doors, shelf: Library) -> None:
-        self.doors, self.shelf, self.lanes, self.memory = doors, shelf, Executors(), MemoryTrimmer()
+    def __init__(self, access: Access, library: Library) -> None:
+        self.access, self.library, self.executors, self.memory = access, library, Executors(), MemoryTrimmer()
         self.pages = 0
-        self.hello = hello(shelf)
+        self.hello = hello(library)
 
     def application(self) -> ASGIApp:
         """The application that uvicorn runs."""
 
         @asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
-            warming = asyncio.create_task(self.lanes.slowly(warm))
+            warming = asyncio.create_task(self.executors.run("slow", warm))
             yield
             warming.cancel()
-            self.lanes.close()
+            self.executors.close()
 
         routes = [WebSocketRoute("/live", self.live), Mount("/", StaticFiles(directory=PAGE, html=True))]
-        return _Guard(Starlette(routes=routes, lifespan=lifespan), self.doors)
+        return _Guard(Starlette(routes=routes, lifespan=lifespan), self.access)
 
     async def live(self, socket: WebSocket) -> None:
-        """One page, from its coming to its going."""
+        """Serve the websocket of one page, or close it with a reason."""
         await socket.accept()
-        if not self.doors.is_own_page(socket.headers):
+        if not self.access.is_own_page(socket.headers):
             await socket.close(WRONG_ORIGIN, "this websocket is for the playground's own page")
-        elif not self.doors.knows_token(socket.query_params, socket.cookies, socket.headers):
+        elif not self.access.knows_token(socket.query_params, socket.cookies, socket.headers):
             await socket.close(NO_TOKEN, "the address of the page needs its token")
         elif self.pages >= MOST_PAGES:
             await socket.close(FULL, f"{MOST_PAGES} pages are open already; close one")
         else:
             self.pages += 1
             try:
-                await _Visit(self, socket).stay()
+                await _Connection(self, socket).serve()
             finally:
                 self.pages -= 1
 
 
 def config_of(server: Server) -> uvicorn.Config:
-    """How uvicorn serves it."""
+    """The configuration with which uvicorn runs a server."""
     return uvicorn.Config(
         server.application(),
         log_level="warning",
@@ -94,80 +95,80 @@ def config_of(server: Server) -> uvicorn.Config:
     )
 
 
-class _Visit:
-    """One page's requests, each answered by one message."""
+class _Connection:
+    """The connection to one page: each request gets one message as its answer."""
 
     def __init__(self, server: Server, socket: WebSocket) -> None:
-        self.server, self.lanes, self.socket = server, server.lanes, socket
-        self.session = Session(server.shelf)
+        self.server, self.executors, self.socket = server, server.executors, socket
+        self.session = Session(server.library)
         self.turn, self.slow_turn, self.sending = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
-        self.newest = 0  # of the requests for a layer: older ones that still wait are dropped
+        self.newest = 0  # number of the latest request for a layer: older ones that still wait are dropped
         self.tasks: set[asyncio.Task[None]] = set()
 
-    async def stay(self) -> None:
-        """Answer until the page goes."""
+    async def serve(self) -> None:
+        """Answer requests until the page disconnects."""
         try:
             await self._send(0, (self.server.hello, {}))
             while True:
-                text = await self.socket.receive_text()
+                request = _parse(await self.socket.receive_text())
                 if len(self.tasks) >= MOST_WAITING:
-                    await self._send(_number(text), _refusal("too many requests are waiting: wait for their answers"))
+                    await self._send(_number(request), _refusal("too many requests are waiting for their answers"))
                     continue
-                task = asyncio.create_task(self._answer(text))
+                task = asyncio.create_task(self._answer(request))
                 self.tasks.add(task)
                 task.add_done_callback(self.tasks.discard)
         except (WebSocketDisconnect, RuntimeError):
-            log.debug("a page has gone")
+            log.debug("a page has disconnected")
         finally:
             for task in self.tasks:
                 task.cancel()
 
-    async def _answer(self, text: str) -> None:
+    async def _answer(self, request: dict[str, Any]) -> None:
         try:
-            answer = await self._do(_request(text))
+            answer = await self._do(request)
         except InputError as error:
             answer = _refusal(str(error))
         except Exception as error:
-            log.exception("a request failed: %s", text[:200])
-            answer = _refusal(f"this could not be done: {type(error).__name__}: {error}")
-        with suppress(WebSocketDisconnect, RuntimeError):  # the page has gone
-            await self._send(_number(text), answer)
+            log.exception("a request failed: %s", str(request)[:200])
+            answer = _refusal(f"this request failed: {type(error).__name__}: {error}")
+        with suppress(WebSocketDisconnect, RuntimeError):  # the page has disconnected
+            await self._send(_number(request), answer)
 
     async def _do(self, request: dict[str, Any]) -> Answer:
-        session, lanes = self.session, self.lanes
-        given = request.get
-        match request.get("do"):
+        session, run, value = self.session, self.executors.run, request.get
+        match value("do"):
             case "frame":
-                while session.must_prepare and session.will_train(request):
-                    await lanes.compile(session.prepare)  # meanwhile the page may open something else
+                while session.must_compile(request):
+                    await run("compiling", session.prepare)  # meanwhile the page may open another run
                 async with self.turn:
-                    return await lanes.quickly(session.frame, request, lanes.seconds())
+                    return await run("frames", session.frame, request, self.executors.seconds())
             case "open":
-                if self.server.memory.count():
-                    await lanes.slowly(self.server.memory.give_back)
+                if self.server.memory.is_due():
+                    await run("slow", self.server.memory.trim)
                 async with self.turn:
-                    return await lanes.quickly(session.open, given("words"))
+                    return await run("frames", session.open, value("settings"))
             case "layer":
-                self.newest += 1
-                number = self.newest
+                number = self.newest = self.newest + 1
                 async with self.slow_turn:
                     if number < self.newest:
-                        raise InputError("another layer was asked for since")
-                    return await lanes.slowly(session.choose_layer, given("layer"), given("view"))
+                        raise InputError("the page has chosen another layer since")
+                    return await run("slow", session.choose_layer, value("layer"), value("view"))
             case "run":
                 async with self.turn, self.slow_turn:
-                    return await lanes.slowly(session.open_run, given("name"), given("seed"))
+                    return await run("slow", session.open_run, value("name"), value("seed"))
             case "cell":
                 async with self.turn, self.slow_turn:
-                    return await lanes.slowly(session.open_cell, given("name"), given("cell"), given("seed", 0))
+                    return await run("slow", session.open_cell, value("name"), value("cell"), value("seed", 0))
             case "sweep":
                 async with self.slow_turn:
-                    return await lanes.slowly(session.map, given("name"), given("quantity"), given("x"), given("y"))
+                    return await run("slow", session.map, value("name"), value("quantity"), value("x"), value("y"))
             case "export":
                 async with self.turn:
-                    return await lanes.quickly(session.export)
+                    return await run("frames", session.export)
             case other:
-                raise InputError(f"a page can ask for frame, open, layer, run, cell, sweep or export, not {other!r}")
+                raise InputError(
+                    value("problem") or f"do is frame, open, layer, run, cell, sweep or export, not {other!r}"
+                )
 
     async def _send(self, number: int, answer: Answer) -> None:
         header, arrays = answer
@@ -176,22 +177,18 @@ class _Visit:
             await self.socket.send_bytes(message)
 
 
-def _request(text: str) -> dict[str, Any]:
+def _parse(text: str) -> dict[str, Any]:
+    """A request; for a text that is none, a table with its ``problem`` alone."""
     try:
         request = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"a request is a JSON table: {error}") from error
-    if not isinstance(request, dict):
-        raise InputError("a request is a JSON table")
-    return request
+        return {"problem": f"a request is a JSON table: {error}"}
+    return request if isinstance(request, dict) else {"problem": "a request is a JSON table"}
 
 
-def _number(text: str) -> int:
-    """The id of a request, 0 if it has none that can be read."""
-    try:
-        number = json.loads(text)["id"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return 0
+def _number(request: dict[str, Any]) -> int:
+    """The id of a request; 0 if it has none."""
+    number = request.get("id")
     return number if type(number) is int else 0
 
 
@@ -202,42 +199,42 @@ def _refusal(sentence: str) -> Answer:
 class _Guard:
     """Checks host and token of every request, and adds the page's headers."""
 
-    def __init__(self, app: ASGIApp, doors: Doors) -> None:
-        self.app, self.doors = app, doors
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self.app, self.access = app, access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        asked = HTTPConnection(scope)
-        if not self.doors.knows_host(asked.headers):
+        request = HTTPConnection(scope)
+        if not self.access.knows_host(request.headers):
             await PlainTextResponse("this server is known as localhost", 421)(scope, receive, send)
-        elif scope["type"] == "websocket":  # refused by the page's own door, with a reason that it can show
+        elif scope["type"] == "websocket":  # Server.live refuses it with a reason that the page can show
             await self.app(scope, receive, send)
-        elif not self.doors.knows_token(asked.query_params, asked.cookies, asked.headers):
-            text = "This playground asks for its token: open the address that `condensation play` printed."
+        elif not self.access.knows_token(request.query_params, request.cookies, request.headers):
+            text = "This playground needs its token: open the address that `condensation play` printed."
             await PlainTextResponse(text, 401)(scope, receive, send)
-        elif "token" in asked.query_params and self.doors.token:
+        elif "token" in request.query_params and self.access.token:
             response = RedirectResponse("/", 303)
-            response.set_cookie(self.doors.cookie(asked.headers), self.doors.token, httponly=True, samesite="lax")
+            response.set_cookie(self.access.cookie(request.headers), self.access.token, httponly=True, samesite="lax")
             await response(scope, receive, send)
         else:
             await self.app(scope, receive, _with_headers(send))
 
 
 def _with_headers(send: Send) -> Send:
-    async def sent(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             MutableHeaders(scope=message).update(HEADERS)
         await send(message)
 
-    return sent
+    return send_with_headers
 
 
 def warm() -> None:
-    """Compile what the first page needs, before it comes."""
+    """Compile what the first page needs, before it connects."""
     session = Session()
-    session.open(Settings().words())
+    session.open(Settings().to_text())
     session.choose_layer("dense1")
     session.frame({"steps": 0, "settled": True}, 1.0)
     session.prepare()

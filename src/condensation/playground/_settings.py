@@ -1,4 +1,4 @@
-"""What the page chooses, as *words*: texts by name, the same in the address, in requests and in answers."""
+"""The settings of the page: checked values, and the same as texts in the address, in requests and in answers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -40,15 +40,15 @@ LIMITS: dict[str, tuple[float, float]] = {  # least and most of each number
 MOST_LAYERS, MOST_POINTS, POINT_RANGE = 5, 400, 2.0
 DEEP_WIDTH, MOST_CHANNELS, KERNEL = 128, 32, 3
 CLASSES = 10
-MOST_WORK = 40_000  # samples times neurons: a step then takes milliseconds
+MOST_WORK = 40_000  # samples times neurons, so that a step takes milliseconds
 MOST_TARGET = 1e9  # size of a target
 FLOW_STEPS = 500  # of the integrator between two frames
-FLOW_RTOL, FLOW_ATOL = 1e-5, 1e-6  # at the kinks of relu a flow of 1e-8 stands nearly still; the second times the start
+FLOW_RTOL, FLOW_ATOL = 1e-5, 1e-6  # 1e-8 is very slow at the kinks of relu; the second is times the initial weights
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The page's controls. ``reduce`` is how many units a reduced network has, None for as many as there are lines."""
+    """One field for each control. ``reduce`` is the size of the reduced network, None for as many units as lines."""
 
     data: str = "formula"
     formula: str = "sin(3*x) + sin(6*x)/2"
@@ -99,12 +99,10 @@ class Settings:
 
     def _check_work(self) -> None:
         samples = len(self.points) if self.data == "points" else self.n
+        size = f"{len(self.layers)} layers of {self.width}"
         each = self.width * len(self.layers) * (2 if self.data == "digits" else 1)
         if samples * each > MOST_WORK:
-            raise InputError(
-                f"{samples} samples are too many for {len(self.layers)} layers of {self.width}: {MOST_WORK // each} "
-                "can be used here"
-            )
+            raise InputError(f"{samples} samples are too many for {size}: {MOST_WORK // each} can be used here")
 
     def _check_points(self) -> None:
         if not 2 <= len(self.points) <= MOST_POINTS:
@@ -119,26 +117,26 @@ class Settings:
         return 2 if self.data == "points" else self.inputs
 
     @classmethod
-    def from_words(cls, words: Mapping[str, Any]) -> "Settings":
-        """The settings that words stand for; what is not named is as in the defaults.
+    def from_text(cls, texts: Mapping[str, Any]) -> "Settings":
+        """The settings that a table of texts gives; the others have their defaults.
 
-        >>> Settings.from_words({"layers": "tanh,relu", "width": "20"}).layers
+        >>> Settings.from_text({"layers": "tanh,relu", "width": "20"}).layers
         ('tanh', 'relu')
         """
         known = {field.name: field.default for field in fields(cls)}
-        given = {}
-        for name, text in words.items():
+        values = {}
+        for name, text in texts.items():
             if name not in known:
                 raise unknown_name("setting", name, known)
             if not isinstance(text, str):
                 raise InputError(f"the setting {name} must be a text, not {text!r}")
-            given[name] = _read(name, text, known[name])
-        return cls(**given)
+            values[name] = _read(name, text, known[name])
+        return cls(**values)
 
-    def words(self) -> dict[str, str]:
-        """The settings as words.
+    def to_text(self) -> dict[str, str]:
+        """The settings as texts.
 
-        >>> Settings(std_w=1e-7).words()["std_w"]
+        >>> Settings(std_w=1e-7).to_text()["std_w"]
         '1e-07'
         """
         return {field.name: _write(getattr(self, field.name)) for field in fields(self)}
@@ -149,11 +147,11 @@ class Settings:
 
     @property
     def seeds(self) -> Seed:
-        """The seed of data and start."""
+        """The seed of data and initialization."""
         return Seed(self.seed, self.seed)
 
     def experiment(self, steps: int = 1000) -> Experiment:
-        """The experiment that these settings are."""
+        """The experiment with these settings."""
         init = Init(Normal(self.std_w), output=Normal(self.std_a))
         activation: Any = self.layers[0] if len(set(self.layers)) == 1 else self.layers
         depth = len(self.layers)
@@ -173,16 +171,15 @@ class Settings:
 
     def _optimizer(self) -> Optimizer:
         if self.optimizer == "flow":
-            return GradientFlow(
-                self.rate, rtol=FLOW_RTOL, atol=FLOW_ATOL * min(self.std_w, self.std_a), most_steps=FLOW_STEPS
-            )
+            atol = FLOW_ATOL * min(self.std_w, self.std_a)
+            return GradientFlow(self.rate, rtol=FLOW_RTOL, atol=atol, most_steps=FLOW_STEPS)
         if self.optimizer == "adam":
             return Adam(self.rate, eps=self.eps)
         return {"gd": GD, "normalised_gd": NormalisedGD, "sign_gd": SignGD}[self.optimizer](self.rate)
 
 
 def _read(name: str, text: str, default: Any) -> Any:
-    """The value of a word, of the kind that the default is of."""
+    """The value of a setting, of the type of its default."""
     if name == "points":
         return tuple(tuple(_number(name, part) for part in row.split(",")) for row in text.split(";") if row.strip())
     if name == "reduce" and text == "auto":
@@ -193,14 +190,14 @@ def _read(name: str, text: str, default: Any) -> Any:
         if text not in ("0", "1"):
             raise InputError(f"{name} is 0 or 1, not {text!r}")
         return text == "1"
+    if isinstance(default, str):
+        return text
+    number = _number(name, text)
     if isinstance(default, float):
-        return _number(name, text)
-    if isinstance(default, int) or name == "reduce":
-        number = _number(name, text)
-        if number != int(number):
-            raise InputError(f"{name} must be a whole number, not {text!r}")
-        return int(number)
-    return text
+        return number
+    if number != int(number):
+        raise InputError(f"{name} must be a whole number, not {text!r}")
+    return int(number)
 
 
 def _number(name: str, text: str) -> float:

@@ -1,11 +1,10 @@
-"""The guided tour, and what a page is told when it comes."""
+"""The guided tour, and the first message to a page."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from .. import __version__
 from ..activations import ACTIVATIONS, label, multiplicity
 from ..theory import labels_for
 from ._library import Library
@@ -15,7 +14,7 @@ from ._settings import DEEP_WIDTH, LIMITS, MOST_CHANNELS, OPTIMIZERS, Settings
 
 @dataclass(frozen=True)
 class Scene:
-    """One scene: a text, the settings it shows, and others to compare them with."""
+    """A text, the settings that it describes, and others to compare them with. ``watch`` names a picture."""
 
     name: str
     title: str
@@ -26,36 +25,19 @@ class Scene:
     compare: dict[str, Settings] = field(default_factory=dict)
 
     def plain(self) -> dict[str, Any]:
-        """What the page is told."""
-        return {
-            "name": self.name,
-            "title": self.title,
-            "text": self.text,
-            "words": self.settings.words(),
-            "speed": self.speed,
-            "watch": self.watch,
-            "compare": [{"label": name, "words": one.words()} for name, one in self.compare.items()],
-        }
+        """The scene as JSON for the page."""
+        compare = [{"label": name, "settings": settings.to_text()} for name, settings in self.compare.items()]
+        return vars(self) | {"settings": self.settings.to_text(), "compare": compare}
 
 
 _WAVE = Settings(formula="sin(3*x)", low=-1.0, high=1.2, layers=("tanh",), std_w=5e-4, std_a=5e-4)
-_PLANE = Settings(
-    formula="sin(2.5*x1 + 0.6*x2)",
-    inputs=2,
-    n=100,
-    low=-1.0,
-    high=1.0,
-    bias=False,
-    layers=("tanh",),
-    std_w=5e-4,
-    std_a=5e-4,
-    optimizer="flow",
-    rate=0.02,
+_PLANE = _WAVE.replace(
+    formula="sin(2.5*x1 + 0.6*x2)", inputs=2, n=100, high=1.0, bias=False, optimizer="flow", rate=0.02
 )
 
 
 def four_lines() -> Settings:
-    """Labels on a grid of points for which x² tanh x (p = 3) has four attracting lines, the axes of a tetrahedron."""
+    """Targets on a grid of points for which x² tanh x (p = 3) has four attracting lines, the axes of a tetrahedron."""
     corners = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) / np.sqrt(3)
     side = np.linspace(-1, 1, 6)
     x = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
@@ -66,18 +48,18 @@ def four_lines() -> Settings:
 
 
 def scenes() -> tuple[Scene, ...]:
-    """The six scenes."""
+    """The six scenes of the tour. Each term is defined where it first occurs."""
     first = _WAVE.replace(optimizer="flow", rate=0.05)
-    order = Settings()
+    tanh, order, lines = _WAVE.replace(rate=2e-4), Settings(), four_lines()
     cubic = Settings(layers=("x2_tanh",), rate=5e-4)
     adam = _PLANE.replace(optimizer="adam", rate=2e-5)
-    lines = four_lines()
     return (
         Scene(
             "condensation",
             "What condensation is",
-            "A hundred neurons start small and in all directions. Gradient flow turns nearly all of them to one line "
-            "before the loss has fallen by one percent. The line was computed from the data before training.",
+            "A hundred neurons begin with small random weights that point in all directions. Training turns nearly all "
+            "of them to one common line: the layer condenses. This happens before the loss has fallen by one percent. "
+            "Theory computed the line from the data before training.",
             first,
             1,
             "field",
@@ -85,35 +67,33 @@ def scenes() -> tuple[Scene, ...]:
         Scene(
             "multiplicity",
             "One, two, three lines",
-            "How many lines there are depends on the activation's multiplicity p, the order of its first non-zero "
+            "The number of lines depends on the multiplicity p of the activation, the order of its first non-zero "
             "derivative at 0: tanh has p = 1, x tanh x has p = 2, x² tanh x has p = 3. While the weights are small, "
             "the output is a polynomial of order p.",
             order,
             2,
             "field",
-            {
-                "tanh: p = 1": _WAVE.replace(rate=2e-4),
-                "x tanh x: p = 2": order,
-                "x² tanh x: p = 3": order.replace(layers=("x2_tanh",)),
-            },
+            {"tanh: p = 1": tanh, "x tanh x: p = 2": order, "x² tanh x: p = 3": order.replace(layers=("x2_tanh",))},
         ),
         Scene(
-            "start",
-            "Only from a small start",
-            "The same network from four starts. From 0.0005 all neurons condense; from 0.05 the loss has fallen before "
-            "they get there; from 0.3 some turn, late and elsewhere; from 1 they hardly turn, because the output moves "
+            "initialization",
+            "Only from small initial weights",
+            "Here is one network with four initializations. The initial weights are random numbers; std is their "
+            "standard deviation. With 0.0005 all neurons condense. With 0.05 the loss falls before they do. With 0.3 "
+            "some neurons turn, but late and to other directions. With 1 they hardly turn: the output can change "
             "without it.",
-            _WAVE.replace(rate=2e-4),
+            tanh,
             4,
             "orientation",
-            {f"std {std:g}": _WAVE.replace(rate=2e-4, std_w=std, std_a=std) for std in (5e-4, 0.05, 0.3, 1.0)},
+            {f"std {std:g}": tanh.replace(std_w=std, std_a=std) for std in (5e-4, 0.05, 0.3, 1.0)},
         ),
         Scene(
             "adam",
-            "Adam goes another way",
-            "Gradient flow turns with the data: turn the inputs by 20 degrees, and its line turns as much. Adam's "
-            "early steps are signs of the gradient, so its first lines are those of a cube: the diagonal stays where "
-            "it is, or jumps by 90 degrees when the data are turned beyond an axis. Later it leaves the cube.",
+            "Adam finds other lines",
+            "Gradient flow is gradient descent with very small steps. If the inputs are rotated by 20 degrees, its "
+            "line rotates by 20 degrees, too. Adam's early steps follow the signs of the gradient. So its first lines "
+            "are diagonals of a cube: they stay where they are, or jump by 90 degrees if the data are rotated past an "
+            "axis. Later Adam leaves these lines.",
             _PLANE,
             2,
             "field",
@@ -127,9 +107,9 @@ def scenes() -> tuple[Scene, ...]:
         ),
         Scene(
             "reduction",
-            "A hundred neurons that are three",
-            "Neurons on one line do the work of one. Merge each line to a single neuron: at the start the reduced "
-            "network is far off; once the layer has condensed, and while it is, three neurons give the output of a "
+            "A hundred neurons that act as three",
+            "Neurons on one line act as a single neuron, so each line can be merged into one. Before training the "
+            "reduced network is far off. Once the layer has condensed, three neurons give the same output as a "
             "hundred.",
             cubic,
             4,
@@ -139,9 +119,10 @@ def scenes() -> tuple[Scene, ...]:
         Scene(
             "beyond",
             "Where the 2p rule fails",
-            "At most 2p orientations, says the paper. True for p = 1 and for neurons with two inputs; here they have "
-            "three (two and the bias), p = 3, and the labels were solved for: four lines attract, eight orientations "
-            "where the rule allows six.",
+            "A line has two orientations, its two opposite directions. The paper says that there are at most 2p "
+            "orientations. This is true for p = 1, and for neurons with two inputs. Here neurons have three inputs "
+            "(two and the bias), p = 3, and we chose the targets so that four lines attract. These are eight "
+            "orientations; the rule allows six.",
             lines,
             1,
             "lines",
@@ -150,12 +131,11 @@ def scenes() -> tuple[Scene, ...]:
     )
 
 
-def hello(shelf: Library) -> dict[str, Any]:
-    """The first message to a page."""
+def hello(library: Library) -> dict[str, Any]:
+    """The first message to a page: everything that it can offer."""
     return {
         "kind": "hello",
-        "version": __version__,
-        "defaults": Settings().words(),
+        "defaults": Settings().to_text(),
         "targets": targets(),
         "figures": figures(),
         "scenes": [scene.plain() for scene in scenes()],
@@ -163,5 +143,5 @@ def hello(shelf: Library) -> dict[str, Any]:
         "optimizers": [{"name": name, "label": text} for name, text in OPTIMIZERS.items()],
         "limits": {name: list(pair) for name, pair in LIMITS.items()},
         "widest": {"channels": MOST_CHANNELS, "deep": DEEP_WIDTH},
-        "shelf": shelf.listed(),
+        "library": library.listed(),
     }

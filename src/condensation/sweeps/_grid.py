@@ -191,7 +191,7 @@ class Sweep:
             "measure": [to_plain(one) for one in self.measure],
             "at": self.at,
             "threshold": self.threshold,
-            "halvings": self.backoffs,
+            "backoffs": self.backoffs,
         }
 
     @classmethod

@@ -2,20 +2,20 @@
 
 import { throttle } from "./dom.js";
 
-/** What the page itself keeps in the address; everything else is a word for the server. */
+/** What the page itself keeps in the address; everything else is a setting. */
 export const OWN = ["step", "speed", "scene", "theme", "layer", "view", "run", "sweep", "cell"];
 
 /**
  * @param {string} [hash]
- * @returns {{words: Object<string, string>, own: Object<string, string>}}
+ * @returns {{settings: Object<string, string>, own: Object<string, string>}}
  */
 export function read(hash = location.hash) {
-  const words = {};
+  const settings = {};
   const own = {};
   for (const [name, value] of new URLSearchParams(hash.replace(/^#/, ""))) {
-    (OWN.includes(name) ? own : words)[name] = value;
+    (OWN.includes(name) ? own : settings)[name] = value;
   }
-  return { words, own };
+  return { settings, own };
 }
 
 /** Percent-encodes what an address needs and leaves commas, semicolons and the like readable. */
@@ -23,14 +23,14 @@ const encode = (text) =>
   encodeURIComponent(text).replace(/%(2C|3B|2F|28|29|2A|3A|40)/g, decodeURIComponent).replace(/%20/g, "+");
 
 /**
- * @param {Object<string, string>|null} words null where the controls cannot express what is shown
+ * @param {Object<string, string>|null} settings null where the controls cannot express what is shown
  * @param {Object<string, string>} defaults
  * @param {Object<string, string|number|null|undefined>} own
  * @returns {string} with the leading #, or "" where all is as by default
  */
-export function format(words, defaults, own) {
+export function format(settings, defaults, own) {
   const parts = [];
-  for (const [name, value] of Object.entries(words ?? {})) {
+  for (const [name, value] of Object.entries(settings ?? {})) {
     if (String(value) !== String(defaults[name])) parts.push(`${name}=${encode(String(value))}`);
   }
   for (const name of OWN) {

@@ -14,10 +14,10 @@ const LONG = 4000; // ms for which the page says that a link is copied
  * @param {object} page the parts of the page; `controls` and `tour` are functions, for they come with the first message
  */
 export function wire({ state, player, cards, map, theme, link, attempt, keep, again, controls, tour }) {
-  /** Another start; of a saved run or a cell, its next seed. */
+  /** Another initialization; for a saved run or a cell, its next seed. */
   function reseed() {
     const { opened, source } = state;
-    if (opened?.words) controls().roll();
+    if (opened?.settings) controls().roll();
     else if (source?.do === "run") again((opened.seed + 1) % opened.seeds.length);
     else if (source?.do === "cell") again(((source.seed ?? 0) + 1) % map.seeds);
   }
@@ -41,7 +41,7 @@ export function wire({ state, player, cards, map, theme, link, attempt, keep, ag
   async function share() {
     await new Promise((done) => setTimeout(done, KEPT));
     const copied = await copy(location.href);
-    say("share", copied ? "The link to exactly this is copied." : `The link: ${location.href}`, "info");
+    say("share", copied ? "The link is copied." : `The link: ${location.href}`, "info");
     if (copied) setTimeout(() => hush("share"), LONG);
   }
 

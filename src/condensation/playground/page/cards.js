@@ -5,7 +5,7 @@ import { mount } from "./figure.js";
 
 /** Views whose points are moments rather than neurons: arrow keys there belong to the player. */
 const MOMENTS = new Set(["loss", "lines"]);
-const BROKEN = "This picture could not be drawn; the console tells why.";
+const BROKEN = "This picture could not be drawn. The browser's console has the reason.";
 
 /**
  * @typedef {Object} Acts
@@ -84,7 +84,7 @@ export class Cards {
     return this.cards.find((card) => card.element.classList.contains("large"))?.view.name ?? null;
   }
 
-  /** Marks the card that the tour speaks of. */
+  /** Marks the card that the tour describes. */
   watch(name) {
     for (const { view, element } of this.cards) {
       element.classList.toggle("watched", view.name === name);

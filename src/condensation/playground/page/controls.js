@@ -1,4 +1,4 @@
-/** The settings at the left: groups of fields, a draft of the words, and when to tell of a change. */
+/** The settings at the left: groups of fields, and a draft that is sent when the user rests. */
 
 import { find, make } from "./dom.js";
 import { drawing, STARTER } from "./drawing.js";
@@ -10,19 +10,19 @@ const REST = 150; // ms after the last change
 const FUNCTIONS = "+ - * / ** sin cos tan tanh exp log sqrt abs sign relu max min";
 const HINTS = {
   formula: `in x (summed over the inputs) or in x1, x2, \u2026: ${FUNCTIONS}`,
-  turn: "Turns the samples after their targets were computed",
+  turn: "Rotates the samples after their targets were computed",
   width: "Neurons in each hidden layer, or channels",
-  std_w: "Standard deviation of the hidden weights at the start",
-  std_a: "Standard deviation of the output weights at the start",
-  rate: "Learning rate; of gradient flow, the time of a step",
-  seed: "Of the start, and of random samples",
+  std_w: "Standard deviation of the initial hidden weights",
+  std_a: "Standard deviation of the initial output weights",
+  rate: "Learning rate; for gradient flow, the time of one step",
+  seed: "Seed of the initial weights and of random samples",
 };
 const DATA = [["formula", "formula"], ["points", "points, drawn"], ["digits", "digits, images"]];
 const SPACINGS = [["random", "random"], ["even", "even"]];
 
 /**
  * @typedef {Object} Acts
- * @property {(words: Object<string, string>, word: string|null) => void} open the words were changed, this one last
+ * @property {(settings: Object<string, string>, setting: string|null) => void} open the settings changed, this one last
  * @property {(reduce: string) => void} reduce
  * @property {(layer: string, view: string) => void} layer
  * @property {(seed: number) => void} seed another seed of a saved run, by its place
@@ -52,8 +52,8 @@ export class Controls {
     this.#hello = hello;
     this.#acts = acts;
     this.#draft = { ...hello.defaults };
-    this.#figures = presets("figure", "Example", hello.figures, (words) => this.#change({ ...hello.defaults, ...words }, null));
-    this.#targets = presets("target", "Preset", hello.targets, (words) => this.#change(words, null));
+    this.#figures = presets("figure", "Example", hello.figures, (settings) => this.#change({ ...hello.defaults, ...settings }, null));
+    this.#targets = presets("target", "Preset", hello.targets, (settings) => this.#change(settings, null));
     this.#settings = this.#build(hello);
     this.#shown = new Shown(hello.limits.reduce, {
       layer: acts.layer,
@@ -66,33 +66,33 @@ export class Controls {
     this.set(hello.defaults);
   }
 
-  /** Shows words, unless the user has changed something since. */
-  set(words) {
+  /** Shows settings, unless the user has changed something since. */
+  set(settings) {
     if (this.#timer) return;
-    this.#draft = { ...words };
+    this.#draft = { ...settings };
     this.#refresh();
   }
 
-  /** What is wrong with the word that was changed last; tells whether there is a place to say it. */
-  fault(word, sentence) {
-    const place = this.#fields[word];
+  /** What is wrong with the setting that was changed last; tells whether there is a place to say it. */
+  fault(setting, sentence) {
+    const place = this.#fields[setting];
     if (!place || place.element.hidden) return false;
     place.fault(sentence);
     return true;
   }
 
-  /** Another start. */
+  /** Another initialization: a random seed. */
   roll() {
     this.#change({ seed: String(Math.floor(Math.random() * 10000)) }, "seed");
   }
 
   /** Shows what can be set of what was opened. */
   opened(opened, source) {
-    if (opened.words) this.set(opened.words);
+    if (opened.settings) this.set(opened.settings);
     this.#clear();
-    this.#settings.disabled = this.#settings.hidden = !opened.words;
-    this.#note.hidden = Boolean(opened.words);
-    if (!opened.words) this.#describe(opened, source);
+    this.#settings.disabled = this.#settings.hidden = !opened.settings;
+    this.#note.hidden = Boolean(opened.settings);
+    if (!opened.settings) this.#describe(opened, source);
     this.#shown.list(opened.layers);
   }
 
@@ -106,8 +106,8 @@ export class Controls {
   }
 
   #build({ limits, optimizers, activations }) {
-    const change = (word, value) => this.#change({ [word]: value }, word);
-    const add = (made) => (this.#fields[made.word] = made).element;
+    const change = (setting, value) => this.#change({ [setting]: value }, setting);
+    const add = (made) => (this.#fields[made.setting] = made).element;
     const log = { log: true };
     const seed = number("seed", "Seed", limits.seed, true, change, HINTS.seed);
     const about = { type: "button", class: "icon small", "aria-label": "New seed", title: "New seed (n)" };
@@ -139,7 +139,7 @@ export class Controls {
         make("div", { class: "ticks" }, add(tick("residual", "residual", change)), add(tick("bias", "bias", change))),
       ),
       group(
-        "Start",
+        "Initialization",
         add(slider("std_w", "Hidden", [1e-8, 10], log, change, HINTS.std_w)),
         add(slider("std_a", "Output", [1e-8, 10], log, change, HINTS.std_a)),
       ),
@@ -153,10 +153,10 @@ export class Controls {
     );
   }
 
-  /** What is said in place of the settings where there is nothing to set. */
+  /** A note in place of the settings, for a run that has none. */
   #describe(opened, source) {
     const cell = source.do === "cell";
-    const about = cell ? "The run of a sweep's cell, trained while you watch." : "A saved run: it can be looked at, not changed.";
+    const about = cell ? "One cell of a sweep, trained while you watch." : "A saved run. You can watch it, but not change its settings.";
     const parts = [make("strong", {}, opened.title), make("p", {}, about)];
     if (opened.seeds.length > 1) {
       const select = make("select", { id: "run-seed" }, ...opened.seeds.map((name, k) => option([String(k), name])));
@@ -169,39 +169,39 @@ export class Controls {
   }
 
   #clear() {
-    for (const one of Object.values(this.#fields)) one.fault("");
+    for (const field of Object.values(this.#fields)) field.fault("");
   }
 
-  #change(words, word) {
-    const draft = Object.assign(this.#draft, words);
-    if (word === "data" && draft.data === "digits") {
-      // Images need a training of their own: the papers' example is where to begin.
-      Object.assign(draft, this.#hello.figures.find((one) => one.words.data === "digits")?.words, { seed: draft.seed });
+  #change(settings, setting) {
+    const draft = Object.assign(this.#draft, settings);
+    if (setting === "data" && draft.data === "digits") {
+      // Images need other settings for training: take those of the papers' example.
+      Object.assign(draft, this.#hello.figures.find((figure) => figure.settings.data === "digits")?.settings, { seed: draft.seed });
     }
-    if (draft.data === "points" && !draft.points && word === "data") draft.points = STARTER;
+    if (draft.data === "points" && !draft.points && setting === "data") draft.points = STARTER;
     const { channels, deep } = this.#hello.widest;
     const most = draft.data === "digits" ? channels : draft.layers.includes(",") ? deep : Infinity;
-    if (word !== "width" && Number(draft.width) > most) draft.width = String(most);
+    if (setting !== "width" && Number(draft.width) > most) draft.width = String(most);
     this.#clear();
     this.#refresh();
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.#timer = 0;
-      this.#acts.open({ ...this.#draft }, word);
+      this.#acts.open({ ...this.#draft }, setting);
     }, REST);
   }
 
   /** Writes the draft into the fields and shows those that matter. */
   #refresh() {
     const draft = this.#draft;
-    for (const [word, one] of Object.entries(this.#fields)) one.set(draft[word] ?? "");
+    for (const [setting, field] of Object.entries(this.#fields)) field.set(draft[setting] ?? "");
     this.#shown?.set(draft.reduce);
     const [formula, points, digits] = ["formula", "points", "digits"].map((name) => draft.data === name);
     const shows = {
       formula, points, inputs: formula, n: !points, spacing: formula, turn: points || (formula && draft.inputs === "2"),
       residual: !digits, bias: !digits, eps: draft.optimizer === "adam",
     };
-    for (const [word, shown] of Object.entries(shows)) this.#fields[word].show(shown);
+    for (const [setting, shown] of Object.entries(shows)) this.#fields[setting].show(shown);
     this.#range.hidden = !formula;
     this.#targets.element.hidden = digits;
     this.#about.textContent = this.#figures.match(this.#hello.defaults, draft)?.about ?? "";
@@ -209,19 +209,19 @@ export class Controls {
   }
 }
 
-/** A choice of presets that shows which of them the words are. */
+/** A choice of presets that shows which of them the settings are. */
 function presets(id, label, list, use) {
   const options = [["", "\u2013"], ...list.map(({ name, title }) => [name, title])];
   const select = make("select", { id: `preset-${id}` }, ...options.map(option));
   select.addEventListener("change", () => {
     const chosen = list.find(({ name }) => name === select.value);
-    if (chosen) use(chosen.words);
+    if (chosen) use(chosen.settings);
   });
-  const match = (base, words) => {
-    const same = ([word, value]) => word === "seed" || words[word] === value;
-    const found = list.find((one) => Object.entries({ ...base, ...one.words }).every(same));
-    select.value = found?.name ?? "";
-    return found;
+  const match = (base, settings) => {
+    const same = ([setting, value]) => setting === "seed" || settings[setting] === value;
+    const preset = list.find(({ settings: own }) => Object.entries({ ...base, ...own }).every(same));
+    select.value = preset?.name ?? "";
+    return preset;
   };
   return { element: field(id, label, select, [], () => {}).element, match };
 }

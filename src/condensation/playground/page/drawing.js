@@ -19,11 +19,11 @@ export const parse = (text) =>
 /** @param {number[][]} points */
 const format = (points) => points.map((row) => row.map((value) => Number(value.toFixed(2))).join(",")).join(";");
 
-/** The field for the word "points"; has `paint(theme)` beside what other fields have. */
+/** The field for the setting "points"; has `paint(theme)` beside what other fields have. */
 export function drawing(change) {
   const canvas = make("canvas", { class: "pad", width: 480, height: 480, "aria-hidden": "true" });
-  const text = make("textarea", { id: "word-points", "data-word": "points", rows: 3, spellcheck: "false", class: "code" });
-  const fault = make("p", { class: "fault", id: "word-points-fault", hidden: true });
+  const text = make("textarea", { id: "setting-points", "data-setting": "points", rows: 3, spellcheck: "false", class: "code" });
+  const fault = make("p", { class: "fault", id: "setting-points-fault", hidden: true });
   text.setAttribute("aria-describedby", fault.id);
   const modes = { plus: "Add +1", minus: "Add \u22121", erase: "Erase" };
   let mode = "plus";
@@ -134,13 +134,13 @@ export function drawing(change) {
     make("p", { class: "hint" }, "Click adds +1, shift-click or right click \u22121."),
     make("div", { class: "modes", role: "group", "aria-label": "What a click does" }, ...buttons, clear),
     canvas,
-    make("label", { for: "word-points" }, "Points x1,x2,y; \u2026"),
+    make("label", { for: "setting-points" }, "Points x1,x2,y; \u2026"),
     text,
     fault,
   );
   return {
     element,
-    word: "points",
+    setting: "points",
     paint,
     set: (value) => {
       if (document.activeElement !== text) text.value = value;

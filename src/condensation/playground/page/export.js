@@ -48,8 +48,8 @@ function moment({ frame, layer }) {
 
 /** The settings that are not the defaults, and the seed. */
 function chosen({ opened, hello }) {
-  const words = Object.entries(opened?.words ?? {}).filter(([word, value]) => word === "seed" || value !== hello.defaults[word]);
-  return words.map(([word, value]) => `${word} ${word === "points" ? `(${value.split(";").length} drawn)` : value}`);
+  const settings = Object.entries(opened?.settings ?? {}).filter(([setting, value]) => setting === "seed" || value !== hello.defaults[setting]);
+  return settings.map(([setting, value]) => `${setting} ${setting === "points" ? `(${value.split(";").length} drawn)` : value}`);
 }
 
 /** Where the cards stand on a sheet: as they do on the page. */

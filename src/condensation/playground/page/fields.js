@@ -1,11 +1,11 @@
-/** The kinds of input fields in the settings: each shows one word and tells when the user changes it. */
+/** The kinds of input fields in the settings: each shows one setting and tells when the user changes it. */
 
 import { make } from "./dom.js";
 
 /**
  * @typedef {Object} Field
  * @property {HTMLElement} element
- * @property {string} word
+ * @property {string} setting
  * @property {(value: string) => void} set shows a value, without telling
  * @property {(sentence: string) => void} fault shows what is wrong, or "" for nothing
  * @property {(shown: boolean) => void} show
@@ -13,7 +13,7 @@ import { make } from "./dom.js";
 
 /**
  * What all fields have: a label, the inputs, a place for what is wrong.
- * @param {string} word
+ * @param {string} setting
  * @param {string} label
  * @param {HTMLElement} main the input that the label belongs to
  * @param {HTMLElement[]} rest further inputs beside it
@@ -21,22 +21,22 @@ import { make } from "./dom.js";
  * @param {string} [hint]
  * @returns {Field}
  */
-export function field(word, label, main, rest, set, hint = "") {
-  const id = main.id || `word-${word}`;
+export function field(setting, label, main, rest, set, hint = "") {
+  const id = main.id || `setting-${setting}`;
   main.id = id;
-  main.dataset.word ??= word;
+  main.dataset.setting ??= setting;
   const fault = make("p", { class: "fault", id: `${id}-fault`, hidden: true });
   main.setAttribute("aria-describedby", fault.id);
   const element = make(
     "div",
-    { class: "field", "data-field": word },
+    { class: "field", "data-field": setting },
     make("label", { for: id, title: hint || null }, label),
     make("div", { class: "inputs" }, main, ...rest),
     fault,
   );
   return {
     element,
-    word,
+    setting,
     set,
     show: (shown) => {
       element.hidden = !shown;
@@ -71,10 +71,10 @@ function typed(input, take) {
 }
 
 /** A choice. Options are [value, text] pairs, or [text, [pairs]] groups. */
-export function choice(word, label, options, change, hint = "") {
+export function choice(setting, label, options, change, hint = "") {
   const select = make("select", {}, ...options.map(option));
-  select.addEventListener("change", () => change(word, select.value));
-  return field(word, label, select, [], (value) => {
+  select.addEventListener("change", () => change(setting, select.value));
+  return field(setting, label, select, [], (value) => {
     select.value = value;
   }, hint);
 }
@@ -86,17 +86,17 @@ export function option([value, text]) {
 }
 
 /** A number that is typed. `whole` numbers have arrows beside them. */
-export function number(word, label, limits, whole, change, hint = "") {
+export function number(setting, label, limits, whole, change, hint = "") {
   const [least, most] = limits ?? [null, null];
   const kind = whole ? { type: "number", min: least, max: most, step: 1 } : { type: "text", inputmode: "decimal" };
   const input = make("input", kind);
   input.autocomplete = "off";
-  typed(input, () => change(word, input.value.trim()));
-  return field(word, label, input, [], (value) => put(input, value), hint);
+  typed(input, () => change(setting, input.value.trim()));
+  return field(setting, label, input, [], (value) => put(input, value), hint);
 }
 
 /** A slider with a number beside it; logarithmic where asked. */
-export function slider(word, label, limits, { log = false, whole = false }, change, hint = "") {
+export function slider(setting, label, limits, { log = false, whole = false }, change, hint = "") {
   const [least, most] = limits;
   const scale = log ? Math.log10 : (value) => value;
   const back = log ? (place) => 10 ** place : (place) => place;
@@ -112,7 +112,7 @@ export function slider(word, label, limits, { log = false, whole = false }, chan
   const tidy = (value) => (whole ? String(Math.round(value)) : Number(value.toPrecision(2)).toString());
   range.addEventListener("input", () => {
     input.value = tidy(back(Number(range.value)));
-    change(word, input.value);
+    change(setting, input.value);
   });
   const place = (value) => {
     const at = scale(Number(value));
@@ -120,9 +120,9 @@ export function slider(word, label, limits, { log = false, whole = false }, chan
   };
   typed(input, () => {
     place(input.value);
-    change(word, input.value.trim());
+    change(setting, input.value.trim());
   });
-  return field(word, label, input, [range], (value) => {
+  return field(setting, label, input, [range], (value) => {
     put(input, short(value));
     if (document.activeElement !== range || tidy(back(Number(range.value))) !== short(value)) place(value);
   }, hint);
@@ -132,10 +132,10 @@ export function slider(word, label, limits, { log = false, whole = false }, chan
 const short = (value) => value.replace(/e([+-])0+(\d)/, (_, sign, digit) => `e${sign === "-" ? "-" : ""}${digit}`);
 
 /** A tick for 0 or 1. */
-export function tick(word, label, change, hint = "") {
+export function tick(setting, label, change, hint = "") {
   const input = make("input", { type: "checkbox" });
-  input.addEventListener("change", () => change(word, input.checked ? "1" : "0"));
-  const made = field(word, label, input, [], (value) => {
+  input.addEventListener("change", () => change(setting, input.checked ? "1" : "0"));
+  const made = field(setting, label, input, [], (value) => {
     input.checked = value === "1";
   }, hint);
   made.element.classList.add("tick");
@@ -143,14 +143,14 @@ export function tick(word, label, change, hint = "") {
 }
 
 /** A line of text, taken on Enter, on leaving the field, or when the user rests. */
-export function line(word, label, change, hint = "") {
+export function line(setting, label, change, hint = "") {
   const input = make("input", { type: "text", spellcheck: "false", autocapitalize: "off", class: "code" });
   input.autocomplete = "off";
   let timer = 0;
   let told = "";
   const tell = () => {
     clearTimeout(timer);
-    if (input.value !== told) change(word, (told = input.value));
+    if (input.value !== told) change(setting, (told = input.value));
   };
   input.addEventListener("input", () => {
     input.dataset.typing = "1";
@@ -161,7 +161,7 @@ export function line(word, label, change, hint = "") {
     delete input.dataset.typing;
     tell();
   });
-  const made = field(word, label, input, [], (value) => {
+  const made = field(setting, label, input, [], (value) => {
     if (document.activeElement === input && input.value !== value) return;
     input.value = told = value;
   }, hint);

@@ -5,21 +5,21 @@ import { SPEEDS } from "./player.js";
 
 const LIST = [
   ["space", "play or pause"],
-  [". or \u2192", "one step on"],
-  ["\u2190", "back to the moment before"],
-  ["Home", "back to the start"],
+  [". or \u2192", "one step forward"],
+  ["\u2190", "back to the previous moment"],
+  ["Home", "back to step 0"],
   ["End", "to the latest moment"],
   ["1 \u2026 9", `speed: ${SPEEDS.join(", ")} steps a frame`],
-  ["n", "another start (new seed)"],
+  ["n", "new initialization (another seed)"],
   ["c", "show or hide the settings"],
   ["t", "tour"],
   ["?", "these keys"],
   ["Esc", "close what is open"],
 ];
 const ABOUT =
-  "Neurons of a layer turn to a few common directions when training starts from small weights. Change something at the " +
-  "left, press play, and watch. Click a neuron to follow it; click a moment in the loss to go there. In a picture, arrow " +
-  "keys go from neuron to neuron.";
+  "If the initial weights are small, training turns the neurons of a layer to a few common directions. This is called " +
+  "condensation. Change a setting at the left, press play, and watch. Click a neuron to follow it. Click the loss curve to " +
+  "go to a step. In a picture, the arrow keys go from neuron to neuron.";
 
 /** The dialog with the keys. */
 export function help() {

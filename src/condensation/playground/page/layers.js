@@ -6,9 +6,9 @@ import { field, option } from "./fields.js";
 const DEEPEST = 5;
 
 /**
- * The field for the word "layers".
+ * The field for the setting "layers".
  * @param {{name: string, label: string, p: number|null}[]} activations
- * @param {(word: string, value: string) => void} change
+ * @param {(setting: string, value: string) => void} change
  */
 export function layersField(activations, change) {
   const root = make("div", { class: "layers", role: "group", "aria-label": "Activations of the hidden layers" });
@@ -18,7 +18,7 @@ export function layersField(activations, change) {
   const tell = (names) => change("layers", names.join(","));
 
   const row = (k) => {
-    const about = { "data-word": `layer${k + 1}`, "aria-label": `Activation of layer ${k + 1}`, onchange: () => tell(now()) };
+    const about = { "data-setting": `layer${k + 1}`, "aria-label": `Activation of layer ${k + 1}`, onchange: () => tell(now()) };
     const select = make("select", about, ...options.map(option));
     return make("div", { class: "layer-row" }, make("span", { class: "hint" }, String(k + 1)), select);
   };

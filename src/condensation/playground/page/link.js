@@ -9,7 +9,7 @@ const TYPES = {
   uint16: Uint16Array,
   int32: Int32Array,
 };
-const SLOW = 400; // ms after which an answer is said to be prepared
+const SLOW = 400; // ms after which the page shows that it waits
 const PATIENCE = [300, 600, 1200, 2400, 5000, 8000]; // ms between attempts to connect again
 const FINAL = new Set([4401, 4403, 4429]); // token missing, origin, too many pages: trying again would not help
 

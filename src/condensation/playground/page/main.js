@@ -8,10 +8,10 @@ import { find, write } from "./dom.js";
 import { savePicture } from "./export.js";
 import { Header } from "./header.js";
 import { Link } from "./link.js";
-import { busy, hush, said, say } from "./notices.js";
+import { busy, hush, noticeOf, say } from "./notices.js";
 import { Player } from "./player.js";
 import { Session } from "./session.js";
-import { shelf, SweepMap } from "./sweepmap.js";
+import { libraryList, SweepMap } from "./sweepmap.js";
 import { themes } from "./theme.js";
 import { tip } from "./tip.js";
 import { Tour } from "./tour.js";
@@ -19,10 +19,10 @@ import { VIEWS } from "./views/index.js";
 
 const SPEED = 10;
 
-/** What the views draw (play's scene), the words, and what the page keeps in the address. */
+/** What the views draw, the settings, and what the page keeps in the address. */
 const state = {
   hello: null, opened: null, layer: null, frame: null, curve: null, hover: null, theme: "light", options: {},
-  words: null, source: null, layerName: null, pinned: null, own: address.read().own,
+  settings: null, source: null, layerName: null, pinned: null, own: address.read().own,
 };
 let controls = null;
 let tour = null;
@@ -32,9 +32,9 @@ const ready = new Promise((done) => (isReady = done));
 let following = true; // the address is read, not written, until what it says is open
 const keep = address.keeper(() => {
   if (following || !state.opened) return location.hash;
-  const { own, words, source } = state;
+  const { own, settings, source } = state;
   const shown = source?.do ?? "open";
-  const chosen = shown === "open" ? words : { seed: source.seed || 0 };
+  const chosen = shown === "open" ? settings : { seed: source.seed || 0 };
   return address.format(chosen, shown === "open" ? state.hello.defaults : { seed: 0 }, {
     step: (player.wish ?? state.frame?.step) || null,
     speed: player.speed === SPEED ? null : player.speed,
@@ -49,11 +49,11 @@ const keep = address.keeper(() => {
 });
 
 const player = new Player({
-  ask: (message) => link.request({ ...message, reduce: state.words.reduce }),
+  ask: (message) => link.request({ ...message, reduce: state.settings.reduce }),
   take: (frame) => session.take(frame),
   draw: (frame) => {
     if (frame.key !== state.opened.key) return; // of what was open before
-    if (!session.suits(frame)) return; // of a layer that was looked at before
+    if (!session.suits(frame)) return; // of a layer that was shown before
     state.frame = frame;
     session.suit(frame);
     if (!playground.frames++) performance.mark("first picture");
@@ -125,7 +125,7 @@ const link = new Link(url.href, {
   },
   lost: () => {
     player.hold();
-    say("link", "The connection to the playground was lost; reconnecting \u2026", "info");
+    say("link", "The connection to the server is lost. Reconnecting \u2026", "info");
   },
   refused: (sentence) => say("link", sentence),
   slow: busy,
@@ -133,12 +133,12 @@ const link = new Link(url.href, {
 
 const session = new Session(state, link, player, {
   opened: (opened) => {
-    hush("request", "link-words", "frame");
+    hush("request", "link-settings", "frame");
     document.title = `${opened.title} \u2013 condensation playground`;
     write(find("about"), opened.title);
     controls.opened(opened, state.source);
     header.clear();
-    tour.mark(opened.words);
+    tour.mark(opened.settings);
     map.paint();
   },
   layer: (layer) => {
@@ -148,15 +148,15 @@ const session = new Session(state, link, player, {
     header.read(state);
     cards.repaint();
   },
-  fail: (sentence, word) => {
-    if (!word || !controls.fault(word, sentence)) say("request", sentence);
+  fail: (sentence, setting) => {
+    if (!setting || !controls.fault(setting, sentence)) say("request", sentence);
   },
 });
 
 /** The same unit or step, or nothing both times. */
 const same = (a, b) => ["unit", "other", "step"].every((name) => a?.[name] === b?.[name]);
 
-/** Does something for the user; what goes wrong is said. */
+/** Does something for the user; shows a notice if it fails. */
 async function attempt(act) {
   try {
     await act();
@@ -172,35 +172,35 @@ function again(seed) {
 
 /** Back from a saved run or a cell to a training by the settings. */
 function leave() {
-  session.enter({ do: "open", words: state.words }, { play: false });
+  session.enter({ do: "open", settings: state.settings }, { play: false });
 }
 
 /** Makes what needs the server's first message, then opens what the address says. */
 function begin(hello) {
   controls = new Controls(find("panel"), hello, {
-    open: (words, word) => session.enter({ do: "open", words }, { word }),
+    open: (settings, setting) => session.enter({ do: "open", settings }, { setting }),
     reduce: (value) => {
-      state.words = { ...state.words, reduce: value };
+      state.settings = { ...state.settings, reduce: value };
       player.settle();
       keep();
     },
     layer: (name, view) => {
       Object.assign(state.own, { layer: name, view: session.views(name).length ? view : undefined });
-      session.look(name, view);
+      session.chooseLayer(name, view);
       keep();
     },
     seed: again,
     leave,
   });
-  const own = shelf(hello.shelf, ({ kind, name }) => {
+  const own = libraryList(hello.library, ({ kind, name }) => {
     if (kind === "run") session.enter({ do: "run", name }, { play: false });
     else mapOf(name);
   });
   if (own) find("panel").append(own);
   tour = new Tour(find("tour-card"), hello, {
-    show: (words, speed, how) => {
+    show: (settings, speed, how) => {
       if (speed) player.setSpeed(speed);
-      session.enter({ do: "open", words }, { step: 0, ...how });
+      session.enter({ do: "open", settings }, { step: 0, ...how });
     },
     watch: (name) => cards.watch(name),
     changed: keep,
@@ -217,7 +217,7 @@ async function mapOf(name) {
   keep();
 }
 
-/** Opens what the address says; a broken link is told of, and the page goes on with the defaults. */
+/** Opens what the address says; for a broken link, shows a notice and opens the defaults. */
 async function follow() {
   following = true;
   try {
@@ -228,10 +228,10 @@ async function follow() {
   }
 }
 
-async function goto({ words, own }) {
+async function goto({ settings, own }) {
   const { defaults } = state.hello;
   state.own = own;
-  state.words = { ...defaults };
+  state.settings = { ...defaults };
   player.setSpeed(Number(own.speed) || SPEED);
   const scene = own.scene ? tour.find(own.scene) : null;
   if (scene && !own.speed && scene.speed) player.setSpeed(scene.speed);
@@ -241,14 +241,14 @@ async function goto({ words, own }) {
   theme.apply();
   const step = Number(own.step) || 0;
   if (own.sweep) await mapOf(own.sweep);
-  let message = { do: "open", words: { ...(scene ? tour.words(scene) : defaults), ...words } };
-  const seed = Number(words.seed) || 0;
+  let message = { do: "open", settings: { ...(scene ? tour.settings(scene) : defaults), ...settings } };
+  const seed = Number(settings.seed) || 0;
   if (own.run) message = { do: "run", name: own.run, seed };
   else if (own.sweep && own.cell) message = { do: "cell", name: own.sweep, cell: Number(own.cell), seed };
   if ((await session.enter(message, { step, play: Boolean(scene) && !step })) !== false) return;
-  const sentence = said("request");
-  if (await session.enter({ do: "open", words: { ...defaults } }, { play: false })) {
-    say("link-words", `The link could not be followed: ${sentence}`);
+  const sentence = noticeOf("request");
+  if (await session.enter({ do: "open", settings: { ...defaults } }, { play: false })) {
+    say("link-settings", `This link cannot be opened: ${sentence}`);
   }
 }
 
@@ -265,6 +265,6 @@ const playground = {
   play: () => player.play(),
   pause: () => player.pause(),
   seek: (step) => player.seek(step),
-  open: (words, how) => session.enter({ do: "open", words: { ...state.words, ...words } }, how),
+  open: (settings, how) => session.enter({ do: "open", settings: { ...state.settings, ...settings } }, how),
 };
 window.playground = playground;

@@ -30,8 +30,8 @@ export function say(key, sentence, tone = "error") {
   find("notices").append(element);
 }
 
-/** What is said under a key now, or "". */
-export const said = (key) => notices.get(key)?.sentence ?? "";
+/** The notice with a key, or "". */
+export const noticeOf = (key) => notices.get(key)?.sentence ?? "";
 
 /** Takes back the notices with these keys. */
 export function hush(...keys) {

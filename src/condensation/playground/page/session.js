@@ -1,4 +1,4 @@
-/** What is open: a training, a saved run or a cell of a sweep; which layer of it is looked at; its frames. */
+/** What is open: a training, a saved run or a cell of a sweep; which layer of it is shown; its frames. */
 
 import { Curve } from "./curve.js";
 import { Refused } from "./link.js";
@@ -15,10 +15,10 @@ export class Session {
   #entering = Promise.resolve();
 
   /**
-   * @param {object} state what the views draw, and the words and the page's own settings beside it
+   * @param {object} state what the views draw, the settings, and the page's own part of the address
    * @param {import("./link.js").Link} link
    * @param {import("./player.js").Player} player
-   * @param {object} ears `opened(opened)`, `layer(layer)` (null: being predicted), `fail(sentence, word)`
+   * @param {object} ears `opened(opened)`, `layer(layer)` (null: being predicted), `fail(sentence, setting)`
    */
   constructor(state, link, player, ears) {
     this.#link = link;
@@ -31,22 +31,22 @@ export class Session {
   /**
    * Opens what a message asks for (do: open, run or cell). The latest wins; what cannot be opened leaves all as it was.
    * @param {object} message
-   * @param {{step?: number, play?: boolean, word?: string|null}} [how]
-   * @returns {Promise<boolean|null>} whether it is open now; null where something else was wished for since
+   * @param {{step?: number, play?: boolean, setting?: string|null}} [how]
+   * @returns {Promise<boolean|null>} whether it is open now; null if something else was opened since
    */
   async enter(message, how = {}) {
     const turn = ++this.#turn;
     await this.#entering;
     if (turn !== this.#turn) return null;
     this.#player.hold();
-    const asked = this.#link.request(message);
-    this.#entering = asked.catch(() => {});
+    const answer = this.#link.request(message);
+    this.#entering = answer.catch(() => {});
     try {
-      await this.#show(await asked, message, how);
+      await this.#show(await answer, message, how);
       return true;
     } catch (error) {
       this.#player.release();
-      if (error instanceof Refused && turn === this.#turn) this.#ears.fail(error.message, how.word ?? null);
+      if (error instanceof Refused && turn === this.#turn) this.#ears.fail(error.message, how.setting ?? null);
       else if (!(error instanceof Refused) && this.#link.open) throw error;
       return turn === this.#turn ? false : null;
     }
@@ -55,14 +55,14 @@ export class Session {
   async #show(opened, message, how) {
     const { state } = this;
     Object.assign(state, { opened, source: message, layer: null, frame: null, hover: null, pinned: null });
-    if (opened.words) state.words = opened.words;
+    if (opened.settings) state.settings = opened.settings;
     state.curve.clear();
     state.curve.add(opened.arrays.curve);
     this.#ears.opened(opened);
     const names = opened.layers.map((layer) => layer.name);
     const name = names.includes(state.own.layer) ? state.own.layer : names[0];
-    const looked = this.look(name, state.own.view ?? null);
-    await Promise.race([looked, new Promise((done) => setTimeout(done, TOGETHER))]);
+    const predicted = this.chooseLayer(name, state.own.view ?? null);
+    await Promise.race([predicted, new Promise((done) => setTimeout(done, TOGETHER))]);
     if (state.opened === opened) this.#player.begin(opened, how.step ?? 0, how.play ?? this.#player.going);
   }
 
@@ -71,8 +71,8 @@ export class Session {
     return this.state.opened.layers.find((layer) => layer.name === name)?.views ?? [];
   }
 
-  /** Looks at a layer: the prediction for it comes when it is ready, frames show it from then on. */
-  async look(name, view) {
+  /** Shows a layer. Frames show it once its prediction is ready. */
+  async chooseLayer(name, view) {
     const turn = ++this.#layerTurn;
     const { key } = this.state.opened;
     this.state.layerName = name;
@@ -90,13 +90,13 @@ export class Session {
   }
 
   /** Whether a frame belongs to the prediction that is shown, or to the one that comes next. */
-  suits({ look }) {
-    return !this.state.layer || [this.state.layer.look, this.#next?.look].includes(look);
+  suits({ prediction }) {
+    return !this.state.layer || [this.state.layer.prediction, this.#next?.prediction].includes(prediction);
   }
 
   /** A layer is shown from the first frame on that belongs to its prediction: both are drawn in one plane. */
-  suit({ look }) {
-    if (this.#next?.look !== look) return;
+  suit({ prediction }) {
+    if (this.#next?.prediction !== prediction) return;
     this.state.layer = this.#next;
     this.#next = null;
     this.state.curve.replace(this.state.layer.arrays.curve);

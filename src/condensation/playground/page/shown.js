@@ -1,4 +1,4 @@
-/** What is looked at, of a training and of a saved run alike: the layer, its units, and the reduced network's size. */
+/** What the pictures show: the layer, its units, and the size of the reduced network. */
 
 import { make } from "./dom.js";
 import { field, group, option } from "./fields.js";
@@ -9,8 +9,8 @@ import { field, group, option } from "./fields.js";
  * @property {(reduce: string) => void} reduce "auto" or a number
  */
 export class Shown {
-  #layer = make("select", { "data-word": "layer", id: "word-layer" });
-  #view = make("select", { id: "word-view" }, option(["kernel", "kernels"]), option(["filter", "filters"]));
+  #layer = make("select", { "data-setting": "layer", id: "setting-layer" });
+  #view = make("select", { id: "setting-view" }, option(["kernel", "kernels"]), option(["filter", "filters"]));
   #auto = make("input", { type: "checkbox", id: "reduce-auto" });
   #count;
   #units;
@@ -39,7 +39,7 @@ export class Shown {
     this.element = group("Shown", field("layer", "Layer", this.#layer, [], () => {}).element, this.#units, sized.element);
   }
 
-  /** Shows the word "reduce". */
+  /** Shows the setting "reduce". */
   set(reduce) {
     this.#auto.checked = reduce === "auto";
     this.#count.disabled = this.#auto.checked;
@@ -48,7 +48,7 @@ export class Shown {
 
   /** Lists the layers of what was opened. */
   list(layers) {
-    this.#layer.replaceChildren(...layers.map((one) => option([one.name, `${one.label} (${one.units})`])));
+    this.#layer.replaceChildren(...layers.map((layer) => option([layer.name, `${layer.label} (${layer.units})`])));
   }
 
   /** Shows which layer is looked at, how, and how many lines are predicted for it. */

@@ -10,14 +10,14 @@ const escaped = (text) => String(text).replace(/[&<>"]/g, (c) => escapes[c]);
 const ANCHORS = { left: "start", start: "start", center: "middle", right: "end", end: "end" };
 const BASES = { top: 0.78, middle: 0.35, alphabetic: 0, bottom: -0.22 }; // of the font's size, from there to the base
 
-const START = {
+const DEFAULTS = {
   fillStyle: "#000000", strokeStyle: "#000000", lineWidth: 1, lineCap: "butt", lineJoin: "miter", lineDashOffset: 0,
   globalAlpha: 1, font: "10px sans-serif", textAlign: "left", textBaseline: "alphabetic", imageSmoothingEnabled: true,
 };
 
 export class SvgContext {
   constructor() {
-    Object.assign(this, START);
+    Object.assign(this, DEFAULTS);
     this.dash = [];
     this.matrix = [1, 0, 0, 1, 0, 0];
     this.clipped = null; // {x, y, w, h} in the coordinates of the page
@@ -30,7 +30,7 @@ export class SvgContext {
   }
 
   save() {
-    const kept = Object.fromEntries(Object.keys(START).map((name) => [name, this[name]]));
+    const kept = Object.fromEntries(Object.keys(DEFAULTS).map((name) => [name, this[name]]));
     this.stack.push({ ...kept, dash: [...this.dash], matrix: [...this.matrix], clipped: this.clipped });
   }
 
@@ -136,10 +136,10 @@ export class SvgContext {
 
   /** The pixels of a canvas, kept in the file itself. */
   drawImage(canvas, x, y, w, h) {
-    const look = this.imageSmoothingEnabled ? "" : ' style="image-rendering:pixelated"';
+    const style = this.imageSmoothingEnabled ? "" : ' style="image-rendering:pixelated"';
     const alpha = this.globalAlpha < 1 ? ` opacity="${digits(this.globalAlpha)}"` : "";
     const place = `x="${digits(x)}" y="${digits(y)}" width="${digits(w)}" height="${digits(h)}" preserveAspectRatio="none"`;
-    this.#add(`<image ${place}${look}${alpha} ${this.#transform()} href="${canvas.toDataURL("image/png")}"`);
+    this.#add(`<image ${place}${style}${alpha} ${this.#transform()} href="${canvas.toDataURL("image/png")}"`);
   }
 
   /** The whole picture as a file of its own. */
@@ -185,9 +185,9 @@ export class SvgContext {
   #text(text, x, y, paint) {
     const [, weight, size, family] = /^(?:(\w+) )?([\d.]+)px (.*)$/.exec(this.font) ?? [null, "400", "12", "sans-serif"];
     const base = y + (BASES[this.textBaseline] ?? 0) * Number(size);
-    const look = `font-family="${escaped(family)}" font-size="${size}" font-weight="${weight ?? "400"}"`;
+    const style = `font-family="${escaped(family)}" font-size="${size}" font-weight="${weight ?? "400"}"`;
     const place = `x="${digits(x)}" y="${digits(base)}" text-anchor="${ANCHORS[this.textAlign] ?? "start"}"`;
-    this.#add(`<text ${place} ${look} ${paint} ${this.#transform()}`, escaped(text));
+    this.#add(`<text ${place} ${style} ${paint} ${this.#transform()}`, escaped(text));
   }
 
   /** An element, given without its end, inside what clips at this moment. */

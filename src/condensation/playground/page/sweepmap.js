@@ -6,13 +6,13 @@ import { mount } from "./figure.js";
 import { map } from "./views/map.js";
 
 /** The group "Your runs and sweeps" in the settings; null where there are none. */
-export function shelf(list, open) {
+export function libraryList(list, open) {
   if (!list.length) return null;
-  const rows = list.map((one) => {
-    const about = { type: "button", class: "shelf", "data-shelf": one.name, onclick: () => open(one) };
-    return make("li", {}, make("button", about, make("span", { class: "kind" }, one.kind), one.title));
+  const rows = list.map((entry) => {
+    const about = { type: "button", class: "library", "data-library": entry.name, onclick: () => open(entry) };
+    return make("li", {}, make("button", about, make("span", { class: "kind" }, entry.kind), entry.title));
   });
-  return group("Your runs and sweeps", make("ul", { class: "shelf" }, ...rows));
+  return group("Your runs and sweeps", make("ul", { class: "library" }, ...rows));
 }
 
 /**
@@ -65,8 +65,8 @@ export class SweepMap {
     this.#selects.y.parentElement.hidden = axes.length < 2;
     this.seeds = seeds;
     const over = [seeds > 1 ? `${seeds} seeds` : "", axes.length > 2 ? "the other axes" : ""].filter(Boolean).join(" and ");
-    const told = over ? `Medians over ${over}. ` : "";
-    this.#sentence.textContent = `${told}Choose a cell to train its network while you watch${axes.length > 2 ? ", at the first value of the others" : ""}.`;
+    const medians = over ? `Medians over ${over}. ` : "";
+    this.#sentence.textContent = `${medians}Click a cell to train its network while you watch${axes.length > 2 ? ", at the first value of the other axes" : ""}.`;
     this.paint();
     return true;
   }

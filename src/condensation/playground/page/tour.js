@@ -1,10 +1,10 @@
-/** The guided tour: a card at the bottom that sets the scene, says what to see, and plays it. */
+/** The guided tour: a card at the bottom with a text. It changes the settings and plays. */
 
 import { make } from "./dom.js";
 
 /**
  * @typedef {Object} Acts
- * @property {(words: Object<string, string>, speed: number|null, how: {step?: number, play: boolean}) => void} show
+ * @property {(settings: Object<string, string>, speed: number|null, how: {step?: number, play: boolean}) => void} show
  * @property {(watch: string|null) => void} watch marks the picture to look at
  * @property {() => void} changed the scene is not what it was
  */
@@ -28,29 +28,29 @@ export class Tour {
     this.#acts = acts;
   }
 
-  /** The words of a scene. */
-  words(scene) {
-    return { ...this.#defaults, ...scene.words };
+  /** The settings of a scene. */
+  settings(scene) {
+    return { ...this.#defaults, ...scene.settings };
   }
 
   find(name) {
     return this.#scenes.find((scene) => scene.name === name) ?? null;
   }
 
-  /** Starts the tour, or ends it. */
+  /** Begins the tour, or ends it. */
   toggle() {
     if (this.scene) this.close();
     else if (this.#scenes.length) this.go(this.#scenes[0]);
   }
 
-  /** Goes to a scene, sets its words and plays. */
+  /** Goes to a scene, sets its settings and plays. */
   go(scene) {
     this.enter(scene);
-    this.#acts.show(this.words(scene), scene.speed ?? null, { play: true });
+    this.#acts.show(this.settings(scene), scene.speed ?? null, { play: true });
     this.#root.querySelector("h2").focus();
   }
 
-  /** Shows a scene's card without setting anything: the words are set already. */
+  /** Shows a scene's card without setting anything: the settings are set already. */
   enter(scene) {
     this.scene = scene;
     this.#draw();
@@ -66,12 +66,12 @@ export class Tour {
     this.#acts.changed();
   }
 
-  /** Marks the setting of a comparison that the words are. */
-  mark(words) {
-    if (!this.scene || !words) return;
+  /** Marks the setting of a comparison that the settings are. */
+  mark(settings) {
+    if (!this.scene || !settings) return;
     for (const button of this.#root.querySelectorAll("[data-compare]")) {
-      const own = this.scene.compare[Number(button.dataset.compare)].words;
-      const same = Object.entries(own).every(([word, value]) => String(words[word]) === String(value));
+      const own = this.scene.compare[Number(button.dataset.compare)].settings;
+      const same = Object.entries(own).every(([setting, value]) => String(settings[setting]) === String(value));
       button.setAttribute("aria-pressed", String(same));
     }
   }
@@ -81,16 +81,16 @@ export class Tour {
     const at = this.#scenes.indexOf(scene);
     const last = at + 1 === this.#scenes.length;
     const button = (text, act, attributes = {}) => make("button", { type: "button", onclick: act, ...attributes }, text);
-    const dots = this.#scenes.map((one, k) =>
-      button(String(k + 1), () => this.go(one), {
+    const dots = this.#scenes.map((other, k) =>
+      button(String(k + 1), () => this.go(other), {
         class: "dot",
-        title: one.title,
-        "aria-label": `Scene ${k + 1}: ${one.title}`,
+        title: other.title,
+        "aria-label": `Scene ${k + 1}: ${other.title}`,
         "aria-current": k === at ? "step" : null,
       }),
     );
-    const compare = (scene.compare ?? []).map(({ label, words }, k) => {
-      const show = () => this.#acts.show({ ...this.words(scene), ...words }, scene.speed ?? null, { play: true });
+    const compare = (scene.compare ?? []).map(({ label, settings }, k) => {
+      const show = () => this.#acts.show({ ...this.settings(scene), ...settings }, scene.speed ?? null, { play: true });
       return button(label, show, { "data-compare": k, "aria-pressed": "false" });
     });
     const back = button("Back", () => this.go(this.#scenes[at - 1]), { id: "tour-back", disabled: at === 0 });

@@ -228,14 +228,14 @@ function hit(px, py, box, scene) {
   return nearestUnit(pixels(scene, spot), xs, ys, px, py, 14);
 }
 
-/** What has become of the neurons, and what was said before. */
+/** Where the neurons are now, and what theory predicted. */
 function sentence(scene) {
   const { frame, layer } = scene;
-  if (!frame) return "Each neuron will be a point: the direction of its input weights, as far out as they are large.";
-  return [told(scene), shown(scene)].filter(Boolean).join(" ");
+  if (!frame) return "Each neuron will be a point: its input weights in the plane.";
+  return [progress(scene), shown(scene)].filter(Boolean).join(" ");
 }
 
-function told(scene) {
+function progress(scene) {
   const { frame, layer } = scene;
   const n = unitState(scene).n;
   const [found, expected] = [frame.lines, layer?.count];
@@ -249,29 +249,29 @@ function told(scene) {
     const label = arrayOf(frame, "label");
     const on = label ? label.reduce((sum, k) => sum + (k >= 0 ? 1 : 0), 0) : n;
     const all = on === n ? (n === 1 ? "The neuron has" : `All ${n} ${noun}s have`) : `${on} of ${n} ${noun}s have`;
-    const there = theory && Number.isFinite(frame.agree ?? NaN) ? `, and ${percent(frame.agree)} are where it said` : "";
+    const there = theory && Number.isFinite(frame.agree ?? NaN) ? `, and ${percent(frame.agree)} are on their predicted lines` : "";
     return `${all} turned to ${count(found.count, "line")}${theory ? `; ${theory}` : ""}${there}${why(layer)}.`;
   }
   const many = count(n, noun);
-  const start = frame.step === 0 ? `At the start the ${many} point in many directions` : `At step ${frame.step} the ${many} are not on common lines`;
-  if (!Number.isFinite(expected ?? NaN)) return `${start}${why(layer)}.`;
+  const now = frame.step === 0 ? `The ${many} point in many directions before training` : `At step ${frame.step} the ${many} are not on common lines`;
+  if (!Number.isFinite(expected ?? NaN)) return `${now}${why(layer)}.`;
   const there = frame.agree < 0.005 ? "none is there" : `${percent(frame.agree)} of them are there`;
   const agree = frame.step > 0 && Number.isFinite(frame.agree ?? NaN) ? `, ${there}` : "";
-  return `${start}; theory predicts ${count(expected, what)}${agree}.`;
+  return `${now}; theory predicts ${count(expected, what)}${agree}.`;
 }
 
 const why = (layer) => (layer?.why ? `; no lines are predicted: ${layer.why.replace(/\.$/, "")}` : "");
 
-/** What the reader has to know of the plane and of the lines. */
+/** What the plane and the lines are. */
 function shown({ layer, opened }) {
   if (!layer) return "The prediction is being computed.";
-  const said = [];
+  const sentences = [];
   if (layer.kind === "cube") {
-    const whose = opened?.words?.optimizer === "sign_gd" ? "The lines of sign descent" : "Adam's lines";
-    said.push(`${whose} are those of the cube.`);
+    const whose = opened?.settings?.optimizer === "sign_gd" ? "The lines of sign descent" : "Adam's lines";
+    sentences.push(`${whose} are diagonals of a cube.`);
   }
-  if (layer.plane && !layer.plane.exact) said.push(`Shown is a projection of ${layer.inputs} inputs.`);
-  return said.join(" ");
+  if (layer.plane && !layer.plane.exact) sentences.push(`The picture is a projection of ${layer.inputs} inputs.`);
+  return sentences.join(" ");
 }
 
 export const view = {

@@ -79,7 +79,7 @@ function hit(px, py, box, scene) {
 
 function sentence(scene) {
   const { frame } = scene;
-  if (!frame) return "The number of lines, and k_eff, which counts them without grouping.";
+  if (!frame) return "The number of lines, and k_eff, the effective number of lines, which needs no grouping.";
   if (!frame.lines) return "No lines can be counted in this layer.";
   const { count: found, k_eff: keff, condensed, cover } = frame.lines;
   const share = Number.isFinite(cover) ? ` with ${Math.round(100 * cover)}% of the weight` : "";

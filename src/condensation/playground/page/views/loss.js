@@ -29,7 +29,7 @@ function place(box, scene) {
   return { size, area, up, first, across: stepScale(scene, area) };
 }
 
-/** From the start to the step up to which the leading order is exact to 5%. */
+/** From step 0 to the step up to which the leading order is exact to 5%. */
 function validWidth({ area, across }, scene) {
   const until = validUntil(scene);
   return until >= 0 ? Math.max(2, across.to(until) - area.x) : 0;
@@ -120,7 +120,7 @@ function hit(px, py, box, scene) {
 
 function sentence(scene) {
   const { frame, curve } = scene;
-  if (!frame) return "How far the network is from its data.";
+  if (!frame) return "The loss: how far the network's output is from the targets.";
   const ratio = Number.isFinite(frame.ratio) ? frame.ratio : NaN;
   if (!Number.isFinite(frame.loss)) return `The loss is no longer a number at step ${frame.step}: training diverged.`;
   const now = frame.step === 0 ? `The loss starts at ${num(frame.loss)}` : `At step ${frame.step} the loss is ${percent(ratio)} of the first`;
@@ -128,7 +128,7 @@ function sentence(scene) {
   const until = validUntil(scene);
   if (frame.valid?.holds) {
     const exact = exactness(frame.valid.leading_error);
-    return `${now}${stage}; neurons are so small that the leading order, on which theory rests, is ${exact}.`;
+    return `${now}${stage}; the leading order, the part of the activation that theory uses, is ${exact}.`;
   }
   if (until > 0) {
     const end = stageEnd(curve);

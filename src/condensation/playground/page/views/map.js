@@ -163,10 +163,10 @@ function hit(px, py, box, scene) {
 function tip(own, { map }) {
   if (!map || !own || !(own.column >= 0)) return [];
   const value = arrayOf(map, "values")?.[own.row * map.xs.length + own.column];
-  const told = [`${map.x} = ${label(map.xs[own.column])}`];
-  if (map.y) told.push(`${map.y} = ${label(map.ys[own.row])}`);
-  told.push(Number.isFinite(value) ? `${map.quantity}: ${num(value)}` : `${map.quantity}: not there`);
-  return told;
+  const texts = [`${map.x} = ${label(map.xs[own.column])}`];
+  if (map.y) texts.push(`${map.y} = ${label(map.ys[own.row])}`);
+  texts.push(Number.isFinite(value) ? `${map.quantity}: ${num(value)}` : `${map.quantity}: not there`);
+  return texts;
 }
 
 function sentence({ map }) {

@@ -1,4 +1,4 @@
-/** What the network says: its function of one or two inputs, its fit of the samples, or its accuracy. */
+/** The output: the network's function of one or two inputs, its fit of the samples, or its accuracy. */
 
 import { palette } from "../colours.js";
 import { axes, inside, line, linear, say, textSize, write } from "../figure.js";
@@ -44,7 +44,7 @@ function drawFit(g, box, scene) {
   g.stroke();
 }
 
-/** The share of images that are told right, with chance as a mark. */
+/** The share of images classified correctly, with chance as a mark. */
 function drawAccuracy(g, box, scene) {
   const pal = palette(scene.theme);
   const size = textSize(box);
@@ -54,7 +54,7 @@ function drawAccuracy(g, box, scene) {
   const known = Number.isFinite(share ?? NaN);
   const [cx, cy] = [box.x + box.w / 2, box.y + box.h / 2];
   write(g, known ? percent(share) : "\u2013", cx, cy - 0.6 * size, { size: 3.4 * size, colour: pal.ink, align: "center", weight: 600 });
-  write(g, "of the images are told right", cx, cy + 1.1 * size, { size, colour: pal.soft, align: "center" });
+  write(g, "of the images are classified correctly", cx, cy + 1.1 * size, { size, colour: pal.soft, align: "center" });
   const bar = { x: box.x + 0.12 * box.w, y: cy + 2.2 * size, w: 0.76 * box.w, h: size };
   g.fillStyle = pal.grid;
   g.fillRect(bar.x, bar.y, bar.w, bar.h);
@@ -82,23 +82,23 @@ function draw(g, box, scene) {
 
 function sentence(scene) {
   const { opened, frame } = scene;
-  if (!frame || !opened) return "What the network says, beside its data.";
-  const said = [];
+  if (!frame || !opened) return "The output of the network, with its data.";
+  const clauses = [];
   const { reduced, poly } = frame;
   const known = Number.isFinite(frame.accuracy ?? NaN);
   const order = ORDER[poly?.order] ?? `order-${poly?.order}`;
-  if (opened.classes) said.push(`The network tells ${known ? `${percent(frame.accuracy)} of its images right` : "classes apart"}`);
-  else if (Number.isFinite(poly?.error)) said.push(`The output differs from the ${order} polynomial of theory by ${percent(poly.error)}`);
-  else if (opened.dim === 2) said.push("Blue is below zero, orange above, the black curve between; points have the colour of their target");
-  else if (opened.dim === null) said.push("Samples on the diagonal are fitted");
+  if (opened.classes) clauses.push(`The network classifies ${known ? `${percent(frame.accuracy)} of its images correctly` : "images"}`);
+  else if (Number.isFinite(poly?.error)) clauses.push(`The output differs from the ${order} polynomial of theory by ${percent(poly.error)}`);
+  else if (opened.dim === 2) clauses.push("Blue is below zero, orange above, the black curve between; points have the colour of their target");
+  else if (opened.dim === null) clauses.push("Samples on the diagonal are fitted");
   if (reduced && Number.isFinite(reduced.error)) {
     const units = reduced.after === 1 ? "1 neuron" : `${reduced.after} neurons`;
     const one = reduced.after === 1;
     const near = `give${one ? "s" : ""} the same output to ${percent(reduced.error)}`;
     const far = `cannot yet replace ${reduced.before}: ${one ? "its" : "their"} output is ${percent(reduced.error)} away`;
-    said.push(reduced.error <= 0.1 ? `${units} in place of ${reduced.before} ${near}` : `${units} ${far}`);
+    clauses.push(reduced.error <= 0.1 ? `${units} in place of ${reduced.before} ${near}` : `${units} ${far}`);
   }
-  return said.length ? `${said.join("; ")}.` : "What the network says, beside its data.";
+  return clauses.length ? `${clauses.join("; ")}.` : "The output of the network, with its data.";
 }
 
 /** Of a watched run the network is not known. */

@@ -18,7 +18,7 @@ export function lastStep({ curve, frame, opened }) {
 }
 
 /**
- * The step up to which theory holds from the start on: the leading order, and the predicted lines, which turn. -1 if it
+ * The step up to which theory holds, from step 0 on: the leading order, and the predicted lines, which turn. -1 if it
  * never does; NaN where it is not known.
  */
 export function validUntil({ curve, frame }) {
@@ -113,10 +113,10 @@ export function tellStep(own, { curve }) {
   if (!(own?.step >= 0)) return [];
   const k = rowAt(curve, own.step);
   if (k < 0) return [`step ${own.step}`];
-  const told = [`step ${curve.step[k]}`];
+  const texts = [`step ${curve.step[k]}`];
   const ratio = curve.ratio[k];
-  if (Number.isFinite(curve.loss[k])) told.push(`loss ${num(curve.loss[k])}${Number.isFinite(ratio) ? `, ${percent(ratio)} of the first` : ""}`);
-  if (curve.lines[k] >= 0) told.push(`${count(curve.lines[k], "line")}, k_eff ${num(curve.keff[k], 2)}`);
-  if (Number.isFinite(curve.error[k])) told.push(`leading order ${exactness(curve.error[k])}`);
-  return told;
+  if (Number.isFinite(curve.loss[k])) texts.push(`loss ${num(curve.loss[k])}${Number.isFinite(ratio) ? `, ${percent(ratio)} of the first` : ""}`);
+  if (curve.lines[k] >= 0) texts.push(`${count(curve.lines[k], "line")}, k_eff ${num(curve.keff[k], 2)}`);
+  if (Number.isFinite(curve.error[k])) texts.push(`leading order ${exactness(curve.error[k])}`);
+  return texts;
 }

@@ -209,11 +209,11 @@ export function tellUnit(i, scene) {
   const [w, a, amplitude] = ["w", "a", "amplitude"].map((name) => arrayOf(frame, name));
   const chosen = arrayOf(frame, "chosen") ?? arrayOf(layer, "chosen");
   const own = chosen ? chosen[i] : i;
-  const told = [`${layer?.image ? "unit" : "neuron"} ${own + 1}`];
-  if (w && w.length / n <= 3) told.push(`w = (${Array.from(w.subarray((i * w.length) / n, ((i + 1) * w.length) / n), (v) => num(v)).join(", ")})`);
-  if (amplitude) told.push(`amplitude |w| = ${num(amplitude[i])}`);
-  if (a && a.length === n) told.push(`output weight a = ${num(a[i])}`);
-  if (state.by === "found") told.push(state.line[i] >= 0 ? `on line ${state.line[i] + 1} of those found` : "on no line");
+  const texts = [`${layer?.image ? "unit" : "neuron"} ${own + 1}`];
+  if (w && w.length / n <= 3) texts.push(`w = (${Array.from(w.subarray((i * w.length) / n, ((i + 1) * w.length) / n), (v) => num(v)).join(", ")})`);
+  if (amplitude) texts.push(`amplitude |w| = ${num(amplitude[i])}`);
+  if (a && a.length === n) texts.push(`output weight a = ${num(a[i])}`);
+  if (state.by === "found") texts.push(state.line[i] >= 0 ? `on line ${state.line[i] + 1} of those found` : "on no line");
   const k = state.line[i];
   if (state.by === "fate") {
     const sure = arrayOf(layer, "confidence");
@@ -222,11 +222,11 @@ export function tellUnit(i, scene) {
     const side = sides?.[sides.length === n ? i : own] < 0 ? "against" : "along";
     const cube = share ? " (decided)" : " (the rate decides)";
     const how = !Number.isFinite(share) ? "" : layer.kind === "cube" ? cube : ` (${percent(share)} sure)`;
-    told.push(k >= 0 ? `predicted: ${side} line ${state.rank[i] + 1}${how}` : "predicted: comes to no line");
+    texts.push(k >= 0 ? `predicted: ${side} line ${state.rank[i] + 1}${how}` : "predicted: comes to no line");
   }
   if (k >= 0 && state.by !== "found") {
     const what = state.by === "fate" ? "with it" : `with the nearest line, ${state.rank[i] + 1},`;
-    told.push(`cosine ${what} now ${num(cosine(scene, i, k), 4)}`);
+    texts.push(`cosine ${what} now ${num(cosine(scene, i, k), 4)}`);
   }
-  return told;
+  return texts;
 }

@@ -1,4 +1,4 @@
-"""What the library itself says of settings that a page shows."""
+"""The library's own results for the settings that a page shows."""
 
 from functools import lru_cache
 from typing import Any
@@ -15,8 +15,8 @@ from condensation.runs import Trajectory
 CLOSE = 2e-6  # float32
 
 
-def start_of(settings: Settings) -> tuple[Model, np.ndarray, np.ndarray, float]:
-    """The network at the start, the samples and their targets, and the loss."""
+def initial_model(settings: Settings) -> tuple[Model, np.ndarray, np.ndarray, float]:
+    """The network before training, the samples and their targets, and the loss."""
     experiment = settings.experiment()
     model = Model(experiment.network, experiment.init.draw(experiment.network, settings.seeds.init_stream()))
     x, y = experiment.data.draw(settings.seeds)
@@ -39,17 +39,17 @@ def loss_at(settings: Settings, step: int) -> float:
     return float(trajectory.loss[0, list(trajectory.recorded).index(step)])
 
 
-def same(found: Any, known: Any, close: float = CLOSE) -> None:
+def same(shown: Any, known: Any, close: float = CLOSE) -> None:
     """Whether numbers that went through float32 are those of the library."""
     known = np.asarray(known, float)
     size = float(np.abs(known).max()) if known.size else 0.0
-    np.testing.assert_allclose(np.asarray(found, float), known, rtol=close, atol=close * size)
+    np.testing.assert_allclose(np.asarray(shown, float), known, rtol=close, atol=close * size)
 
 
-def check_start(page: Any, layer: str = "dense1", view: str | None = None) -> Settings:
-    """The page shows the start of its own words: weights, loss, samples."""
-    settings = Settings.from_words(page.words)
-    model, x, y, loss = start_of(settings)
+def check_initialization(page: Any, layer: str = "dense1", view: str | None = None) -> Settings:
+    """The page shows its settings before training: weights, loss, samples."""
+    settings = Settings.from_text(page.settings)
+    model, x, y, loss = initial_model(settings)
     same(page.weights, model.weights(layer, view=view))
     assert page.step == 0
     assert abs(page.state("frame.loss") - loss) <= 1e-9 * loss

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from browser import Keys, Select, number, until, visible_views
-from library import same
-from shelves import AXES, watched_weights
+from reference import same
+from saved_runs import AXES, watched_weights
 
 from condensation import At, load_run, train
 from condensation.playground._settings import Settings
@@ -14,14 +14,14 @@ pytestmark = pytest.mark.browser
 
 
 def open_entry(page, name):
-    page.click(f"[data-shelf={name}]")
+    page.click(f"[data-library={name}]")
     until(lambda: page.state("source.name") == name, name)
     return page.settle()
 
 
 def test_the_shelf_lists_what_the_command_was_given(page):
     page.go()
-    assert {one["name"]: one["kind"] for one in page.state("hello.shelf")} == {
+    assert {one["name"]: one["kind"] for one in page.state("hello.library")} == {
         "dense": "run",
         "digits": "run",
         "watched": "run",
@@ -33,8 +33,8 @@ def test_a_saved_run_is_scrubbed_and_its_seeds_are_switched(page, folders):
     run = load_run(folders / "dense")
     page.go()
     open_entry(page, "dense")
-    assert page.words is None
-    assert not page.one("#word-formula").is_displayed()
+    assert page.settings is None
+    assert not page.one("#setting-formula").is_displayed()
     steps = [int(step) for step in run.saved]
     assert page.state("opened.steps") == steps == [0, 10, 20, 30, 40]
     for step in (10, 20):  # one saved moment each
@@ -59,8 +59,8 @@ def test_a_saved_run_is_scrubbed_and_its_seeds_are_switched(page, folders):
     until(lambda: page.step == 40, "the link")
     same(page.settle().weights, run.weights(1, 40, 8))
     page.click("#leave")
-    until(lambda: page.words is not None, "a new training")
-    assert page.settle().one("#word-formula").is_displayed()
+    until(lambda: page.settings is not None, "a new training")
+    assert page.settle().one("#setting-formula").is_displayed()
 
 
 def test_quick_steps_in_a_saved_run_are_not_lost(page):
@@ -80,7 +80,7 @@ def test_a_run_of_a_convolution_shows_its_kernels(page, folders):
     page.key(Keys.END)
     until(lambda: page.step == 10, "the end")
     for view in ("filter", "kernel"):
-        page.choose("#word-view", view)
+        page.choose("#setting-view", view)
         until(lambda view=view: page.state("layer.view") == view, view)
         same(page.settle().weights, run.weights("conv1", 10, view=view)[0])
     assert page.state("frame.accuracy") is not None
@@ -106,7 +106,7 @@ def test_a_watched_run_is_shown_without_a_prediction(page):
 def test_a_sweep_is_a_map_whose_cells_are_trained(page, folders):
     table = open_sweep(folders / "swept")
     page.go()
-    page.click("[data-shelf=swept]")
+    page.click("[data-library=swept]")
     until(lambda: page.all("#map canvas"), "the map")
     quantity = Select(page.one("[data-map=quantity]")).first_selected_option.text
     answer = page.js(
@@ -133,7 +133,7 @@ def test_a_sweep_is_a_map_whose_cells_are_trained(page, folders):
     until(lambda: Select(page.one("[data-map=quantity]")).first_selected_option.text == other, "the other quantity")
     page.click("[aria-label='Close the map']")
     until(lambda: not page.all("#map canvas"), "the map to go")
-    until(lambda: page.words == Settings().words(), "a training by the settings")
+    until(lambda: page.settings == Settings().to_text(), "a training by the settings")
     page.settle()
 
 
