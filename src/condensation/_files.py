@@ -17,7 +17,9 @@ from .errors import InputError, unknown_name
 
 SUFFIXES = (".npy", ".npz", ".safetensors")
 _DTYPES = {  # of safetensors, as NumPy and ml_dtypes call them
-    **{f"{letter}{bits}": f"{kind}{bits}" for letter, kind in (("I", "int"), ("U", "uint")) for bits in (8, 16, 32, 64)},
+    **{
+        f"{letter}{bits}": f"{kind}{bits}" for letter, kind in (("I", "int"), ("U", "uint")) for bits in (8, 16, 32, 64)
+    },
     **{f"F{bits}": f"float{bits}" for bits in (16, 32, 64)},
     **{"BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu"},
     **{"BOOL": "bool", "C64": "complex64"},

@@ -91,7 +91,7 @@ def replace_at(value: Any, changes: dict[str, Any]) -> Any:
     for path, new in changes.items():
         name, _, rest = path.partition(".")
         by_field.setdefault(name, {})[rest] = new
-    fields = {name: old for name, (_, old) in _fields(type(value), value, next(iter(by_field))).items()}
+    fields = {name: old for name, (_, old) in _fields(type(value), value, next(iter(by_field), "")).items()}
     for name, inner in by_field.items():
         if name not in fields:
             raise unknown_name(f"field of {type(value).__name__}", name, fields)

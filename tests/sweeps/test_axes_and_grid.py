@@ -143,7 +143,7 @@ def test_an_axis_that_cannot_be_read_is_refused(values, said):
 
 def test_labels():
     assert label(GD(0.1)) == "gd(learning_rate=0.1)"
-    assert label(Adam(0.1, schedule=Cosine(5))) == "adam(learning_rate=0.1, rate=cosine(steps=5))"
+    assert label(Adam(0.1, schedule=Cosine(5))) == "adam(learning_rate=0.1, schedule=cosine(steps=5))"
     assert label(Evenly(3)) == "evenly(count=3)"
     assert label(("relu", x_tanh)) == "(relu, condensation.activations:x_tanh)"
     assert [label(value) for value in (0.1, "0.1", 3, True, None, np.float64(0.5))] == [0.1, "0.1", 3, True, None, 0.5]
@@ -278,7 +278,7 @@ def test_cells_of_one_experiment():
         ({"batch_size": [8, None]}, {STD: "1 / batch_size"}, "the cell batch_size = None cannot be: the variable"),
         ({"a": [1, 0]}, {STD: "1 / a"}, "the cell a = 0.0 cannot be: the formula '1 / a' for .* gives inf"),
         ({"a": [10, 15]}, {WIDTH: "a / 2"}, "the cell a = 15.0 cannot be: network.widths.1 must be a whole number"),
-        ({"a": [1]}, {"start.hiden.std": "a"}, "unknown field of Start 'hiden'; did you mean 'hidden'"),
+        ({"a": [1]}, {"init.hiden.std": "a"}, "unknown field of Init 'hiden'; did you mean 'hidden'"),
         ({"a": [1]}, {STD: "a^2"}, r"write \*\* for a power"),
         ({"a": [1]}, {STD: 5}, "a formula must be a text"),
         ([("a", [1])], {}, "axes must be a table by name"),
@@ -300,7 +300,7 @@ def test_an_axis_has_no_name_of_a_column(name):
     ("options", "said"),
     [
         ({"at": "start"}, "unknown moment of measuring 'start'; known: end, initial, saved"),
-        ({"halvings": -1}, "halvings must be a whole number of at least 0"),
+        ({"backoffs": -1}, "backoffs must be a whole number of at least 0"),
         ({"threshold": 1}, "the threshold is a cosine between 0 and 1, not 1.0"),
         ({"threshold": "0.9"}, "threshold must be a number or left out, not '0.9'"),
         ({"seeds": 0}, "at least one seed"),
@@ -328,7 +328,7 @@ def test_a_sweep_is_changed_as_a_whole():
 
 def test_the_key_of_what_is_measured_is_pinned():
     """A changed key measures users' sweeps anew: change FORMAT with it."""
-    assert Sweep(BASE, {}).measured_key() == "57a5beb24bb1b97b"
+    assert Sweep(BASE, {}).measured_key() == "d3774f38385dea2a"
 
 
 def test_the_key_of_what_is_measured():
@@ -483,7 +483,7 @@ network.widths.1 = "m"
         ("format = 1\nexperiment = 'none.toml'\n[axes]", "none.toml cannot be read: No such file"),
         ("format = 1\nexperiment = 3\n[axes]", "an experiment is a table of fields, not int"),
         ("format = 1\nexperiment = 'base.toml'\naxes = [1]", r"axes and fields are tables by name, not \[1\]"),
-        ("format = 1\nexperiment = 'base.toml'\nseeds = [[1, 2, 3]]\n[axes]", r"\[data, start\], not \[1, 2, 3\]"),
+        ("format = 1\nexperiment = 'base.toml'\nseeds = [[1, 2, 3]]\n[axes]", r"\[data, init\], not \[1, 2, 3\]"),
         ("format = 1\nexperiment = 'base.toml'\nseeds = 'two'\n[axes]", "seeds must be a whole number or a list"),
         ("format = 1\nexperiment = 'base.toml'\nmeasure = ['os:getpid_']\n[axes]", "'os:getpid_' cannot be imported"),
         ("format = 1\nexperiment = 'base.toml'\nthreshold = '1'\n[axes]", "threshold must be a number"),

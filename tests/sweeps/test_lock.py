@@ -43,7 +43,7 @@ def test_a_refused_lock_leaves_no_file_open(tmp_path):
 def test_a_second_driver_is_refused_and_the_first_named(tmp_path):
     first = DriverLock(tmp_path, "dask")
     told = read_driver(tmp_path)
-    assert (told["process"], told["host"], told["on"]) == (os.getpid(), socket.gethostname(), "dask")
+    assert (told["process"], told["host"], told["backend"]) == (os.getpid(), socket.gethostname(), "dask")
     with pytest.raises(InputError, match=f"is being run by process {os.getpid()} on .* since 2.*: wait for it"):
         DriverLock(tmp_path, "local")
     assert read_driver(tmp_path) == told

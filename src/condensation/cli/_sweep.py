@@ -14,7 +14,7 @@ def sweep(
     target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SWEEP.toml|NAME")],
     /,
     out: Path | None = None,
-    on: Literal["local", "dask", "ray"] = "local",
+    backend: Literal["local", "dask", "ray"] = "local",
     n_jobs: int | None = None,
     scheduler: str | None = None,
     address: str | None = None,
@@ -33,7 +33,7 @@ def sweep(
         target: a TOML file (see docs/sweeps.md), or a ready phase diagram: phase-two-layer, phase-initial,
             phase-three-layer, phase-lines, phase-eps.
         out: the folder of the sweep; sweeps/NAME if not given.
-        on: where tasks run: processes of this machine, a Dask or a Ray cluster.
+        backend: where tasks run: processes of this machine, a Dask or a Ray cluster.
         n_jobs: tasks side by side; one a core of this machine, or all of the cluster, if not given.
         scheduler: address of Dask's scheduler, such as tcp://HOST:8786.
         address: address of Ray's cluster; auto if not given.
@@ -53,55 +53,49 @@ def sweep(
     from ..sweeps._backends import backend_of
 
     ready = {recipe.name: recipe for recipe in RECIPES}
-    engine = backend_of(on, n_jobs=n_jobs, scheduler=scheduler, address=address)
+    runs_on = backend_of(backend, n_jobs=n_jobs, scheduler=scheduler, address=address)
     if target in ready:
-        asked = dict(SWEEPS[target](size) if size else ready[target].experiments("quick"))
+        sweeps = dict(SWEEPS[target](size) if size else ready[target].experiments("quick"))
     elif target.endswith(".toml"):
         if size is not None:
             raise InputError("the size is of ready diagrams; a TOML file names its axes itself")
         sys.path.insert(0, str(Path(target).parent.resolve()))  # measures of the user: module:function beside the file
-        asked = {Path(target).stem: Sweep.load(target)}
+        sweeps = {Path(target).stem: Sweep.load(target)}
     else:
         raise unknown_name("sweep (and no TOML file)", target, ready)
     if seeds is not None:
-        asked = {name: replace(one, seeds=seeds) for name, one in asked.items()}
+        sweeps = {name: replace(planned, seeds=seeds) for name, planned in sweeps.items()}
     folder = out or Path("sweeps") / (target if target in ready else Path(target).stem)
     tables = {}
-    for name, one in asked.items():
-        own = folder / name if len(asked) > 1 else folder
-        one.cells()  # what cannot be is said before anything is drawn
-        with MapDisplay(name, one) as watcher:
-            tables[name] = run_sweep(one, own, engine, keep_runs=keep_runs, block=block, watcher=watcher)
+    for name, planned in sweeps.items():
+        place = folder / name if len(sweeps) > 1 else folder
+        planned.cells()  # cells that cannot be are refused before anything is drawn
+        with MapDisplay(name, planned) as watcher:
+            tables[name] = run_sweep(planned, place, runs_on, keep_runs=keep_runs, block=block, watcher=watcher)
     pictures = _draw(tables, ready.get(target), folder, x, y, quantity)
-    told = {name: _told(table) for name, table in tables.items()}
+    summaries = {name: _summary(table) for name, table in tables.items()}
     if json:
-        print_json({"folder": str(folder), "pictures": [str(path) for path in pictures], "sweeps": told})
+        print_json({"folder": str(folder), "pictures": [str(path) for path in pictures], "sweeps": summaries})
     else:
-        for name, found in told.items():
-            counts = f"{found['cells']} cells, {found['seeds']} seed{'s' * (found['seeds'] > 1)}"
-            print(f"{name}: {found['rows']} rows of {counts}", end="")
-            print(f", {len(found['diverged'])} diverged" if found["diverged"] else "")
-            for cell, reason in found["failed"].items():
+        for name, summary in summaries.items():
+            counts = f"{summary['cells']} cells, {summary['seeds']} seed{'s' * (summary['seeds'] > 1)}"
+            diverged = f", {len(summary['diverged'])} diverged" if summary["diverged"] else ""
+            print(f"{name}: {summary['rows']} rows of {counts}{diverged}")
+            for cell, reason in summary["failed"].items():
                 print(f"failed: {cell}: {reason}")
         print(f"table: {folder / 'table.parquet' if len(tables) == 1 else folder}")
         for path in pictures:
             print(f"picture: {path}")
-    if any(found["failed"] for found in told.values()):
+    if any(summary["failed"] for summary in summaries.values()):
         sys.exit(FAILED)
-    if any(found["diverged"] for found in told.values()):
+    if any(summary["diverged"] for summary in summaries.values()):
         sys.exit(DIVERGED)
 
 
-def _told(table: Any) -> dict[str, Any]:
-    """A table in short."""
-    lost = table.column("diverged") >= 0
-    names = [*table.sweep.axes, "seed_data"]
-    columns = [table.rows.column(name).to_pylist() for name in names]
-    diverged = {
-        ", ".join(f"{name} = {value}" for name, value in zip(names, row, strict=True))
-        for row, gone in zip(zip(*columns, strict=True), lost, strict=True)
-        if gone
-    }
+def _summary(table: Any) -> dict[str, Any]:
+    """The counts of a table, and the cells that diverged or failed."""
+    rows = table.rows.filter(table.column("diverged") >= 0).select([*table.sweep.axes, "seed_data"]).to_pylist()
+    diverged = {", ".join(f"{name} = {value}" for name, value in row.items()) for row in rows}
     return {
         "cells": len(table.sweep),
         "seeds": len(table.sweep.seeds),
@@ -122,8 +116,8 @@ def _draw(
     if recipe is not None and not (x or y or quantity):
         from ..papers.lab import Lab
 
-        found = recipe.show(Lab(folder), tables, {})
-        return [path for name, picture in found.pictures.items() for path in save(picture, folder / name)]
+        shown = recipe.show(Lab(folder), tables, {})
+        return [path for name, picture in shown.pictures.items() for path in save(picture, folder / name)]
     paths = []
     for name, table in tables.items():
         picture = draw_sweep(table, x=x, y=y, quantity=quantity)

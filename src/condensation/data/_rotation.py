@@ -1,4 +1,4 @@
-"""Random rotations of inputs."""
+"""Random rotations of inputs, by hand because ``scipy.stats.ortho_group`` draws other matrices for the same seed."""
 
 import numpy as np
 from jaxtyping import Float

@@ -1,6 +1,8 @@
 r"""Synthetic targets: sums of waves or of hinges over the coordinates, on random or equally spaced points.
 
-$y(x) = \sum_{c=1}^{d} \sum_{(A, k, b)} A\, g(k x_c + b)$ with $g$ = sin or relu.
+$y(x) = \sum_{c=1}^{d} \sum_{(A, k, b)} A\, g(k x_c + b)$ with $g$ = sin or relu. ``Expression`` (``_inline.py``)
+takes any formula; this kind stays beside it because its amplitudes, frequencies and phases are numbers that a sweep can
+change, and because the fingerprints of the papers' experiments hold it.
 """
 
 from dataclasses import dataclass

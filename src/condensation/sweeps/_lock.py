@@ -1,7 +1,7 @@
 """Locks that a dead process does not hold: the operating system gives them back.
 
-They are written by hand: ``filelock`` would save twenty lines, but it loads 10,000, and where a file system has no locks it
-either takes a marker file, which a killed machine leaves behind, or raises an error that differs between its versions.
+They are written by hand: ``filelock`` would save twenty lines of 10,000 that it loads, and where a file system has no
+locks it takes a marker file by default, which a machine that is switched off leaves behind.
 """
 
 import json
@@ -50,13 +50,13 @@ class DriverLock:
         token: of this driver alone, in the names of its rounds.
     """
 
-    def __init__(self, folder: Path, on: str) -> None:
+    def __init__(self, folder: Path, backend: str) -> None:
         path, self.token, self._file = folder / "driver.json", secrets.token_hex(8), None
         about = {
             "host": socket.gethostname(),
             "process": os.getpid(),
             "since": time.strftime("%Y-%m-%d %H:%M:%S"),
-            "on": on,
+            "backend": backend,
             "token": self.token,
         }
         try:
