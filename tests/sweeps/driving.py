@@ -26,6 +26,7 @@ BACKENDS = {"local": Local, "dask": Dask, "ray": Ray}
 PATIENCE, TASKS = 180, 12  # seconds; of two networks each
 MEASURE = ("lines", "change", "poison:waits")  # so that a task takes some time, whatever the machine
 RATES = (1e-3, 2e-3, 5e-3, 1e-2)
+ROWS, POISONED = 24, "init.hidden.std = 0.0001, optimizer.learning_rate = 0.005, seed 1"
 
 
 def small(steps: int = 3000, seeds: int = 2, measure: Any = MEASURE, rates: Any = RATES) -> Sweep:
@@ -65,6 +66,14 @@ def check_raw(out: Path, rows: int) -> None:
     assert polars.read_parquet(files).select(key).unique().height == rows
     found = duckdb.sql(f"select count(*), count(distinct ({', '.join(key)})) from '{files}'").fetchall()
     assert found == [(rows, rows)]
+
+
+def check_poisoned(out: Path, told: dict[str, Any], error: str) -> None:
+    """The cell that kills its worker is named, with the error; all others have their rows."""
+    assert list(told["failed"]) == [POISONED]
+    assert error in told["failed"][POISONED]
+    assert told["rows"] == ROWS - 1
+    check_raw(out, ROWS - 1)
 
 
 @contextmanager

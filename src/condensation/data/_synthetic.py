@@ -15,8 +15,7 @@ from .._phrases import counted
 from .._serialization import coerce_fields
 from ..errors import InputError, unknown_name
 from ..seeds import Seed
-from ._rotation import rotation
-from ._sampling import check_spread, describe_spread, spread
+from ._sampling import check_spread, describe_spread, rotation, spread
 
 FUNCTIONS = {"sin": np.sin, "relu": lambda z: np.maximum(z, 0.0)}
 
