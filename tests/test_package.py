@@ -1,16 +1,19 @@
 """What a user gets on import, on the command line and in the README."""
 
+import ast
+import importlib
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-import condensation
 from condensation.papers import FIGURES
 
 ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "condensation"
 
 
 def run(*command: str, cwd: Path = ROOT) -> subprocess.CompletedProcess:
@@ -32,29 +35,59 @@ def test_import_is_light_and_measuring_needs_no_jax():
     assert python(code) == "[]"
 
 
+def stubs() -> dict[str, list[str]]:
+    """The public names that each package lists in its stub."""
+    return {
+        ".".join(path.parent.relative_to(PACKAGE.parent).parts): [
+            alias.asname or alias.name
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        ]
+        for path in sorted(PACKAGE.rglob("__init__.pyi"))
+    }
+
+
 def test_the_core_never_imports_an_extra():
+    """Every name of every stub can be imported without the extras, but for the rooms that are of an extra."""
+    rooms = {room: names for room, names in stubs().items() if not room.startswith("condensation.pytorch")}
     code = (
-        "import sys\n"
+        "import sys, importlib\n"
         "class Blocked:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name.split('.')[0] in ('torch', 'torch_pruning', 'lightning', 'transformers', 'hypothesis',\n"
-        "                                  'pytest', 'beartype', 'sklearn'):\n"
+        "                                  'pytest', 'beartype', 'sklearn', 'dask', 'distributed', 'ray',\n"
+        "                                  'starlette', 'uvicorn', 'websockets'):\n"
         "            raise ImportError(name)\n"
         "sys.meta_path.insert(0, Blocked())\n"
-        "import condensation\n"
-        "for name in condensation.__all__: getattr(condensation, name)\n"
+        f"for room, names in {rooms}.items():\n"
+        "    module = importlib.import_module(room)\n"
+        "    assert [name for name in names if getattr(module, name) is None] == []\n"
         "import condensation.cli, condensation.papers\n"
         "print('fine')"
     )
     assert python(code) == "fine"
 
 
-def test_all_public_names_are_there():
-    for name in condensation.__all__:
-        assert getattr(condensation, name) is not None
-        assert name in dir(condensation)
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        condensation.nothing  # noqa: B018
+@pytest.mark.parametrize(("room", "names"), stubs().items())
+def test_a_stub_lists_what_its_package_shows(room, names):
+    module = importlib.import_module(room)
+    assert sorted(names) == sorted(set(names)), "a name is listed twice"
+    assert set(names) <= set(module.__all__) <= {*names, "__version__"}
+    assert set(names) <= set(dir(module))
+    with pytest.raises(AttributeError, match="attribute nothing"):
+        module.nothing  # noqa: B018
+
+
+def test_the_wheel_brings_stubs_templates_and_the_type_marker():
+    """Lazy imports read the stubs when a user's program runs."""
+    hatch = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    assert hatch == {"targets": {"wheel": {"packages": ["src/condensation"]}}}  # the whole folder, nothing left out
+    tracked = run("git", "ls-files", "src/condensation").stdout.split()
+    needed = [PACKAGE / "py.typed", *PACKAGE.rglob("__init__.pyi"), *PACKAGE.rglob("*.html")]
+    assert {str(path.relative_to(ROOT)) for path in needed} <= {*tracked}  # what git ignores, hatch leaves out
+    lazy = [path for path in PACKAGE.rglob("__init__.py") if "attach_stub" in path.read_text(encoding="utf-8")]
+    assert [path for path in lazy if not path.with_suffix(".pyi").exists()] == []
 
 
 def test_the_readme_example_runs(tmp_path):

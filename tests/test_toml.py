@@ -8,34 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from condensation import (  # fmt: skip
-    GD,
-    Adam,
-    Arrays,
-    At,
-    ChannelPower,
-    Conv,
-    Cosine,
-    Dense,
-    Evenly,
-    Every,
-    Experiment,
-    FanOutPower,
-    Geometric,
-    Glorot,
-    GradientFlow,
-    Init,
-    InputError,
-    Loss,
-    Muon,
-    Normal,
-    NormalisedGD,
-    SignGD,
-    StepDecay,
-    Synthetic,
-    Warmup,
-    WidthPower,
-)
+import condensation as c
 from condensation.activations import ACTIVATIONS, x_tanh
 from condensation.schedules import Constant
 from condensation.sweeps import Sweep
@@ -47,26 +20,29 @@ positive = st.floats(1e-30, 1e6)
 share = st.floats(0, 0.95)
 activations = st.sampled_from([*ACTIVATIONS, x_tanh])
 schedules = st.one_of(
-    st.builds(At, st.lists(st.integers(0, 40)).map(tuple)),
-    st.builds(Every, sizes),
-    st.builds(Evenly, st.integers(2, 99)),
-    st.builds(Geometric, sizes),
+    st.builds(c.At, st.lists(st.integers(0, 40)).map(tuple)),
+    st.builds(c.Every, sizes),
+    st.builds(c.Evenly, st.integers(2, 99)),
+    st.builds(c.Geometric, sizes),
 )
 rates = st.one_of(
-    st.just(Constant()), st.builds(Cosine, sizes, share), st.builds(StepDecay, st.lists(sizes).map(tuple), positive),
-    st.builds(Warmup, sizes),
+    st.just(Constant()), st.builds(c.Cosine, sizes, share),
+    st.builds(c.StepDecay, st.lists(sizes).map(tuple), positive), st.builds(c.Warmup, sizes),
 )  # fmt: skip
 optimizers = st.one_of(
-    st.builds(GD, positive, share, rates), st.builds(Adam, positive, share, share, positive, share, rates),
-    st.builds(NormalisedGD, positive, rates), st.builds(SignGD, positive, rates),
-    st.builds(Muon, positive, share, st.booleans(), positive, rates),
+    st.builds(c.GD, positive, share, rates), st.builds(c.Adam, positive, share, share, positive, share, rates),
+    st.builds(c.NormalisedGD, positive, rates), st.builds(c.SignGD, positive, rates),
+    st.builds(c.Muon, positive, share, st.booleans(), positive, rates),
 )  # fmt: skip
 laws = st.one_of(
-    st.builds(Normal, positive), st.just(FanOutPower(1.5)), st.builds(WidthPower, st.floats(-3, 3)), st.just(Glorot())
+    st.builds(c.Normal, positive),
+    st.just(c.FanOutPower(1.5)),
+    st.builds(c.WidthPower, st.floats(-3, 3)),
+    st.just(c.Glorot()),
 )
 finite = st.floats(-1e6, 1e6)
 datas = st.builds(
-    Synthetic, st.lists(st.tuples(finite, finite, finite), min_size=1, max_size=3).map(tuple), sizes, sizes,
+    c.Synthetic, st.lists(st.tuples(finite, finite, finite), min_size=1, max_size=3).map(tuple), sizes, sizes,
     st.floats(-9, 0), st.floats(1, 9), st.sampled_from(["sin", "relu"]),
 )  # fmt: skip
 
@@ -78,7 +54,7 @@ def experiments(draw):
         residual = draw(st.booleans())
         hidden = [draw(sizes)] * depth if residual else draw(st.lists(sizes, min_size=depth, max_size=depth))
         names = st.one_of(activations, st.lists(activations, min_size=depth, max_size=depth).map(tuple))
-        network = Dense(
+        network = c.Dense(
             (draw(sizes), *hidden, draw(sizes)),
             draw(names),
             residual,
@@ -87,20 +63,20 @@ def experiments(draw):
             draw(share),
         )
         given_laws = st.one_of(laws, st.lists(laws, min_size=depth, max_size=depth).map(tuple))
-        start = Init(draw(given_laws), draw(st.none() | laws), None, draw(st.booleans()))
+        start = c.Init(draw(given_laws), draw(st.none() | laws), None, draw(st.booleans()))
     else:
         channels = draw(st.lists(sizes, min_size=1, max_size=2).map(tuple))
         hidden = draw(st.lists(sizes, max_size=2).map(tuple))
-        network = Conv(
+        network = c.Conv(
             (draw(sizes), 9, 9), channels, draw(st.integers(1, 5)), draw(sizes), hidden, draw(activations),
             draw(activations), draw(st.integers(0, 2)), draw(st.booleans()), draw(share) if hidden else 0.0,
         )  # fmt: skip
-        start = Init(draw(laws), draw(st.none() | laws), draw(st.none() | st.builds(ChannelPower, st.floats(0, 4))))
-    flow = st.builds(GradientFlow, positive, st.none() | st.floats(0.01, 0.99), positive, positive)
+        start = c.Init(draw(laws), draw(st.none() | laws), draw(st.none() | st.builds(c.ChannelPower, st.floats(0, 4))))
+    flow = st.builds(c.GradientFlow, positive, st.none() | st.floats(0.01, 0.99), positive, positive)
     may_flow = draw(st.booleans()) and not network.dropout
-    return Experiment(
+    return c.Experiment(
         network, start, draw(datas), draw(flow if may_flow else optimizers), draw(st.integers(40, 10**6)),
-        Loss(draw(st.sampled_from(["mse", "softmax_mse", "cross_entropy"])), draw(st.sampled_from(["mean", "sum"]))),
+        c.Loss(draw(st.sampled_from(["mse", "softmax_mse", "cross_entropy"])), draw(st.sampled_from(["mean", "sum"]))),
         draw(schedules), draw(schedules), draw(st.sampled_from(["float32", "float64"])),
         None if may_flow else draw(st.none() | sizes),
     )  # fmt: skip
@@ -110,10 +86,10 @@ def experiments(draw):
 @settings(max_examples=60)
 @given(experiments())
 def test_any_experiment_comes_back_equal_with_its_fingerprint(experiment):
-    again = Experiment.from_toml(experiment.to_toml())
+    again = c.Experiment.from_toml(experiment.to_toml())
     assert again == experiment
     assert again.fingerprint() == experiment.fingerprint()
-    assert Experiment.from_plain(experiment.to_plain()) == experiment
+    assert c.Experiment.from_plain(experiment.to_plain()) == experiment
 
 
 @pytest.mark.parametrize("suffix", ["npz", "safetensors"])
@@ -123,17 +99,19 @@ def test_an_experiment_with_arrays_names_its_file(tmp_path, suffix):
     x, y = np.random.default_rng(0).normal(size=(2, 8, 3))
     file = tmp_path / f"own.{suffix}"
     save_file({"x": x, "y": y}, file) if suffix == "safetensors" else np.savez(file, x=x, y=y)
-    experiment = Experiment(Dense((3, 4, 3)), Init(Normal(0.1)), Arrays.load(file.name, tmp_path), GD(0.1), 5)
+    experiment = c.Experiment(
+        c.Dense((3, 4, 3)), c.Init(c.Normal(0.1)), c.Arrays.load(file.name, tmp_path), c.GD(0.1), 5
+    )
     (tmp_path / "e.toml").write_text(experiment.to_toml())
-    again = Experiment.load(tmp_path / "e.toml")
+    again = c.Experiment.load(tmp_path / "e.toml")
     assert again == experiment
     assert again.fingerprint() == experiment.fingerprint()
     np.savez(tmp_path / "own.npz", x=x + 1, y=y)
     if suffix == "npz":
-        with pytest.raises(InputError, match="is not the one this experiment used: its x_sha256 differs"):
-            Experiment.load(tmp_path / "e.toml")
-    with pytest.raises(InputError, match=r"use Arrays.load\(file\)"):
-        experiment.replace(data=Arrays(x, y)).to_toml()
+        with pytest.raises(c.InputError, match="is not the one this experiment used: its x_sha256 differs"):
+            c.Experiment.load(tmp_path / "e.toml")
+    with pytest.raises(c.InputError, match=r"use Arrays.load\(file\)"):
+        experiment.replace(data=c.Arrays(x, y)).to_toml()
 
 
 def test_the_examples_are_the_same_in_toml_and_in_python():
@@ -142,9 +120,9 @@ def test_the_examples_are_the_same_in_toml_and_in_python():
         import tanh
     finally:
         sys.path.remove(str(EXAMPLES))
-    assert Experiment.load(EXAMPLES / "tanh.toml") == tanh.experiment
+    assert c.Experiment.load(EXAMPLES / "tanh.toml") == tanh.experiment
     for path in EXAMPLES.glob("*.toml"):
-        (Sweep if path.stem == "sweep" else Experiment).load(path)
+        (Sweep if path.stem == "sweep" else c.Experiment).load(path)
 
 
 GOOD = (EXAMPLES / "tanh.toml").read_text()
@@ -176,15 +154,15 @@ GOOD = (EXAMPLES / "tanh.toml").read_text()
 def test_what_does_not_fit_is_named_with_its_place(old, new, said, tmp_path):
     assert old in GOOD
     (tmp_path / "bad.toml").write_text(GOOD.replace(old, new, 1))
-    with pytest.raises(InputError, match=said) as caught:
-        Experiment.load(tmp_path / "bad.toml")
+    with pytest.raises(c.InputError, match=said) as caught:
+        c.Experiment.load(tmp_path / "bad.toml")
     assert "\n" not in str(caught.value)
     assert str(tmp_path / "bad.toml") in str(caught.value)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
-    with pytest.raises(InputError, match="cannot be read: No such file"):
-        Experiment.load(tmp_path / "none.toml")
+    with pytest.raises(c.InputError, match="cannot be read: No such file"):
+        c.Experiment.load(tmp_path / "none.toml")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="cannot be read"):
-        Experiment.load(tmp_path / "binary.toml")
+    with pytest.raises(c.InputError, match="cannot be read"):
+        c.Experiment.load(tmp_path / "binary.toml")

@@ -5,29 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condensation import (  # fmt: skip
-    GD,
-    Adam,
-    Arrays,
-    Cosine,
-    Dense,
-    Evenly,
-    Experiment,
-    Init,
-    InputError,
-    Normal,
-    StepDecay,
-    WidthPower,
-    sine_sum,
-)
+import condensation as c
 from condensation._serialization import replace_at, to_plain, value_at
 from condensation.activations import x_tanh
 
-BASE = Experiment(
-    Dense((5, 50, 20, 1), ("tanh", "relu")),
-    Init((Normal(0.1), WidthPower(0.5))),
-    sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2),
-    Adam(1e-3, schedule=StepDecay((5, 7))),
+BASE = c.Experiment(
+    c.Dense((5, 50, 20, 1), ("tanh", "relu")),
+    c.Init((c.Normal(0.1), c.WidthPower(0.5))),
+    c.sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2),
+    c.Adam(1e-3, schedule=c.StepDecay((5, 7))),
     100,
 )
 TABLE = {"kind": "cosine", "steps": 9}
@@ -51,17 +37,17 @@ TABLE = {"kind": "cosine", "steps": 9}
         ("network.residual", True, True),
         ("init.hidden.0.std", 1, 1.0),
         ("init.hidden.1.gamma", -0.0, 0.0),
-        ("init.hidden.1", {"kind": "normal", "std": 2}, Normal(2.0)),
-        ("init.hidden", [{"kind": "normal", "std": 2}, Normal(3.0)], (Normal(2.0), Normal(3.0))),
-        ("init.output", Normal(0.5), Normal(0.5)),
+        ("init.hidden.1", {"kind": "normal", "std": 2}, c.Normal(2.0)),
+        ("init.hidden", [{"kind": "normal", "std": 2}, c.Normal(3.0)], (c.Normal(2.0), c.Normal(3.0))),
+        ("init.output", c.Normal(0.5), c.Normal(0.5)),
         ("init.output", None, None),
         ("data.terms.0.1", 7, 7.0),
         ("data.terms", [[1, 2, 3]], ((1.0, 2.0, 3.0),)),
-        ("optimizer", {"kind": "adam", "learning_rate": 1, "schedule": TABLE}, Adam(1.0, schedule=Cosine(9))),
-        ("optimizer", GD(0.1), GD(0.1)),
-        ("optimizer.schedule", TABLE, Cosine(9)),
+        ("optimizer", {"kind": "adam", "learning_rate": 1, "schedule": TABLE}, c.Adam(1.0, schedule=c.Cosine(9))),
+        ("optimizer", c.GD(0.1), c.GD(0.1)),
+        ("optimizer.schedule", TABLE, c.Cosine(9)),
         ("optimizer.schedule.at.1", 9.0, 9),
-        ("save", {"kind": "evenly", "count": 3}, Evenly(3)),
+        ("save", {"kind": "evenly", "count": 3}, c.Evenly(3)),
         ("kept_layers", ["dense1"], ("dense1",)),
     ],
 )
@@ -88,8 +74,8 @@ def test_plain_data_stands_for_a_field(path, plain, expected):
         ("steps", True, "steps must be a whole number, not True"),
         ("optimizer.eps", "small", "optimizer.eps must be a number, not 'small'"),
         ("optimizer.eps", None, "optimizer.eps must be a number, not None"),
-        ("optimizer", Normal(1.0), "optimizer must be GD or Adam"),
-        ("optimizer", Adam, "optimizer must be GD or Adam"),
+        ("optimizer", c.Normal(1.0), "optimizer must be GD or Adam"),
+        ("optimizer", c.Adam, "optimizer must be GD or Adam"),
         ("optimizer", {"kind": "adam"}, "missing in optimizer: learning_rate"),
         ("optimizer", {"kind": "adam", "learning_rate": -1}, "optimizer: learning_rate must be a positive"),
         ("network.activation", "nothing:here", "the function 'nothing:here' cannot be imported"),
@@ -99,15 +85,15 @@ def test_plain_data_stands_for_a_field(path, plain, expected):
     ],
 )
 def test_what_does_not_fit_is_refused_with_its_place(path, plain, said):
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(c.InputError, match=said):
         value_at(BASE, path, plain)
 
 
 def test_files_are_relative_to_the_folder(tmp_path):
     np.savez(tmp_path / "own.npz", x=np.ones((3, 5)), y=np.ones(3))
     found = value_at(BASE, "data", {"kind": "arrays", "file": "own.npz"}, tmp_path)
-    assert found == Arrays(np.ones((3, 5)), np.ones(3))
-    with pytest.raises(InputError, match="there is no file"):
+    assert found == c.Arrays(np.ones((3, 5)), np.ones(3))
+    with pytest.raises(c.InputError, match="there is no file"):
         value_at(BASE, "data", {"kind": "arrays", "file": "own.npz"}, tmp_path / "elsewhere")
 
 

@@ -16,17 +16,17 @@ def devices() -> list[Any]:
 
 
 def device() -> Any:
-    """The first of them."""
+    """The first device that networks are dealt to."""
     return devices()[0]
 
 
 def on_cpu() -> bool:
-    """Whether that is a CPU."""
+    """Whether the first device is a CPU."""
     return getattr(device(), "platform", device()) == "cpu"
 
 
 def device_name() -> str:
-    """What it is, such as ``NVIDIA H200`` or ``cpu``."""
+    """The kind of the first device, such as ``NVIDIA H200`` or ``cpu``."""
     return str(getattr(device(), "device_kind", device()))
 
 
@@ -50,7 +50,8 @@ def device_slots(whole_machine: bool) -> list[Any]:
 
     A GPU takes one. A CPU's cores are shared out, or all of them serve one piece that can use the whole machine.
     """
-    found = devices()
+    all_devices = devices()
     if not on_cpu():
-        return found
-    return found[:1] if whole_machine else [found[k % len(found)] for k in range(max(cores(), len(found)))]
+        return all_devices
+    count = max(cores(), len(all_devices))
+    return all_devices[:1] if whole_machine else [all_devices[k % len(all_devices)] for k in range(count)]

@@ -16,24 +16,13 @@ from safetensors import safe_open
 from .errors import InputError, unknown_name
 
 SUFFIXES = (".npy", ".npz", ".safetensors")
-_OWN_NAMES = {  # types of safetensors, as NumPy and ml_dtypes call them
-    "F64": "float64",
-    "F32": "float32",
-    "F16": "float16",
-    "BF16": "bfloat16",
-    "F8_E4M3": "float8_e4m3fn",
-    "F8_E5M2": "float8_e5m2",
-    "F8_E8M0": "float8_e8m0fnu",
-    "I64": "int64",
-    "I32": "int32",
-    "I16": "int16",
-    "I8": "int8",
-    "U64": "uint64",
-    "U32": "uint32",
-    "U16": "uint16",
-    "U8": "uint8",
-    "BOOL": "bool",
-    "C64": "complex64",
+_DTYPES = {  # of safetensors, as NumPy and ml_dtypes call them
+    **{
+        f"{letter}{bits}": f"{kind}{bits}" for letter, kind in (("I", "int"), ("U", "uint")) for bits in (8, 16, 32, 64)
+    },
+    **{f"F{bits}": f"float{bits}" for bits in (16, 32, 64)},
+    **{"BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu"},
+    **{"BOOL": "bool", "C64": "complex64"},
 }
 
 
@@ -98,9 +87,13 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     """All arrays of a file by name, in memory; floating-point numbers that NumPy has no type for as float32."""
     arrays = open_arrays(path)
     try:
-        return {name: np.array((s.load if s.dtype == "float16" else s.read)()) for name, s in arrays.items()}
+        return _in_memory(arrays)
     except InputError as error:
         raise InputError(f"{path} cannot be read: {error}") from error
+
+
+def _in_memory(arrays: dict[str, Stored]) -> dict[str, np.ndarray]:
+    return {name: np.array((s.load if s.dtype == "float16" else s.read)()) for name, s in arrays.items()}
 
 
 def _open_npy(path: Path) -> Stored:
@@ -109,18 +102,18 @@ def _open_npy(path: Path) -> Stored:
 
 
 def _open_npz(path: Path) -> dict[str, Stored]:
-    found = {}
+    arrays = {}
     with zipfile.ZipFile(path) as archive:
         for member in archive.namelist():
             name = member.removesuffix(".npy")
             try:
                 shape, dtype = _header(archive, member)
             except Exception as error:  # as above, and the other arrays may be whole
-                found[name] = Stored((), "", lambda: np.empty(0), reason=_broken(name, error))
+                arrays[name] = Stored((), "", lambda: np.empty(0), reason=_broken(name, error))
                 continue
             reason = f"{name} holds Python objects, which only pickle could read" if dtype.hasobject else ""
-            found[name] = Stored(shape, str(dtype), lambda name=name: _member(path, name), reason=reason)
-    return found
+            arrays[name] = Stored(shape, str(dtype), lambda name=name: _member(path, name), reason=reason)
+    return arrays
 
 
 def _header(archive: zipfile.ZipFile, member: str) -> tuple[tuple[int, ...], np.dtype]:
@@ -144,7 +137,13 @@ def _member(path: Path, name: str) -> np.ndarray:
 
 def map_tensors(path: Path) -> tuple[dict[str, str], dict[str, Stored]]:
     """Metadata of a safetensors file, and its arrays, which are views of the file mapped into memory."""
-    about, _ = read_tensors(path, arrays=False)  # checks that the file is whole
+    try:
+        with safe_open(path, "np") as file:  # checks that the file is whole
+            about = file.metadata() or {}
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}") from None
+    except Exception as error:  # a foreign file fails in many ways
+        raise InputError(f"{path} cannot be read as safetensors: {error}") from error
     with path.open("rb") as raw:
         length = int.from_bytes(raw.read(8), "little")
         entries = json.loads(raw.read(length))
@@ -156,49 +155,39 @@ def map_tensors(path: Path) -> tuple[dict[str, str], dict[str, Stored]]:
 
 
 def _mapped(content: np.ndarray, dtype: str, shape: list[int], data_offsets: list[int]) -> Stored:
-    own = _OWN_NAMES.get(dtype)
-    if own is None:
+    name = _DTYPES.get(dtype)
+    if name is None:
         return Stored(tuple(shape), dtype, lambda: content, reason=f"of type {dtype}, which is not known here")
 
     def load() -> np.ndarray:
         import ml_dtypes  # adds the small floats to NumPy
 
-        known = np.dtype(getattr(ml_dtypes, own)) if own.startswith(("bfloat", "float8")) else np.dtype(own)
+        known = np.dtype(getattr(ml_dtypes, name)) if name.startswith(("bfloat", "float8")) else np.dtype(name)
         return np.asarray(content[slice(*data_offsets)]).view(known).reshape(shape)
 
-    return Stored(tuple(shape), own, load)
+    return Stored(tuple(shape), name, load)
 
 
 def read_tensors(path: Path, arrays: bool = True) -> tuple[dict[str, str], dict[str, np.ndarray]]:
     """Metadata of a safetensors file, and its arrays if they are wanted; bfloat16 is read as float32."""
+    about, stored = map_tensors(path)
     try:
-        with safe_open(path, "np") as file:
-            about = file.metadata() or {}
-            names = list(file.keys()) if arrays else []
-            return about, {name: _tensor(file, path, name) for name in names}
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}") from None
-    except Exception as error:  # a foreign file fails in many ways
+        return about, _in_memory(stored) if arrays else {}
+    except InputError as error:
         raise InputError(f"{path} cannot be read as safetensors: {error}") from error
-
-
-def _tensor(file: Any, path: Path, name: str) -> np.ndarray:
-    if file.get_slice(name).get_dtype() != "BF16":
-        return file.get_tensor(name)
-    return map_tensors(path)[1][name].read()
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        plain = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read as JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise InputError(f"{path} must hold a JSON object, not a {type(found).__name__}")
-    return found
+    if not isinstance(plain, dict):
+        raise InputError(f"{path} must hold a JSON object, not a {type(plain).__name__}")
+    return plain
 
 
 def make_folder(path: Path) -> None:

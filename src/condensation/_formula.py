@@ -1,7 +1,7 @@
 """A formula in named variables, written as text: read and computed here, never run as code.
 
-Texts may come from strangers. A text is first cut into numbers, names and signs, then parsed, then turned into a list
-of steps made of known functions of floats; whatever else it holds is refused. All work is bounded by the length.
+Texts may come from strangers. A text is cut into numbers, names and signs, parsed by ``ast``, and its tree is walked:
+whatever is no known function of floats is refused. All work is bounded by the length of the text.
 """
 
 import ast
@@ -9,10 +9,12 @@ import keyword
 import math
 import operator
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,15 +31,7 @@ def _relu(x: Any) -> Any:
 
 
 FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {  # by name: how many values it takes, and the function
-    "sin": (1, np.sin),
-    "cos": (1, np.cos),
-    "tan": (1, np.tan),
-    "tanh": (1, np.tanh),
-    "exp": (1, np.exp),
-    "log": (1, np.log),
-    "sqrt": (1, np.sqrt),
-    "abs": (1, np.abs),
-    "sign": (1, np.sign),
+    **{name: (1, getattr(np, name)) for name in ("sin", "cos", "tan", "tanh", "exp", "log", "sqrt", "abs", "sign")},
     "relu": (1, _relu),
     "max": (2, np.maximum),
     "min": (2, np.minimum),
@@ -49,24 +43,12 @@ _OPERATORS: dict[type[ast.operator], Callable[..., Any]] = {
     ast.Div: operator.truediv,
     ast.Pow: operator.pow,
 }
-_NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-_TOKEN = re.compile(rf"(?P<blank>[ \t\r\n]+)|(?P<number>{_NUMBER})|(?P<name>[A-Za-z_]\w*)|[-+*/(),]", re.ASCII)
+_NUMBER = r"(?>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
+_TOKEN = re.compile(
+    rf"[ \t\r\n]+|(?P<glued>{_NUMBER}\w+)|{_NUMBER}|(?P<name>[A-Za-z_]\w*)|[-+*/(),]|(?P<unknown>.)",
+    re.ASCII | re.DOTALL,
+)
 _KNOWN = f"numbers, variables, {' '.join(CONSTANTS)}, + - * / ** ( ) and the functions {' '.join(FUNCTIONS)}"
-
-
-class _Step(NamedTuple):
-    """One step on a stack of values: push a number, push a variable, or replace the last ``takes`` values by one."""
-
-    number: float = 0.0
-    variable: str = ""
-    takes: int = 0
-    function: Callable[..., Any] | None = None
-
-
-class _Read(NamedTuple):
-    steps: tuple[_Step, ...]
-    variables: frozenset[str]
-    constants: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -90,7 +72,7 @@ class Formula:
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"a formula must be a text such as '(a - b) / 2', not {self.text!r}")
-        _read(self.text)
+        _parse(self.text)
 
     @property
     def names(self) -> frozenset[str]:
@@ -99,38 +81,31 @@ class Formula:
         >>> sorted(Formula("sin(pi * x) + y").names)
         ['x', 'y']
         """
-        return _read(self.text).variables
+        return _parse(self.text)[1].difference(CONSTANTS)
 
     def __call__(self, /, **values: ArrayLike) -> float | np.ndarray:
         """The value of the formula: a float, or an array where a variable is one."""
-        steps, variables, constants = _read(self.text)
-        missing = sorted(variables - values.keys())
-        if missing:
+        tree, names = _parse(self.text)
+        if missing := sorted(names - values.keys() - CONSTANTS.keys()):
             given = ", ".join(values) or "nothing"
             raise InputError(f"the formula {_short(self.text)} needs {', '.join(missing)}, but given were: {given}")
-        for name in sorted(constants & values.keys()):
+        for name in sorted(names & values.keys() & CONSTANTS.keys()):
             raise InputError(
                 f"{name} is the constant {CONSTANTS[name]:.4f} in formulas: give the variable another name"
             )
-        numbers = {name: _as_number(name, values[name]) for name in variables}
-        stack: list[Any] = []
-        with np.errstate(all="ignore"):
-            for step in steps:
-                if step.function is None:
-                    stack.append(numbers[step.variable] if step.variable else np.float64(step.number))
-                    continue
-                taken = [stack.pop() for _ in range(step.takes)][::-1]
-                try:
-                    stack.append(step.function(*taken))
-                except ValueError as error:
-                    shapes = ", ".join(f"{name} {np.shape(number)}" for name, number in sorted(numbers.items()))
-                    raise InputError(
-                        f"the formula {_short(self.text)} has values of shapes that do not fit: {shapes}"
-                    ) from error
-        return stack[0] if isinstance(stack[0], np.ndarray) else float(stack[0])
+        numbers = {name: _as_number(name, values.get(name, CONSTANTS.get(name))) for name in names}
+        try:
+            with np.errstate(all="ignore"):
+                result = _evaluate(tree, numbers)
+        except ValueError as error:
+            shapes = ", ".join(f"{name} {np.shape(numbers[name])}" for name in sorted(self.names))
+            raise InputError(
+                f"the formula {_short(self.text)} has values of shapes that do not fit: {shapes}"
+            ) from error
+        return result if isinstance(result, np.ndarray) else float(result)
 
 
-def _as_number(name: str, value: ArrayLike) -> Any:
+def _as_number(name: str, value: Any) -> Any:
     """A value as a float or an array of floats (float64 both)."""
     try:
         array = np.asarray(value)
@@ -141,13 +116,31 @@ def _as_number(name: str, value: ArrayLike) -> Any:
     return array.astype(np.float64)[()]
 
 
+def _evaluate(node: ast.expr, numbers: Mapping[str, Any]) -> Any:
+    """The value of a node that was checked."""
+    match node:
+        case ast.BinOp(left=left, op=sign, right=right):
+            return _OPERATORS[type(sign)](_evaluate(left, numbers), _evaluate(right, numbers))
+        case ast.UnaryOp(operand=operand):
+            return -_evaluate(operand, numbers)
+        case ast.Call(func=ast.Name(id=name), args=arguments):
+            return FUNCTIONS[name][1](*(_evaluate(argument, numbers) for argument in arguments))
+        case ast.Name(id=name):
+            return numbers[name]
+        case ast.Constant(value=number):
+            return np.float64(float(number))  # type: ignore[arg-type]
+    raise AssertionError(f"not checked: {node}")
+
+
 @lru_cache(maxsize=1024)
-def _read(text: str) -> _Read:
-    """The steps that a text stands for."""
+def _parse(text: str) -> tuple[ast.expr, frozenset[str]]:
+    """The checked syntax tree of a text, and the names of its variables and constants."""
     if len(text) > MOST_CHARACTERS:
         raise InputError(f"a formula has at most {MOST_CHARACTERS} characters, not {len(text)}: {_short(text)}")
-    names = _scan(text)
-    line = text.translate({ord(blank): " " for blank in "\t\r\n"})
+    names = _check_tokens(text)
+    if max(accumulate((sign == "(") - (sign == ")") for sign in text), default=0) > MOST_NESTED:
+        raise _too_deep(text)
+    line = re.sub(r"[\t\r\n]", " ", text)
     code = line.lstrip(" ")
     try:
         tree = ast.parse(code, mode="eval").body
@@ -158,108 +151,74 @@ def _read(text: str) -> _Read:
         ) from error
     except (RecursionError, MemoryError) as error:
         raise _too_deep(text) from error
-    steps: list[_Step] = []
-    _append(tree, steps, 0, text)
-    constants = names.intersection(CONSTANTS)
-    return _Read(tuple(steps), names.difference(CONSTANTS, FUNCTIONS), constants)
+    _check(tree, text, 0)
+    return tree, names.difference(FUNCTIONS)
 
 
-def _scan(text: str) -> frozenset[str]:
-    """The names in a text, which must consist of numbers, names and signs that formulas have."""
+def _check_tokens(text: str) -> frozenset[str]:
+    """Refuse a text of other things than numbers, names and the signs of formulas; the names in it."""
     names: set[str] = set()
-    place, open_ = 0, 0
-    while place < len(text):
-        token = _TOKEN.match(text, place)
-        if token is None:
-            hint = "write ** for a power" if text[place] == "^" else f"a formula consists of {_KNOWN}"
+    for token in _TOKEN.finditer(text):
+        word = token.group()
+        if token["unknown"]:
+            hint = "write ** for a power" if word == "^" else f"a formula consists of {_KNOWN}"
             raise InputError(
-                f"{text[place]!r} at character {place + 1} of the formula {_short(text)} is not known: {hint}"
+                f"{word!r} at character {token.start() + 1} of the formula {_short(text)} is not known: {hint}"
             )
-        place = token.end()
-        said = token.group()
-        word = re.match(r"\w+", text[place:])
-        if token.lastgroup == "number" and word:
+        if token["glued"]:
             raise InputError(
-                f"{said}{word.group()} in the formula {_short(text)} is no number; "
+                f"{word} in the formula {_short(text)} is no number; "
                 "a product is written 2 * x, a number 2, 0.5 or 1e-3"
             )
-        if token.lastgroup == "name":
-            if keyword.iskeyword(said):
-                raise InputError(
-                    f"the word {said!r} in the formula {_short(text)} cannot be used: a formula consists of {_KNOWN}"
-                )
-            names.add(said)
-        open_ += (said == "(") - (said == ")")
-        if open_ > MOST_NESTED:
-            raise _too_deep(text)
+        if keyword.iskeyword(word):
+            raise InputError(
+                f"the word {word!r} in the formula {_short(text)} cannot be used: a formula consists of {_KNOWN}"
+            )
+        names |= {word} if token["name"] else set()
     return frozenset(names)
 
 
-def _too_deep(text: str) -> InputError:
-    return InputError(f"the formula {_short(text)} is nested too deep: at most {MOST_NESTED} levels can be read")
-
-
-def _append(node: ast.expr, steps: list[_Step], depth: int, text: str) -> None:
-    """Append the steps of a node. A chain such as a + b + c is walked in a loop, so that its length is no depth."""
+def _check(node: ast.expr, text: str, depth: int) -> None:
+    """Refuse what formulas do not have. In a chain such as a + b + c the left side is no level of its own."""
+    formula = f"the formula {_short(text)}"
     if depth > MOST_NESTED:
         raise _too_deep(text)
-    chain: list[tuple[Callable[..., Any], ast.expr]] = []
-    while isinstance(node, ast.BinOp):
-        if type(node.op) not in _OPERATORS:
-            sign = "//" if isinstance(node.op, ast.FloorDiv) else type(node.op).__name__
-            raise InputError(f"{sign} in the formula {_short(text)} is not known: write /, + - * or **")
-        chain.append((_OPERATORS[type(node.op)], node.right))
-        node = node.left
-    _append_single(node, steps, depth, text)
-    for function, right in reversed(chain):
-        _append(right, steps, depth + 1, text)
-        steps.append(_Step(takes=2, function=function))
-
-
-def _append_single(node: ast.expr, steps: list[_Step], depth: int, text: str) -> None:
     match node:
-        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
-            steps.append(_Step(_as_float(number, text)))
-        case ast.Name(id=name) if name in FUNCTIONS:
-            raise InputError(f"{name} in the formula {_short(text)} is a function: write {_call_of(name)}")
-        case ast.Name(id=name):
-            steps.append(_Step(CONSTANTS[name]) if name in CONSTANTS else _Step(variable=name))
+        case ast.BinOp(left=left, op=sign, right=right):
+            if type(sign) not in _OPERATORS:
+                written = "//" if isinstance(sign, ast.FloorDiv) else type(sign).__name__
+                raise InputError(f"{written} in {formula} is not known: write /, + - * or **")
+            _check(left, text, depth)
+            _check(right, text, depth + 1)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            _append(operand, steps, depth + 1, text)
-            steps.append(_Step(takes=1, function=operator.neg))
+            _check(operand, text, depth + 1)
         case ast.UnaryOp(op=ast.UAdd()):
-            raise InputError(f"the formula {_short(text)} has a + with nothing before it: leave it out")
+            raise InputError(f"{formula} has a + with nothing before it: leave it out")
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
             if name not in FUNCTIONS:
-                raise unknown_name(f"function in the formula {_short(text)}:", name, FUNCTIONS)
-            takes, function = FUNCTIONS[name]
-            if len(arguments) != takes or any(isinstance(argument, ast.Starred) for argument in arguments):
-                raise InputError(f"{name} in the formula {_short(text)} is not written {_call_of(name)}")
+                raise unknown_name(f"function in {formula}:", name, FUNCTIONS)
+            if len(arguments) != FUNCTIONS[name][0] or any(isinstance(part, ast.Starred) for part in arguments):
+                raise InputError(f"{name} in {formula} is not written {_call_of(name)}")
             for argument in arguments:
-                _append(argument, steps, depth + 1, text)
-            steps.append(_Step(takes=takes, function=function))
-        case _:
-            raise InputError(f"the formula {_short(text)} holds {_said(node)}: a formula consists of {_KNOWN}")
-
-
-def _as_float(number: int | float, text: str) -> float:
-    try:
-        value = float(number)
-    except OverflowError:
-        value = math.inf
-    if value == math.inf:
-        raise InputError(f"a number in the formula {_short(text)} is too large: at most 1.8e308 can be written")
-    return value
+                _check(argument, text, depth + 1)
+        case ast.Name(id=name):
+            if name in FUNCTIONS:
+                raise InputError(f"{name} in {formula} is a function: write {_call_of(name)}")
+        case ast.Constant(value=int() | float() as number):
+            if number > sys.float_info.max:
+                raise InputError(f"a number in {formula} is too large: at most 1.8e308 can be written")
+        case _:  # no other kinds get past the tokens
+            words = {ast.Tuple: "several values", ast.Starred: "a * before a value"}
+            held = words.get(type(node), "a call that no function has")
+            raise InputError(f"{formula} holds {held}: a formula consists of {_KNOWN}")
 
 
 def _call_of(name: str) -> str:
     return f"{name}({', '.join('ab'[: FUNCTIONS[name][0]])})"
 
 
-def _said(node: ast.expr) -> str:
-    """What is refused, in words; of the kinds that are not named here none gets past the scan."""
-    words = {ast.Tuple: "several values", ast.Starred: "a * before a value", ast.Call: "a call that no function has"}
-    return words.get(type(node), f"a {type(node).__name__}")
+def _too_deep(text: str) -> InputError:
+    return InputError(f"the formula {_short(text)} is nested too deep: at most {MOST_NESTED} levels can be read")
 
 
 def _short(text: str) -> str:

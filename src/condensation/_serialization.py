@@ -2,7 +2,8 @@
 
 A *part* is a frozen dataclass with a class variable ``kind``, the name it has in plain data. A part becomes
 a dictionary of its fields with its kind in front; tuples become lists; a function becomes ``module:name``. Back, the
-types that the fields declare decide; whatever does not fit is refused with its place.
+types that the fields declare decide; whatever does not fit is refused with its place. It is written by hand: cattrs and
+pydantic would need as many lines of hooks (kinds in unions, NumPy's numbers, functions, files) and give longer errors.
 """
 
 import dataclasses
@@ -12,7 +13,7 @@ import json
 import numbers
 import types
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -23,12 +24,12 @@ from .errors import InputError, unknown_name
 FORMAT = 1  # of experiment files and runs
 
 
-def check_format(what: str, found: Any) -> None:
+def check_format(what: str, version: Any) -> None:
     """Refuse a format that is missing or newer than this version knows."""
-    if found is None:
+    if version is None:
         raise InputError(f"this {what} names no format: format = {FORMAT} is needed")
-    if type(found) is not int or not 1 <= found <= FORMAT:
-        raise InputError(f"this {what} has format {found!r}, but this version of condensation knows up to {FORMAT}")
+    if type(version) is not int or not 1 <= version <= FORMAT:
+        raise InputError(f"this {what} has format {version!r}, but this version of condensation knows up to {FORMAT}")
 
 
 def without_none(plain: Any) -> Any:
@@ -63,10 +64,10 @@ def function_path(function: Callable[..., Any]) -> str:
     """
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
     try:
-        found = getattr(importlib.import_module(module or ""), name)
+        imported = getattr(importlib.import_module(module or ""), name)
     except (ImportError, AttributeError, ValueError):
-        found = None
-    if found is not function or module == "__main__":
+        imported = None
+    if imported is not function or module == "__main__":
         raise InputError(
             f"the function {name or function!r} cannot be named as module:function, so it has no fingerprint; "
             "define it at the top level of an importable module"
@@ -86,55 +87,47 @@ def fingerprint(value: Any) -> str:
 
 def replace_at(value: Any, changes: dict[str, Any]) -> Any:
     """A copy of a frozen part with the fields at dotted paths changed, all at once; a number indexes a tuple."""
-    heads: dict[str, dict[str, Any]] = {}
+    by_field: dict[str, dict[str, Any]] = {}
     for path, new in changes.items():
-        head, _, rest = path.partition(".")
-        heads.setdefault(head, {})[rest] = new
-    if isinstance(value, tuple):
-        known = [str(k) for k in range(len(value))]
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        known = [field.name for field in dataclasses.fields(value)]
-    else:
-        raise InputError(f"the path {next(iter(changes))!r} leads into {value!r}, which has no fields")
-    for head in heads:
-        if head not in known:
-            raise unknown_name(f"field of {type(value).__name__}", head, known)
-    parts = dict(zip(known, value, strict=True)) if isinstance(value, tuple) else {n: getattr(value, n) for n in known}
-    for head, inner in heads.items():
-        parts[head] = inner[""] if "" in inner else replace_at(parts[head], inner)
-    return tuple(parts.values()) if isinstance(value, tuple) else dataclasses.replace(value, **parts)
+        name, _, rest = path.partition(".")
+        by_field.setdefault(name, {})[rest] = new
+    fields = {name: old for name, (_, old) in _fields(type(value), value, next(iter(by_field), "")).items()}
+    for name, inner in by_field.items():
+        if name not in fields:
+            raise unknown_name(f"field of {type(value).__name__}", name, fields)
+        fields[name] = inner[""] if "" in inner else replace_at(fields[name], inner)
+    return tuple(fields.values()) if isinstance(value, tuple) else dataclasses.replace(value, **fields)
 
 
 def value_at(part: Any, path: str, plain: Any, folder: Path = Path()) -> Any:
     """What plain data, or a value itself, stands for as the field at a dotted path; a float may stand for an int.
 
     >>> from condensation.optimizers import Adam
-    >>> value_at(Adam(1e-3), "rate", {"kind": "warmup", "steps": 5})
+    >>> value_at(Adam(1e-3), "schedule", {"kind": "warmup", "steps": 5})
     Warmup(steps=5)
-    >>> value_at(Adam(1e-3, schedule=_), "rate.steps", 7.0)
+    >>> value_at(Adam(1e-3, schedule=_), "schedule.steps", 7.0)
     7
     """
     hint: Any = type(part)
     for name in path.split("."):
-        hint, part = _field(hint, part, name)
+        fields = _fields(hint, part, name)
+        if name not in fields:
+            raise unknown_name(f"field of {type(part).__name__}", name, fields)
+        hint, part = fields[name]
     options = _options(hint)
     if int in options and float not in options and isinstance(plain, float) and plain.is_integer():
         plain = int(plain)
     return from_plain(hint, plain, path, folder)
 
 
-def _field(hint: Any, part: Any, name: str) -> tuple[Any, Any]:
-    """Declared type and value of a field of a part, or of an item of a tuple that is declared as ``hint``."""
+def _fields(hint: Any, part: Any, name: str) -> dict[str, tuple[Any, Any]]:
+    """Declared type and value of each field of a part, or of each item of a tuple that is declared as ``hint``."""
     if isinstance(part, tuple):
-        items = next(get_args(option) for option in _options(hint) if get_origin(option) is tuple)
-        known = {str(k): pair for k, pair in enumerate(zip(_each(items, len(part), name), part, strict=True))}
-    elif dataclasses.is_dataclass(part):
-        known = {own: (declared, getattr(part, own)) for own, declared in _hints(type(part)).items()}
-    else:
-        raise InputError(f"the field {name!r} is looked for in {part!r}, which has no fields")
-    if name not in known:
-        raise unknown_name(f"field of {type(part).__name__}", name, known)
-    return known[name]
+        items = next((get_args(option) for option in _options(hint) if get_origin(option) is tuple), (Any, ...))
+        return {str(k): pair for k, pair in enumerate(zip(_each(items, len(part), name), part, strict=True))}
+    if dataclasses.is_dataclass(part) and not isinstance(part, type):
+        return {own: (declared, getattr(part, own)) for own, declared in _hints(type(part)).items()}
+    raise InputError(f"the field {name!r} is looked for in {part!r}, which has no fields")
 
 
 def coerce_fields(part: Any) -> None:
@@ -161,13 +154,13 @@ def _options(hint: Any) -> tuple[Any, ...]:
 def coerce(hint: Any, value: Any, place: str) -> Any:
     """The value as its declared type, or an error that names its place.
 
-    >>> conform(tuple[float, ...], [1, 2], "widths")
+    >>> coerce(tuple[float, ...], [1, 2], "widths")
     (1.0, 2.0)
     """
     options = _options(hint)
     for option in options:
         if get_origin(option) is tuple and isinstance(value, list | tuple | np.ndarray):
-            return _conform_items(get_args(option), list(value), place)
+            return _items(coerce, get_args(option), list(value), place)
         if option is float and isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool):
             return float(value) + 0.0  # minus zero is zero
         if option is int and isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool):
@@ -177,12 +170,13 @@ def coerce(hint: Any, value: Any, place: str) -> Any:
                 return value
         elif option not in (float, int) and get_origin(option) is not tuple and callable(value):
             return value
-    raise InputError(f"{place} must be {' or '.join(map(_said, options))}, not {value!r}")
+    raise InputError(f"{place} must be {' or '.join(map(_type_name, options))}, not {value!r}")
 
 
-def _conform_items(hints: tuple[Any, ...], items: list[Any], place: str) -> tuple[Any, ...]:
-    each = _each(hints, len(items), place)
-    return tuple(coerce(hint, item, f"{place}[{k}]") for k, (hint, item) in enumerate(zip(each, items, strict=True)))
+def _items(make: Callable[..., Any], hints: tuple[Any, ...], items: list[Any], place: str) -> tuple[Any, ...]:
+    """The items of a tuple, each made of its declared type."""
+    each = zip(_each(hints, len(items), place), items, strict=True)
+    return tuple(make(hint, item, f"{place}[{k}]") for k, (hint, item) in enumerate(each))
 
 
 def _each(hints: tuple[Any, ...], count: int, place: str) -> list[Any]:
@@ -206,11 +200,8 @@ def from_plain(hint: Any, plain: Any, place: str = "", folder: Path = Path()) ->
     if isinstance(plain, dict):
         return _from_table(_part_of_kind(options, plain, place), plain, place, folder)
     if isinstance(plain, list):
-        items = [get_args(option) for option in options if get_origin(option) is tuple]
-        if items:
-            each = _each(items[0], len(plain), place)
-            pairs = enumerate(zip(each, plain, strict=True))
-            return tuple(from_plain(inner, item, f"{place}[{k}]", folder) for k, (inner, item) in pairs)
+        for hints in (get_args(option) for option in options if get_origin(option) is tuple):
+            return _items(partial(from_plain, folder=folder), hints, plain, place)
     if isinstance(plain, str) and ":" in plain and any(get_origin(option) is Callable for option in options):
         return function_at(plain)
     return coerce(hint, plain, place)
@@ -220,7 +211,7 @@ def _part_of_kind(options: tuple[Any, ...], plain: dict[str, Any], place: str) -
     """The part that a table stands for, among those that may stand there."""
     parts = [option for option in options if dataclasses.is_dataclass(option)]
     if not parts:
-        raise InputError(f"{place} must be {' or '.join(map(_said, options))}, not a table")
+        raise InputError(f"{place} must be {' or '.join(map(_type_name, options))}, not a table")
     if len(parts) == 1:
         return parts[0]
     kinds = {part.kind: part for part in parts}  # type: ignore[attr-defined]
@@ -254,8 +245,8 @@ def _from_table(part: Any, plain: Any, place: str, folder: Path) -> Any:
         raise InputError(f"{place}: {error}" if place else str(error)) from error
 
 
-def _said(hint: Any) -> str:
-    """A type in words."""
+def _type_name(hint: Any) -> str:
+    """A type in the words of an error."""
     words = {float: "a number", int: "a whole number", str: "a text", bool: "true or false", types.NoneType: "left out"}
     if get_origin(hint) is tuple:
         return "a list"

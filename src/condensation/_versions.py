@@ -10,10 +10,10 @@ PACKAGES = ("jax", "jaxlib", "equinox", "optax", "diffrax", "numpy", "scipy", "s
 
 def versions() -> dict[str, str]:
     """Version by name; a package that is not installed is left out."""
-    found = {"condensation": __version__, "python": platform.python_version()}
+    installed = {"condensation": __version__, "python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            installed[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return installed

@@ -1,4 +1,4 @@
-"""What is said when something passed in cannot be used: one sentence that names it and what would have worked."""
+"""Errors about the caller's input: one sentence that names what cannot be used, and what would have worked."""
 
 import difflib
 import numbers

@@ -142,7 +142,7 @@ def test_a_full_disk_leaves_nothing(monkeypatch, tmp_path, cache):
 def test_entries_tell_what_is_there(stored):
     place, _, folder = stored
     size = sum(path.stat().st_size for path in place.iterdir())
-    assert kept.entries() == [kept.Entry("tiny", str(place), size, f"the folder {folder}")]
+    assert kept.entries() == [kept.CacheEntry("tiny", str(place), size, f"the folder {folder}")]
 
 
 def test_without_a_choice_it_is_the_users_cache_folder(monkeypatch):

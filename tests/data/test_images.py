@@ -121,7 +121,7 @@ def test_images_drawn_by_one_seed_are_the_same_for_all():
 
 def test_a_sample_without_one_of_its_classes_is_refused():
     data = Images("digits", n=10)
-    with pytest.raises(InputError, match=r"10 images drawn of digits by Seed\(data=0, start=0\) hold none of class \d"):
+    with pytest.raises(InputError, match=r"10 images drawn of digits by Seed\(data=0, init=0\) hold none of class \d"):
         data.draw(SEED)
     assert (Images("digits", n=10, balanced=True).draw(SEED)[1].sum(axis=0) == 1).all()
 

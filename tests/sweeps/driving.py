@@ -1,4 +1,4 @@
-"""A small but real sweep, and its driver as a process of its own: python driving.py OUT '{"engine": ["local", 2]}'."""
+"""A small but real sweep, and its driver as a process of its own: python driving.py OUT '{"backend": ["local", 2]}'."""
 
 import json
 import logging
@@ -22,10 +22,11 @@ from condensation.sweeps._folder import SweepFolder
 
 HERE = Path(__file__).parent
 OF_THE_RUN = {"seconds", "host", "process", "finished"}  # columns that tell who made a row, and when
-ENGINES = {"local": Local, "dask": Dask, "ray": Ray}
+BACKENDS = {"local": Local, "dask": Dask, "ray": Ray}
 PATIENCE, TASKS = 180, 12  # seconds; of two networks each
 MEASURE = ("lines", "change", "poison:waits")  # so that a task takes some time, whatever the machine
 RATES = (1e-3, 2e-3, 5e-3, 1e-2)
+ROWS, POISONED = 24, "init.hidden.std = 0.0001, optimizer.learning_rate = 0.005, seed 1"
 
 
 def small(steps: int = 3000, seeds: int = 2, measure: Any = MEASURE, rates: Any = RATES) -> Sweep:
@@ -67,10 +68,20 @@ def check_raw(out: Path, rows: int) -> None:
     assert found == [(rows, rows)]
 
 
+def check_poisoned(out: Path, told: dict[str, Any], error: str) -> None:
+    """The cell that kills its worker is named, with the error; all others have their rows."""
+    assert list(told["failed"]) == [POISONED]
+    assert error in told["failed"][POISONED]
+    assert told["rows"] == ROWS - 1
+    check_raw(out, ROWS - 1)
+
+
 @contextmanager
-def driven(out: Path, engine: list[Any], before: tuple[str, ...] = (), **asked: Any) -> Iterator[subprocess.Popen[str]]:
+def driven(
+    out: Path, backend: list[Any], before: tuple[str, ...] = (), **asked: Any
+) -> Iterator[subprocess.Popen[str]]:
     """A driver; what it says is in OUT.log. Nothing of it is left at the end."""
-    command = [*before, sys.executable, str(HERE / "driving.py"), str(out), json.dumps({"engine": engine} | asked)]
+    command = [*before, sys.executable, str(HERE / "driving.py"), str(out), json.dumps({"backend": backend} | asked)]
     with TemporaryDirectory(prefix="ray") as temporary:
         own = environment() | {"RAY_TMPDIR": temporary}
         with Path(f"{out}.log").open("a") as said:
@@ -145,8 +156,8 @@ def main(out: str, asked: str) -> None:
     """Run the sweep and print how it ended."""
     logging.basicConfig(level=logging.INFO)
     given = json.loads(asked)
-    name, *rest = given.pop("engine")
-    table = run_sweep(small(**given), out, ENGINES[name](*rest), block=2)
+    name, *rest = given.pop("backend")
+    table = run_sweep(small(**given), out, BACKENDS[name](*rest), block=2)
     told = {"rows": len(table), "complete": table.complete, "failed": dict(table.failed), "driver": os.getpid()}
     print(json.dumps(told | {"workers": sorted({*table.column("process").tolist()})}))
 

@@ -11,33 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from condensation import (  # fmt: skip
-    GD,
-    Adam,
-    Arrays,
-    At,
-    Cosine,
-    Dense,
-    Evenly,
-    Every,
-    Experiment,
-    Images,
-    Init,
-    InputError,
-    Normal,
-    Seed,
-    WidthPower,
-    Zeros,
-    sine_sum,
-)
+import condensation as c
 from condensation.activations import x_tanh
 from condensation.sweeps import Sweep, linspace, logspace, open_sweep
 from condensation.sweeps._axes import COLUMNS, label, read_axis
 from condensation.sweeps._folder import SweepFolder
 
-BASE = Experiment(
-    Dense((5, 50, 1)), Init(Normal(0.005)), sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2), Adam(1e-3), 100,
-    save=Evenly(3),
+BASE = c.Experiment(
+    c.Dense((5, 50, 1)), c.Init(c.Normal(0.005)), c.sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2), c.Adam(1e-3), 100,
+    save=c.Evenly(3),
 )  # fmt: skip
 RATE, STD, WIDTH = "optimizer.learning_rate", "init.hidden.std", "network.widths.1"
 
@@ -52,7 +34,7 @@ def experiments(sweep):
 
 def arrays(seed, n=6):
     x = np.random.default_rng(seed).normal(size=(n, 5))
-    return Arrays(x, x[:, :1])
+    return c.Arrays(x, x[:, :1])
 
 
 # Axes
@@ -107,7 +89,7 @@ def test_values_between_the_ends_are_short():
     ],
 )
 def test_a_spacing_that_cannot_be_is_refused(spacing, ends, said):
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(c.InputError, match=said):
         spacing(*ends)
 
 
@@ -137,21 +119,21 @@ def test_an_axis_is_a_list_or_a_spacing():
 )
 @pytest.mark.usefixtures("unchecked")
 def test_an_axis_that_cannot_be_read_is_refused(values, said):
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(c.InputError, match=said):
         read_axis("a", values)
 
 
 def test_labels():
-    assert label(GD(0.1)) == "gd(learning_rate=0.1)"
-    assert label(Adam(0.1, schedule=Cosine(5))) == "adam(learning_rate=0.1, rate=cosine(steps=5))"
-    assert label(Evenly(3)) == "evenly(count=3)"
+    assert label(c.GD(0.1)) == "gd(learning_rate=0.1)"
+    assert label(c.Adam(0.1, schedule=c.Cosine(5))) == "adam(learning_rate=0.1, schedule=cosine(steps=5))"
+    assert label(c.Evenly(3)) == "evenly(count=3)"
     assert label(("relu", x_tanh)) == "(relu, condensation.activations:x_tanh)"
     assert [label(value) for value in (0.1, "0.1", 3, True, None, np.float64(0.5))] == [0.1, "0.1", 3, True, None, 0.5]
     assert label(arrays(0)) == label(arrays(0)) != label(arrays(1))
-    assert label(Images("digits", n=20)) == "images(name=digits, n=20)"
-    with pytest.raises(InputError, match="top level of an importable module"):
+    assert label(c.Images("digits", n=20)) == "images(name=digits, n=20)"
+    with pytest.raises(c.InputError, match="top level of an importable module"):
         label(lambda x: x)
-    with pytest.raises(InputError, match="a number, a text, a part or a function, not"):
+    with pytest.raises(c.InputError, match="a number, a text, a part or a function, not"):
         label({"kind": "gd"})
 
 
@@ -163,12 +145,12 @@ POOL = {
     RATE: [1e-4, 1e-3],
     WIDTH: [10, 20, 30],
     "network.activation": ["tanh", "relu", x_tanh],
-    "init.output": [None, Normal(0.1), WidthPower(0.5)],
+    "init.output": [None, c.Normal(0.1), c.WidthPower(0.5)],
     "batch_size": [None, 8],
     "network.bias": [True, False],
-    "test": [None, Images("digits", n=20, flat=True)],
-    "save": [Evenly(4), At((5, 7)), Every(10)],
-    "data": [sine_sum(1, 2, 3, dim=5, n=9, low=-1, high=1), arrays(0), arrays(1)],
+    "test": [None, c.Images("digits", n=20, flat=True)],
+    "save": [c.Evenly(4), c.At((5, 7)), c.Every(10)],
+    "data": [c.sine_sum(1, 2, 3, dim=5, n=9, low=-1, high=1), arrays(0), arrays(1)],
 }
 
 
@@ -197,7 +179,7 @@ def test_a_sweep_without_axes_has_one_cell():
 
 
 def test_formulas_set_fields():
-    base = BASE.replace(init=Init(WidthPower(0.5), WidthPower(0.5)))
+    base = BASE.replace(init=c.Init(c.WidthPower(0.5), c.WidthPower(0.5)))
     fields = {
         "init.hidden.gamma": "(gamma - prime) / 2",
         "init.output.gamma": "(gamma + prime) / 2",
@@ -213,8 +195,8 @@ def test_formulas_set_fields():
 
 
 def test_a_field_can_be_a_variable_too():
-    sweep = Sweep(BASE.replace(save=Every(1)), {"steps": [100, 200]}, {"save.k": "steps / 4"})
-    assert [(e.steps, e.save) for e in experiments(sweep)] == [(100, Every(25)), (200, Every(50))]
+    sweep = Sweep(BASE.replace(save=c.Every(1)), {"steps": [100, 200]}, {"save.k": "steps / 4"})
+    assert [(e.steps, e.save) for e in experiments(sweep)] == [(100, c.Every(25)), (200, c.Every(50))]
 
 
 def test_whole_numbers_may_come_as_floats():
@@ -229,10 +211,10 @@ def test_whole_numbers_may_come_as_floats():
 
 def test_parts_may_come_as_tables():
     plain = Sweep(BASE, {"optimizer": [{"kind": "gd", "learning_rate": 1}, {"kind": "adam", "learning_rate": 0.1}]})
-    parts = Sweep(BASE, {"optimizer": [GD(1.0), Adam(0.1)]})
+    parts = Sweep(BASE, {"optimizer": [c.GD(1.0), c.Adam(0.1)]})
     assert experiments(plain) == experiments(parts)
     assert plain.labels == parts.labels
-    activations = Sweep(BASE.replace(network=Dense((5, 9, 9, 1))), {"network.activation": ["tanh", ["relu", "tanh"]]})
+    activations = Sweep(BASE.replace(network=c.Dense((5, 9, 9, 1))), {"network.activation": ["tanh", ["relu", "tanh"]]})
     assert [e.network.activations for e in experiments(activations)] == [("tanh", "tanh"), ("relu", "tanh")]
     assert activations.labels == {"network.activation": ("tanh", "(relu, tanh)")}
 
@@ -259,18 +241,18 @@ def test_cells_of_one_experiment():
         ({RATE: [0.1, "fast"]}, {}, "learning_rate must be a number, not 'fast'"),
         ({RATE: [True]}, {}, "learning_rate must be a number, not True"),
         ({RATE: [0.1, -1]}, {}, "the cell optimizer.learning_rate = -1.0 cannot be: learning_rate must be a positive"),
-        ({"optimizer": [Adam(1.0), Normal(1.0)]}, {}, "optimizer must be GD or Adam"),
+        ({"optimizer": [c.Adam(1.0), c.Normal(1.0)]}, {}, "optimizer must be GD or Adam"),
         ({"optimizer": [{"kind": "adm"}]}, {}, "unknown kind of optimizer 'adm'; did you mean 'adam'"),
         ({"network.bias": [1]}, {}, "network.bias must be true or false, not 1"),
         ({"network.activation": ["tanhh"]}, {}, "unknown activation 'tanhh'"),
         ({"network.activation": [lambda x: x]}, {}, "the function .*lambda.* cannot be named as module:function"),
         ({RATE: [0.1, 0.2, 0.1]}, {}, "each value of the axis optimizer.learning_rate may stand once, but 0.1"),
         ({RATE: [1, 1.0]}, {}, "but 1.0 stands twice"),
-        ({"optimizer": [GD(1.0), {"kind": "gd", "learning_rate": 1}]}, {}, "stands twice"),
+        ({"optimizer": [c.GD(1.0), {"kind": "gd", "learning_rate": 1}]}, {}, "stands twice"),
         ({"data": [arrays(0), arrays(0)]}, {}, "stands twice"),
         ({"a": [0.0, -0.0]}, {STD: "1 + a"}, "but 0.0 stands twice"),
-        ({"optimizer": [GD(1.0)], RATE: [0.1]}, {}, "optimizer.learning_rate is inside optimizer, and both are set"),
-        ({"init.hidden": [Normal(1)], "a": [1]}, {STD: "a"}, "init.hidden.std is inside init.hidden"),
+        ({"optimizer": [c.GD(1.0)], RATE: [0.1]}, {}, "optimizer.learning_rate is inside optimizer, and both are set"),
+        ({"init.hidden": [c.Normal(1)], "a": [1]}, {STD: "a"}, "init.hidden.std is inside init.hidden"),
         ({RATE: [1], "a": [1]}, {RATE: "a"}, "the field optimizer.learning_rate is set by an axis and by a formula"),
         ({"a": [1]}, {STD: "a * b"}, "the formulas use b, which is no axis; the axes are a"),
         ({"a": ["x"]}, {STD: "a"}, "a value of the axis a must be a number, not 'x'"),
@@ -278,20 +260,20 @@ def test_cells_of_one_experiment():
         ({"batch_size": [8, None]}, {STD: "1 / batch_size"}, "the cell batch_size = None cannot be: the variable"),
         ({"a": [1, 0]}, {STD: "1 / a"}, "the cell a = 0.0 cannot be: the formula '1 / a' for .* gives inf"),
         ({"a": [10, 15]}, {WIDTH: "a / 2"}, "the cell a = 15.0 cannot be: network.widths.1 must be a whole number"),
-        ({"a": [1]}, {"start.hiden.std": "a"}, "unknown field of Start 'hiden'; did you mean 'hidden'"),
+        ({"a": [1]}, {"init.hiden.std": "a"}, "unknown field of Init 'hiden'; did you mean 'hidden'"),
         ({"a": [1]}, {STD: "a^2"}, r"write \*\* for a power"),
         ({"a": [1]}, {STD: 5}, "a formula must be a text"),
         ([("a", [1])], {}, "axes must be a table by name"),
     ],
 )  # fmt: skip
 def test_a_sweep_that_cannot_be_is_refused(axes, fields, said):
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(c.InputError, match=said):
         list(Sweep(BASE, axes, fields).cells())
 
 
 @pytest.mark.parametrize("name", COLUMNS)
 def test_an_axis_has_no_name_of_a_column(name):
-    with pytest.raises(InputError, match=f"no axis can be called {name}, as tables have a column of that name"):
+    with pytest.raises(c.InputError, match=f"no axis can be called {name}, as tables have a column of that name"):
         Sweep(BASE, {name: [1.0]}, {STD: name})
 
 
@@ -300,7 +282,7 @@ def test_an_axis_has_no_name_of_a_column(name):
     ("options", "said"),
     [
         ({"at": "start"}, "unknown moment of measuring 'start'; known: end, initial, saved"),
-        ({"halvings": -1}, "halvings must be a whole number of at least 0"),
+        ({"backoffs": -1}, "backoffs must be a whole number of at least 0"),
         ({"threshold": 1}, "the threshold is a cosine between 0 and 1, not 1.0"),
         ({"threshold": "0.9"}, "threshold must be a number or left out, not '0.9'"),
         ({"seeds": 0}, "at least one seed"),
@@ -312,14 +294,14 @@ def test_an_axis_has_no_name_of_a_column(name):
     ],
 )
 def test_options_that_cannot_be_are_refused(options, said):
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(c.InputError, match=said):
         Sweep(**({"experiment": BASE, "axes": {}} | options))
 
 
 def test_a_sweep_is_changed_as_a_whole():
     sweep = Sweep(BASE, {"m": [10, 20], "data": [arrays(0)]}, {WIDTH: "m"}, measure=one, at="saved")
     more = replace(sweep, seeds=2)
-    assert more.seeds == (Seed(0, 0), Seed(1, 1))
+    assert more.seeds == (c.Seed(0, 0), c.Seed(1, 1))
     assert same(replace(more, seeds=1), sweep)
 
 
@@ -328,7 +310,7 @@ def test_a_sweep_is_changed_as_a_whole():
 
 def test_the_key_of_what_is_measured_is_pinned():
     """A changed key measures users' sweeps anew: change FORMAT with it."""
-    assert Sweep(BASE, {}).measured_key() == "57a5beb24bb1b97b"
+    assert Sweep(BASE, {}).measured_key() == "d3774f38385dea2a"
 
 
 def test_the_key_of_what_is_measured():
@@ -387,7 +369,7 @@ def test_a_sweep_comes_back_from_json(data):
     axes = {n: data.draw(st.lists(st.sampled_from(POOL[n]), min_size=1, unique_by=id)) for n in names}
     fields = {"data.n": "2 * m"} if data.draw(st.booleans()) else {}
     sweep = Sweep(
-        BASE, axes | ({"m": linspace(3, 5, 3)} if fields else {}), fields, [Seed(1, 2), 5],
+        BASE, axes | ({"m": linspace(3, 5, 3)} if fields else {}), fields, [c.Seed(1, 2), 5],
         data.draw(st.sampled_from(["rank", ("lines", one)])), data.draw(st.sampled_from(["end", "saved"])),
         data.draw(st.sampled_from([None, 0.9])), 2,
     )  # fmt: skip
@@ -397,7 +379,7 @@ def test_a_sweep_comes_back_from_json(data):
 def test_arrays_come_back_with_the_folder(tmp_path):
     base = BASE.replace(data=arrays(0), test=arrays(1, 4))
     np.savez(tmp_path / "own.npz", x=arrays(3).x, y=arrays(3).y)
-    values = [arrays(2), Arrays.load("own.npz", tmp_path), sine_sum(1, 2, 3, dim=5, n=9, low=-1, high=1)]
+    values = [arrays(2), c.Arrays.load("own.npz", tmp_path), c.sine_sum(1, 2, 3, dim=5, n=9, low=-1, high=1)]
     sweep = Sweep(base, {"data": values, RATE: [0.1]})
     folder = SweepFolder(tmp_path / "out")
     folder.make(sweep)
@@ -405,7 +387,7 @@ def test_arrays_come_back_with_the_folder(tmp_path):
         folder.keep_arrays(experiment)
     again = Sweep.from_plain(json.loads((tmp_path / "out" / "sweep.json").read_text()), tmp_path / "out")
     assert same(again, sweep)
-    with pytest.raises(InputError, match="has no finished cell yet"):
+    with pytest.raises(c.InputError, match="has no finished cell yet"):
         open_sweep(tmp_path / "out")
 
 
@@ -437,7 +419,7 @@ def test_a_sweep_is_loaded_from_toml(tmp_path, monkeypatch):
     (tmp_path / "beside.py").write_text("def twice(trajectory, step):\n    return 2.0 * step\n")
     np.savez(tmp_path / "own.npz", x=arrays(3).x, y=arrays(3).y)
     (tmp_path / "sweep.toml").write_text(TOML.format(seeds="[3, [1, 2]]", axes=AXES))
-    with pytest.raises(InputError, match=r"sweep.toml: the function 'beside:twice' cannot be imported"):
+    with pytest.raises(c.InputError, match=r"sweep.toml: the function 'beside:twice' cannot be imported"):
         Sweep.load(tmp_path / "sweep.toml")
     monkeypatch.syspath_prepend(tmp_path)
     sweep = Sweep.load(tmp_path / "sweep.toml")
@@ -446,10 +428,10 @@ def test_a_sweep_is_loaded_from_toml(tmp_path, monkeypatch):
     expected = Sweep(
         BASE,
         {
-            STD: logspace(1e-3, 1, 4), "network.activation": ["tanh", x_tanh], "optimizer": [GD(1.0), Adam(1e-3)],
+            STD: logspace(1e-3, 1, 4), "network.activation": ["tanh", x_tanh], "optimizer": [c.GD(1.0), c.Adam(1e-3)],
             "data": [arrays(3)], "m": [10, 20],
         },
-        {WIDTH: "m"}, [Seed(3, 3), Seed(1, 2)], ("lines", beside.twice), "saved",
+        {WIDTH: "m"}, [c.Seed(3, 3), c.Seed(1, 2)], ("lines", beside.twice), "saved",
     )  # fmt: skip
     assert same(sweep, expected)
 
@@ -468,7 +450,7 @@ network.widths.1 = "m"
 """
     (tmp_path / "sweep.toml").write_text(text)
     sweep = Sweep.load(tmp_path / "sweep.toml")
-    assert sweep.axes == {STD: (1.0, 2.0), "init.output": (Zeros(),), "m": (10.0, 20.0)}
+    assert sweep.axes == {STD: (1.0, 2.0), "init.output": (c.Zeros(),), "m": (10.0, 20.0)}
     assert sweep.fields == {WIDTH: "m"}
 
 
@@ -483,7 +465,7 @@ network.widths.1 = "m"
         ("format = 1\nexperiment = 'none.toml'\n[axes]", "none.toml cannot be read: No such file"),
         ("format = 1\nexperiment = 3\n[axes]", "an experiment is a table of fields, not int"),
         ("format = 1\nexperiment = 'base.toml'\naxes = [1]", r"axes and fields are tables by name, not \[1\]"),
-        ("format = 1\nexperiment = 'base.toml'\nseeds = [[1, 2, 3]]\n[axes]", r"\[data, start\], not \[1, 2, 3\]"),
+        ("format = 1\nexperiment = 'base.toml'\nseeds = [[1, 2, 3]]\n[axes]", r"\[data, init\], not \[1, 2, 3\]"),
         ("format = 1\nexperiment = 'base.toml'\nseeds = 'two'\n[axes]", "seeds must be a whole number or a list"),
         ("format = 1\nexperiment = 'base.toml'\nmeasure = ['os:getpid_']\n[axes]", "'os:getpid_' cannot be imported"),
         ("format = 1\nexperiment = 'base.toml'\nthreshold = '1'\n[axes]", "threshold must be a number"),
@@ -495,10 +477,10 @@ network.widths.1 = "m"
 def test_a_file_that_is_no_sweep_is_refused_with_its_name(tmp_path, text, said):
     (tmp_path / "base.toml").write_text(BASE.to_toml())
     (tmp_path / "sweep.toml").write_text(text)
-    with pytest.raises(InputError, match=rf"sweep\.toml: .*{said}"):
+    with pytest.raises(c.InputError, match=rf"sweep\.toml: .*{said}"):
         Sweep.load(tmp_path / "sweep.toml")
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"the sweep file .*none\.toml cannot be read: No such file"):
+    with pytest.raises(c.InputError, match=r"the sweep file .*none\.toml cannot be read: No such file"):
         Sweep.load(tmp_path / "none.toml")

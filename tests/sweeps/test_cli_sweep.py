@@ -83,8 +83,8 @@ def test_the_same_again_trains_nothing(swept):
     ("words", "told"),
     [
         (["phase-two-layr"], "did you mean 'phase-two-layer'"),
-        (["mine.toml", "--on", "dask"], "--scheduler"),
-        (["mine.toml", "--scheduler", "tcp://x:1"], "a scheduler is of Dask"),
+        (["mine.toml", "--backend", "dask"], "--scheduler"),
+        (["mine.toml", "--scheduler", "tcp://x:1"], "--scheduler goes with --backend dask"),
         (["mine.toml", "--size", "5"], "names its axes itself"),
         (["mine.toml", "--n-jobs", "0"], "n_jobs must be a whole number of at least 1"),
         (["mine.toml", "--out", "out", "--quantity", "dense1.keff"], "did you mean 'dense1.k_eff'"),

@@ -9,22 +9,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import driving
 import psutil
 import pytest
-from driving import (
-    PATIENCE,
-    check_raw,
-    driven,
-    environment,
-    finish,
-    same,
-    serial,
-    small,
-    stamps,
-    stop,
-    suspend_at_work,
-    wait_for_files,
-)  # fmt: skip
 
 from condensation import InputError
 from condensation.sweeps import Dask, Local, open_sweep, run_sweep
@@ -32,7 +19,6 @@ from condensation.sweeps import Dask, Local, open_sweep, run_sweep
 pytestmark = pytest.mark.cluster
 ONE_LIFE = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}  # a task that kills two workers is given up
 HERE = Path(__file__).parent
-ROWS, POISONED = 24, "init.hidden.std = 0.0001, optimizer.learning_rate = 0.005, seed 1"
 
 
 class DaskCluster:
@@ -47,7 +33,7 @@ class DaskCluster:
     def _start(self, part: str, *given: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", f"distributed.cli.dask_{part}", *given, "--no-dashboard"]
         with (self.folder / f"{part}.log").open("a") as said:
-            process = subprocess.Popen(command, env=environment() | ONE_LIFE, stderr=said, cwd=self.folder)
+            process = subprocess.Popen(command, env=driving.environment() | ONE_LIFE, stderr=said, cwd=self.folder)
         self.processes.append(process)
         return process
 
@@ -59,7 +45,7 @@ class DaskCluster:
 
     def close(self) -> None:
         for process in self.processes:
-            stop(process)
+            driving.stop(process)
 
 
 @pytest.fixture
@@ -73,18 +59,18 @@ def check(out: Path, told: dict) -> None:
     """The table is that of one process; nothing was trained in the driver."""
     assert told["failed"] == {}
     assert told["driver"] not in told["workers"]
-    same(open_sweep(out), serial())
-    check_raw(out, ROWS)
+    driving.same(open_sweep(out), driving.serial())
+    driving.check_raw(out, driving.ROWS)
 
 
 def test_a_dask_worker_is_killed(dask, tmp_path):
     dask.scheduler()
     first, second = dask.worker(), dask.worker()
     out = tmp_path / "out"
-    with driven(out, ["dask", dask.address]) as driver:
-        wait_for_files(out, 2, driver)
+    with driving.driven(out, ["dask", dask.address]) as driver:
+        driving.wait_for_files(out, 2, driver)
         first.kill()
-        told = finish(driver, out)
+        told = driving.finish(driver, out)
     check(out, told)
     assert second.pid in told["workers"]
 
@@ -93,13 +79,13 @@ def test_the_dask_scheduler_is_killed_and_comes_back(dask, tmp_path):
     scheduler = dask.scheduler()
     dask.worker(), dask.worker()
     out = tmp_path / "out"
-    with driven(out, ["dask", dask.address]) as driver:
-        wait_for_files(out, 2, driver)
+    with driving.driven(out, ["dask", dask.address]) as driver:
+        driving.wait_for_files(out, 2, driver)
         scheduler.kill()
         time.sleep(1)
         dask.scheduler()
         dask.worker(), dask.worker()
-        told = finish(driver, out)
+        told = driving.finish(driver, out)
     check(out, told)
     assert "dask broke down" in Path(f"{out}.log").read_text()
 
@@ -108,27 +94,27 @@ def test_a_dask_worker_that_outlives_its_driver_brings_in_nothing(dask, tmp_path
     """It is stopped while the next driver takes over and finishes; then it goes on with the task it had begun."""
     dask.scheduler()
     worker, out = dask.worker(), tmp_path / "out"
-    with driven(out, ["dask", dask.address]) as driver:
-        wait_for_files(out, 2, driver)
-        suspend_at_work([psutil.Process(worker.pid)], out)
+    with driving.driven(out, ["dask", dask.address]) as driver:
+        driving.wait_for_files(out, 2, driver)
+        driving.suspend_at_work([psutil.Process(worker.pid)], out)
         driver.kill()
-    same(run_sweep(small(), out, Local(1)), serial())
-    before = stamps(out)
+    driving.same(run_sweep(driving.small(), out, Local(1)), driving.serial())
+    before = driving.stamps(out)
     worker.send_signal(signal.SIGCONT)
     time.sleep(3)  # a task takes some tenths of a second
     assert worker.poll() is None
-    assert stamps(out) == before
-    check_raw(out, ROWS)
+    assert driving.stamps(out) == before
+    driving.check_raw(out, driving.ROWS)
 
 
 def test_a_dask_cluster_of_one_thread_does_the_work_itself(dask, tmp_path):
     dask.scheduler()
     only = dask.worker()
     out = tmp_path / "out"
-    with driven(out, ["dask", dask.address]) as driver:
-        wait_for_files(out, 1, driver)
+    with driving.driven(out, ["dask", dask.address]) as driver:
+        driving.wait_for_files(out, 1, driver)
         later = dask.worker()
-        told = finish(driver, out)
+        told = driving.finish(driver, out)
     check(out, told)
     assert only.pid in told["workers"]
     assert set(told["workers"]) <= {only.pid, later.pid}
@@ -139,12 +125,9 @@ def test_a_cell_that_kills_dask_workers_is_named(dask, tmp_path):
     dask.scheduler()
     dask.worker("--nworkers", "2", "--nanny")
     out = tmp_path / "out"
-    with driven(out, ["dask", dask.address], measure=["change", "poison:kills"], steps=200) as driver:
-        told = finish(driver, out)
-    assert list(told["failed"]) == [POISONED]
-    assert "KilledWorker" in told["failed"][POISONED]
-    assert told["rows"] == ROWS - 1
-    check_raw(out, ROWS - 1)
+    with driving.driven(out, ["dask", dask.address], measure=["change", "poison:kills"], steps=200) as driver:
+        told = driving.finish(driver, out)
+    driving.check_poisoned(out, told, "KilledWorker")
 
 
 def test_dask_that_does_not_answer_is_named(dask, tmp_path, monkeypatch):
@@ -178,30 +161,29 @@ def ray_workers(driver: psutil.Process) -> list[psutil.Process]:
 
 def test_a_ray_worker_is_killed(tmp_path):
     out = tmp_path / "out"
-    with driven(out, ["ray", "local"], before=alone()) as driver:
-        wait_for_files(out, 2, driver)
+    with driving.driven(out, ["ray", "local"], before=alone()) as driver:
+        driving.wait_for_files(out, 2, driver)
         began = time.monotonic()
         while not (working := ray_workers(psutil.Process(driver.pid))):
             assert time.monotonic() - began < 20
         working[0].kill()
-        told = finish(driver, out)
+        told = driving.finish(driver, out)
     check(out, told)
     assert len(told["workers"]) >= min(2, len(os.sched_getaffinity(0)))
 
 
 def test_a_cell_that_kills_ray_workers_is_named(tmp_path):
     out = tmp_path / "out"
-    with driven(out, ["ray", "local"], before=alone(), measure=["change", "poison:kills"], steps=200) as driver:
-        told = finish(driver, out)
-    assert list(told["failed"]) == [POISONED]
-    assert "WorkerCrashedError" in told["failed"][POISONED]
-    assert told["rows"] == ROWS - 1
-    check_raw(out, ROWS - 1)
+    with driving.driven(out, ["ray", "local"], before=alone(), measure=["change", "poison:kills"], steps=200) as driver:
+        told = driving.finish(driver, out)
+    driving.check_poisoned(out, told, "WorkerCrashedError")
 
 
 def test_ray_that_does_not_answer_is_named(tmp_path):
     """In a process of its own, for Ray warns on import."""
     code = "from condensation.sweeps import Ray; Ray().workers()"
-    own = environment() | {"RAY_TMPDIR": str(tmp_path)}
-    told = subprocess.run([sys.executable, "-c", code], env=own, capture_output=True, text=True, timeout=PATIENCE)
+    own = driving.environment() | {"RAY_TMPDIR": str(tmp_path)}
+    told = subprocess.run(
+        [sys.executable, "-c", code], env=own, capture_output=True, text=True, timeout=driving.PATIENCE
+    )
     assert "InputError: no Ray cluster answers at auto" in told.stderr

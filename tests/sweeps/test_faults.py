@@ -9,23 +9,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import driving
 import numpy as np
 import psutil
 import pytest
-from driving import (
-    PATIENCE,
-    TASKS,
-    begun,
-    check_raw,
-    driven,
-    finish,
-    same,
-    serial,
-    small,
-    stamps,
-    suspend_at_work,
-    wait_for_files,
-)  # fmt: skip
 
 from condensation import Arrays, Experiment, InputError, Seed
 from condensation.sweeps import Local, open_sweep, run_sweep
@@ -36,7 +23,6 @@ from condensation.sweeps._run import pairs_of
 from condensation.sweeps._task import Outcome, Task
 from condensation.sweeps._worker import pack, work
 
-ROWS, POISONED = 24, "init.hidden.std = 0.0001, optimizer.learning_rate = 0.005, seed 1"
 QUICK = {"steps": 100, "measure": ("change",)}
 
 
@@ -49,14 +35,14 @@ def workers_of(driver: subprocess.Popen) -> list[psutil.Process]:
 @pytest.mark.kill
 def test_a_worker_is_killed(tmp_path):
     out = tmp_path / "out"
-    with driven(out, ["local", 2]) as driver:
-        wait_for_files(out, 2, driver)
+    with driving.driven(out, ["local", 2]) as driver:
+        driving.wait_for_files(out, 2, driver)
         workers_of(driver)[0].kill()
-        told = finish(driver, out)
+        told = driving.finish(driver, out)
     assert told["failed"] == {}
     assert "local broke down: TerminatedWorkerError" in Path(f"{out}.log").read_text()
-    same(open_sweep(out), serial())
-    check_raw(out, ROWS)
+    driving.same(open_sweep(out), driving.serial())
+    driving.check_raw(out, driving.ROWS)
 
 
 @pytest.mark.kill
@@ -67,11 +53,13 @@ def test_the_driver_is_killed_ten_times(tmp_path):
     while len(found) < 10 or not finished:
         earlier = {path.name.lstrip(".") for path in out.glob("rounds/*")}
         files = len(SweepFolder(out).files()) + moments.randint(0, 4)
-        with driven(out, ["local", 2]) as driver:
+        with driving.driven(out, ["local", 2]) as driver:
             if len(found) < 10:
                 began = time.monotonic()
-                while driver.poll() is None and not (begun(out, earlier) and len(SweepFolder(out).files()) >= files):
-                    assert time.monotonic() - began < PATIENCE
+                while driver.poll() is None and not (
+                    driving.begun(out, earlier) and len(SweepFolder(out).files()) >= files
+                ):
+                    assert time.monotonic() - began < driving.PATIENCE
                     time.sleep(0.01)
                 try:
                     driver.wait(moments.uniform(0, 0.5))
@@ -79,10 +67,10 @@ def test_the_driver_is_killed_ten_times(tmp_path):
                     driver.kill()
                     found.append(len(SweepFolder(out).files()))
                     continue
-            told = finish(driver, out)
+            told = driving.finish(driver, out)
         assert told["failed"] == {}
-        same(open_sweep(out), serial())
-        check_raw(out, ROWS)
+        driving.same(open_sweep(out), driving.serial())
+        driving.check_raw(out, driving.ROWS)
         finished += 1
         if len(found) < 10:
             shutil.rmtree(out)
@@ -93,55 +81,52 @@ def test_the_driver_is_killed_ten_times(tmp_path):
 def test_workers_of_a_dead_driver_bring_in_nothing(tmp_path):
     """They are stopped while the next driver takes over and finishes; when they go on, they end."""
     out = tmp_path / "out"
-    with driven(out, ["local", 2]) as first:
-        wait_for_files(out, 2, first)
+    with driving.driven(out, ["local", 2]) as first:
+        driving.wait_for_files(out, 2, first)
         orphans = workers_of(first)
-        suspend_at_work(orphans, out)
+        driving.suspend_at_work(orphans, out)
         first.kill()
         first.wait()
         try:
-            with driven(out, ["local", 2]) as second:
-                told = finish(second, out)
-            before = stamps(out)
+            with driving.driven(out, ["local", 2]) as second:
+                told = driving.finish(second, out)
+            before = driving.stamps(out)
         finally:
             for orphan in orphans:
                 orphan.resume()
         assert psutil.wait_procs(orphans, timeout=30)[1] == []
     assert told["failed"] == {}
-    assert stamps(out) == before
-    same(open_sweep(out), serial())
-    check_raw(out, ROWS)
+    assert driving.stamps(out) == before
+    driving.same(open_sweep(out), driving.serial())
+    driving.check_raw(out, driving.ROWS)
 
 
 @pytest.mark.kill
 def test_a_cell_that_kills_its_worker_is_named(tmp_path):
     out = tmp_path / "out"
-    with driven(out, ["local", 2], measure=["change", "poison:kills"], steps=200) as driver:
-        told = finish(driver, out)
-    assert list(told["failed"]) == [POISONED]
-    assert "TerminatedWorkerError" in told["failed"][POISONED]
-    assert told["rows"] == ROWS - 1
-    check_raw(out, ROWS - 1)
+    with driving.driven(out, ["local", 2], measure=["change", "poison:kills"], steps=200) as driver:
+        told = driving.finish(driver, out)
+    driving.check_poisoned(out, told, "TerminatedWorkerError")
 
 
 @pytest.mark.kill
 def test_a_second_driver_is_refused_and_a_dead_one_followed(tmp_path):
     out = tmp_path / "out"
-    with driven(out, ["local", 2]) as first:
-        wait_for_files(out, 1, first)
+    with driving.driven(out, ["local", 2]) as first:
+        driving.wait_for_files(out, 1, first)
         asked = (out / "sweep.json").read_bytes()
         with pytest.raises(InputError, match=f"is being run by process {first.pid} on .* since .*: wait for it"):
-            run_sweep(small(**QUICK), out, Local(1))
+            run_sweep(driving.small(**QUICK), out, Local(1))
         assert (out / "sweep.json").read_bytes() == asked
         first.kill()
         first.wait()
-    same(run_sweep(small(), out, Local(1)), serial())
-    check_raw(out, ROWS)
+    driving.same(run_sweep(driving.small(), out, Local(1)), driving.serial())
+    driving.check_raw(out, driving.ROWS)
 
 
 def test_a_round_that_is_over_takes_nothing(tmp_path):
     """Whatever a worker of it was about to do."""
-    sweep, folder = small(**QUICK), SweepFolder(tmp_path)
+    sweep, folder = driving.small(**QUICK), SweepFolder(tmp_path)
     folder.make(sweep)
     rows = [{"fingerprint": "f", "seed_data": 0, "seed_init": 0, "measured": "m", "x": 1.0}]
     folder.open_round("first-0")
@@ -152,11 +137,11 @@ def test_a_round_that_is_over_takes_nothing(tmp_path):
     (tmp_path / "rounds" / "first-0" / "a3").write_text("[[")  # killed while it was written
     assert folder.begun("first-0") == {"a1", "a2", "a3"}
     assert folder.open_round("second-0") == {("g", 0, 0)}
-    before = stamps(tmp_path)
+    before = driving.stamps(tmp_path)
     assert not folder.begin("first-0", "a2", [("g", 0, 0)])
     assert not folder.commit("first-0", "a2", rows)
     folder.end("first-0", "a2")
-    assert stamps(tmp_path) == before
+    assert driving.stamps(tmp_path) == before
     assert [*before] == ["1-a1.parquet"]
     assert folder.commit("second-0", "a2", rows)
     assert folder.open_round("third-0") == set()
@@ -165,7 +150,7 @@ def test_a_round_that_is_over_takes_nothing(tmp_path):
 
 def test_a_round_may_end_between_writing_and_committing(tmp_path, monkeypatch):
     folder = SweepFolder(tmp_path)
-    folder.make(small(**QUICK))
+    folder.make(driving.small(**QUICK))
     folder.open_round("first-0")
     write = folder_module.write_atomic
 
@@ -189,7 +174,7 @@ def test_a_driver_that_is_overtaken_stops(tmp_path, monkeypatch):
 
     monkeypatch.setattr(SweepFolder, "begin", overtaken)
     with pytest.raises(InputError, match="was taken over by another driver"):
-        run_sweep(small(**QUICK), tmp_path, Local(1))
+        run_sweep(driving.small(**QUICK), tmp_path, Local(1))
 
 
 def test_a_full_disk_stops_only_what_it_hits(tmp_path, monkeypatch):
@@ -199,24 +184,24 @@ def test_a_full_disk_stops_only_what_it_hits(tmp_path, monkeypatch):
     def full(path, content):
         if path.parent.parent.name == "rounds":
             written.append(path.name[:21])
-            if len(written) in (3, 5) or len(written) > TASKS:
+            if len(written) in (3, 5) or len(written) > driving.TASKS:
                 raise InputError(f"{path} cannot be written: No space left on device; what was saved before stays")
         write(path, content)
 
     monkeypatch.setattr(folder_module, "write_atomic", full)
-    table = run_sweep(small(**QUICK), tmp_path, Local(1), block=2)
-    assert len(written) == TASKS + 4 + 4
-    assert len(table) == ROWS - 4
+    table = run_sweep(driving.small(**QUICK), tmp_path, Local(1), block=2)
+    assert len(written) == driving.TASKS + 4 + 4
+    assert len(table) == driving.ROWS - 4
     assert not table.complete
     assert len(table.failed) == 4
     assert all("No space left on device" in reason for reason in table.failed.values())
     monkeypatch.undo()
-    before = stamps(tmp_path)
-    again = run_sweep(small(**QUICK), tmp_path, Local(1), block=2)
+    before = driving.stamps(tmp_path)
+    again = run_sweep(driving.small(**QUICK), tmp_path, Local(1), block=2)
     assert again.failed == {}
     assert again.complete
-    assert before.items() <= stamps(tmp_path).items()
-    check_raw(tmp_path, ROWS)
+    assert before.items() <= driving.stamps(tmp_path).items()
+    driving.check_raw(tmp_path, driving.ROWS)
 
 
 @pytest.fixture
@@ -232,19 +217,19 @@ def tiny_disk(tmp_path):
 
 
 def test_a_disk_that_is_really_full(tiny_disk):
-    table = run_sweep(small(**QUICK), tiny_disk / "out", Local(1), block=2)
-    assert 0 < len(table) < ROWS
-    assert len(table.failed) == ROWS - len(table)
+    table = run_sweep(driving.small(**QUICK), tiny_disk / "out", Local(1), block=2)
+    assert 0 < len(table) < driving.ROWS
+    assert len(table.failed) == driving.ROWS - len(table)
     assert all("No space left on device" in reason for reason in table.failed.values())
-    check_raw(tiny_disk / "out", len(table))
+    driving.check_raw(tiny_disk / "out", len(table))
     subprocess.run(["mount", "-o", "remount,size=4m", tiny_disk], check=True)
-    assert run_sweep(small(**QUICK), tiny_disk / "out", Local(1), block=2).complete
-    check_raw(tiny_disk / "out", ROWS)
+    assert run_sweep(driving.small(**QUICK), tiny_disk / "out", Local(1), block=2).complete
+    driving.check_raw(tiny_disk / "out", driving.ROWS)
 
 
 @pytest.mark.parametrize("own", [(), ("poison:early",)])
 def test_a_cell_that_diverges_has_a_row(tmp_path, own):
-    sweep = small(steps=300, measure=("lines", "change", *own), rates=(1e-3, 1e200))
+    sweep = driving.small(steps=300, measure=("lines", "change", *own), rates=(1e-3, 1e200))
     table = run_sweep(sweep, tmp_path, Local(1), block=2)
     assert table.complete
     assert table.failed == {}
@@ -255,41 +240,41 @@ def test_a_cell_that_diverges_has_a_row(tmp_path, own):
         assert np.isnan(table.column(quantity)[gone]).all()
         assert np.isfinite(table.column(quantity)[~gone]).all()
     if not own:
-        check_raw(tmp_path, len(table))
-    before = stamps(tmp_path)
+        driving.check_raw(tmp_path, len(table))
+    before = driving.stamps(tmp_path)
     run_sweep(sweep, tmp_path, Local(1), block=2)
-    assert stamps(tmp_path) == before
+    assert driving.stamps(tmp_path) == before
 
 
 def test_a_measure_that_raises_is_named(tmp_path):
-    sweep = small(steps=100, measure=("change", "poison:raises"))
+    sweep = driving.small(steps=100, measure=("change", "poison:raises"))
     table = run_sweep(sweep, tmp_path, Local(1))
-    assert table.failed == {POISONED: "RuntimeError: no such thing here"}
-    assert len(table) == ROWS - 1
+    assert table.failed == {driving.POISONED: "RuntimeError: no such thing here"}
+    assert len(table) == driving.ROWS - 1
     with pytest.raises(InputError, match="no cell of the sweep could be trained: RuntimeError: nothing is good"):
-        run_sweep(small(steps=100, measure="poison:never"), tmp_path / "other", Local(1))
+        run_sweep(driving.small(steps=100, measure="poison:never"), tmp_path / "other", Local(1))
 
 
 def test_what_is_done_is_not_done_again(tmp_path):
     out = tmp_path / "out"
-    run_sweep(small(**QUICK), out, Local(1), keep_runs=True)
-    first = stamps(out)
-    assert run_sweep(small(**QUICK), out, Local(1)).complete
-    assert stamps(out) == first
-    run_sweep(small(**QUICK, rates=(1e-3, 2e-3, 5e-3, 1e-2, 2e-2)), out, Local(1))
-    wider = stamps(out)
+    run_sweep(driving.small(**QUICK), out, Local(1), keep_runs=True)
+    first = driving.stamps(out)
+    assert run_sweep(driving.small(**QUICK), out, Local(1)).complete
+    assert driving.stamps(out) == first
+    run_sweep(driving.small(**QUICK, rates=(1e-3, 2e-3, 5e-3, 1e-2, 2e-2)), out, Local(1))
+    wider = driving.stamps(out)
     assert rows_in(out, wider.keys() - first.keys()) == 6
-    run_sweep(small(**QUICK, seeds=3), out, Local(1))
-    deeper = stamps(out)
+    run_sweep(driving.small(**QUICK, seeds=3), out, Local(1))
+    deeper = driving.stamps(out)
     assert rows_in(out, deeper.keys() - wider.keys()) == 12
     assert first.items() <= wider.items() <= deeper.items()
-    check_raw(out, ROWS + 6 + 12)
-    assert len(open_sweep(out)) == ROWS + 12
+    driving.check_raw(out, driving.ROWS + 6 + 12)
+    assert len(open_sweep(out)) == driving.ROWS + 12
 
 
 def test_arrays_of_a_user_stay_in_the_folder(tmp_path):
     """A task on its way to a worker names them; the worker reads them once."""
-    sampled = small(**QUICK)
+    sampled = driving.small(**QUICK)
     x, y = sampled.experiment.data.draw(Seed(0, 0))
     sweep = replace(sampled, experiment=sampled.experiment.replace(data=Arrays(x, y)))
     expected = run_sweep(sweep, tmp_path, Local(1))
@@ -313,14 +298,14 @@ def rows_in(out: Path, names: set[str]) -> int:
 
 def test_other_measures_are_taken_from_the_kept_runs(tmp_path):
     few = {"steps": 100, "rates": (1e-3, 2e-3)}
-    trained = run_sweep(small(**few, measure="change"), tmp_path, Local(1), keep_runs=True)
-    before = stamps(tmp_path)
+    trained = run_sweep(driving.small(**few, measure="change"), tmp_path, Local(1), keep_runs=True)
+    before = driving.stamps(tmp_path)
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*/data*.safetensors")}
     assert len(kept) == len(trained) == 12
-    table = run_sweep(small(**few, measure="lines"), tmp_path, Local(1), keep_runs=True)
+    table = run_sweep(driving.small(**few, measure="lines"), tmp_path, Local(1), keep_runs=True)
     assert table.complete
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     np.testing.assert_array_equal(table.column("seconds"), trained.column("seconds"))
     assert "dense1.change" not in table.rows.column_names
-    assert before.items() <= stamps(tmp_path).items()
-    assert len(stamps(tmp_path)) == 2 * len(before)
+    assert before.items() <= driving.stamps(tmp_path).items()
+    assert len(driving.stamps(tmp_path)) == 2 * len(before)

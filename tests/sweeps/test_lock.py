@@ -9,7 +9,7 @@ import pytest
 
 from condensation import InputError
 from condensation.sweeps import _lock as lock
-from condensation.sweeps._lock import Busy, DriverLock, FileLock, NoLocks, read_driver
+from condensation.sweeps._lock import DriverLock, NoLocks, lock_file, read_driver
 
 HOLD = """
 import sys
@@ -22,20 +22,20 @@ sys.stdin.read()
 
 
 def test_a_lock_is_held_once(tmp_path):
-    first = FileLock(tmp_path / "file")
-    with pytest.raises(Busy):
-        FileLock(tmp_path / "file")
-    FileLock(tmp_path / "other").close()
+    first = lock_file(tmp_path / "file")
+    with pytest.raises(BlockingIOError):
+        lock_file(tmp_path / "file")
+    lock_file(tmp_path / "other").close()
     first.close()
-    FileLock(tmp_path / "file").close()
+    lock_file(tmp_path / "file").close()
 
 
 def test_a_refused_lock_leaves_no_file_open(tmp_path):
-    held = FileLock(tmp_path / "file")
+    held = lock_file(tmp_path / "file")
     before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
     for _ in range(5):
-        with pytest.raises(Busy):
-            FileLock(tmp_path / "file")
+        with pytest.raises(BlockingIOError):
+            lock_file(tmp_path / "file")
     assert not before or len(os.listdir("/proc/self/fd")) == before
     held.close()
 
@@ -43,7 +43,7 @@ def test_a_refused_lock_leaves_no_file_open(tmp_path):
 def test_a_second_driver_is_refused_and_the_first_named(tmp_path):
     first = DriverLock(tmp_path, "dask")
     told = read_driver(tmp_path)
-    assert (told["process"], told["host"], told["on"]) == (os.getpid(), socket.gethostname(), "dask")
+    assert (told["process"], told["host"], told["backend"]) == (os.getpid(), socket.gethostname(), "dask")
     with pytest.raises(InputError, match=f"is being run by process {os.getpid()} on .* since 2.*: wait for it"):
         DriverLock(tmp_path, "local")
     assert read_driver(tmp_path) == told
@@ -72,7 +72,7 @@ def test_the_place_of_a_dead_driver_is_taken(tmp_path):
 def test_a_driver_does_without_locks_where_there_are_none(tmp_path, monkeypatch):
     monkeypatch.setattr(lock, "fcntl", None)
     with pytest.raises(NoLocks):
-        FileLock(tmp_path / "file")
+        lock_file(tmp_path / "file")
     with pytest.warns(UserWarning, match="has no locks .*: a second driver there would not be noticed"):
         driver = DriverLock(tmp_path, "local")
     assert read_driver(tmp_path)["process"] == os.getpid()
@@ -101,7 +101,7 @@ def test_what_says_nothing_is_read_as_nothing(tmp_path, content):
     assert read_driver(tmp_path) == {}
     (tmp_path / "driver.json").write_text(content)
     assert read_driver(tmp_path) == {}
-    held = FileLock(tmp_path / "driver.json")
+    held = lock_file(tmp_path / "driver.json")
     with pytest.raises(InputError, match=r"by process \? on \? since \?"):
         DriverLock(tmp_path, "local")
     held.close()

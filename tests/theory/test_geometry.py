@@ -22,7 +22,7 @@ from condensation import (
     SignGD,
     train,
 )
-from condensation.data._rotation import rotation
+from condensation.data._sampling import rotation
 from condensation.theory import cube_directions, muon_directions, stationary_directions
 from condensation.theory._tensor import unit
 

@@ -14,7 +14,7 @@ def sweep(
     target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SWEEP.toml|NAME")],
     /,
     out: Path | None = None,
-    on: Literal["local", "dask", "ray"] = "local",
+    backend: Literal["local", "dask", "ray"] = "local",
     n_jobs: int | None = None,
     scheduler: str | None = None,
     address: str | None = None,
@@ -33,7 +33,7 @@ def sweep(
         target: a TOML file (see docs/sweeps.md), or the name of a phase diagram: phase-two-layer, phase-initial,
             phase-three-layer, phase-lines, phase-eps.
         out: the folder of the sweep; by default sweeps/NAME.
-        on: where tasks run: in processes of this machine, on a Dask cluster or on a Ray cluster.
+        backend: where tasks run: in processes of this machine, on a Dask cluster or on a Ray cluster.
         n_jobs: number of tasks that run at once; by default one for each core, or the whole cluster.
         scheduler: the address of Dask's scheduler, such as tcp://HOST:8786.
         address: the address of the Ray cluster; by default auto.
@@ -53,7 +53,7 @@ def sweep(
     from ..sweeps._backends import backend_of
 
     figures = {figure.name: figure for figure in FIGURES}
-    backend = backend_of(on, n_jobs=n_jobs, scheduler=scheduler, address=address)
+    runs_on = backend_of(backend, n_jobs=n_jobs, scheduler=scheduler, address=address)
     if target in figures:
         sweeps = {target: figures[target].sweep(size)} if size else dict(figures[target].experiments("quick"))
     elif target.endswith(".toml"):
@@ -71,7 +71,7 @@ def sweep(
         own.cells()  # refuses bad cells before anything is trained
         with SweepProgress(name, own) as report:
             place = folder / name if len(sweeps) > 1 else folder
-            tables[name] = run_sweep(own, place, backend, keep_runs=keep_runs, block=block, watcher=report)
+            tables[name] = run_sweep(own, place, runs_on, keep_runs=keep_runs, block=block, watcher=report)
     pictures = _draw(tables, figures.get(target), folder, x, y, quantity)
     summaries = {name: _summary(table) for name, table in tables.items()}
     if json:
@@ -93,14 +93,9 @@ def sweep(
 
 
 def _summary(table: Any) -> dict[str, Any]:
-    """The size of a table, and the rows that diverged or failed."""
-    names = [*table.sweep.axes, "seed_data"]
-    columns = [table.rows.column(name).to_pylist() for name in names]
-    diverged = {
-        ", ".join(f"{name} = {value}" for name, value in zip(names, row, strict=True))
-        for row, step in zip(zip(*columns, strict=True), table.column("diverged"), strict=True)
-        if step >= 0
-    }
+    """The counts of a table, and the cells that diverged or failed."""
+    rows = table.rows.filter(table.column("diverged") >= 0).select([*table.sweep.axes, "seed_data"]).to_pylist()
+    diverged = {", ".join(f"{name} = {value}" for name, value in row.items()) for row in rows}
     return {
         "cells": len(table.sweep),
         "seeds": len(table.sweep.seeds),

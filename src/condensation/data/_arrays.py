@@ -70,10 +70,10 @@ class Arrays:
     def load(cls, file: str | Path, folder: str | Path = ".") -> "Arrays":
         """The arrays ``x`` and ``y`` of an .npz or .safetensors file; the name is kept relative to ``folder``."""
         path = Path(folder) / file
-        found = read_arrays(path)
-        if not {"x", "y"} <= found.keys():
-            raise InputError(f"the data file {path} must hold arrays x and y, not {', '.join(found)}")
-        return cls(found["x"], found["y"], str(file))
+        arrays = read_arrays(path)
+        if not {"x", "y"} <= arrays.keys():
+            raise InputError(f"the data file {path} must hold arrays x and y, not {', '.join(arrays)}")
+        return cls(arrays["x"], arrays["y"], str(file))
 
     @classmethod
     def __from_plain__(cls, plain: dict[str, Any], place: str, folder: Path) -> "Arrays":

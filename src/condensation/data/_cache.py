@@ -4,8 +4,8 @@
                  about.json        source, mean and standard deviation of the training images, format
 
 CACHE is the folder ``CONDENSATION_CACHE``, or the user's cache folder. A set is written into a folder beside its place
-and renamed: it is whole or not there. What was decoded is checked by its sums before it is stored; on loading only
-format, shapes and sizes are looked at.
+and renamed: it is whole or not there. Decoded arrays are checked by their sums before they are stored; on loading only
+format, shapes and sizes are checked.
 """
 
 import json
@@ -40,7 +40,7 @@ class Loaded:
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """What the cache holds of one set; ``problem`` says what is wrong with it, if anything."""
+    """A set in the cache; ``problem`` says what is wrong with the copy, if anything."""
 
     name: str
     folder: str
@@ -58,25 +58,25 @@ def root() -> Path:
     return Path(platformdirs.user_cache_dir("condensation"))
 
 
-def folder_of(one: DataSet) -> Path:
-    """Where a set is kept."""
-    return root() / one.name
+def folder_of(dataset: DataSet) -> Path:
+    """The folder of a set in the cache."""
+    return root() / dataset.name
 
 
-def holds(one: DataSet) -> bool:
+def holds(dataset: DataSet) -> bool:
     """Whether the cache has a set, whole or damaged."""
-    return os.path.exists(folder_of(one))  # false where it may not be looked at, too
+    return os.path.exists(folder_of(dataset))  # false where it may not be looked at, too
 
 
 @contextmanager
-def workplace(one: DataSet) -> Iterator[Path]:
+def workplace(dataset: DataSet) -> Iterator[Path]:
     """An empty folder beside a set's place, to be filled and renamed; refused where the cache cannot be written."""
-    part = root() / f".{one.name}.{uuid.uuid4().hex}"
+    part = root() / f".{dataset.name}.{uuid.uuid4().hex}"
     try:
         part.mkdir(parents=True)
     except OSError as error:
         raise _unwritable(error) from error
-    for left in root().glob(f".{one.name}.*"):
+    for left in root().glob(f".{dataset.name}.*"):
         with suppress(OSError):  # another process may be done with it just now
             if time.time() - left.stat().st_mtime > DAY:  # left by one that was killed
                 shutil.rmtree(left, ignore_errors=True)
@@ -86,11 +86,11 @@ def workplace(one: DataSet) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def store(one: DataSet, splits: Splits, source: str, part: Path, again: bool = False) -> Path:
-    """Keep a set, written in the workplace ``part``. If another process was first, its copy stays, unless ``again``."""
-    place = folder_of(one)
-    mean, std = one.moments(splits["train"].images)
-    about = {"format": FORMAT, "name": one.name, "source": source, "mean": mean, "std": std}
+def store(dataset: DataSet, splits: Splits, source: str, part: Path, again: bool = False) -> Path:
+    """Store a set, written in the workplace ``part``. If another process was first, its copy stays unless ``again``."""
+    place = folder_of(dataset)
+    mean, std = dataset.moments(splits["train"].images)
+    about = {"format": FORMAT, "name": dataset.name, "source": source, "mean": mean, "std": std}
     try:
         for split in SPLITS:
             for kind, array in splits[split]._asdict().items():
@@ -112,28 +112,31 @@ def store(one: DataSet, splits: Splits, source: str, part: Path, again: bool = F
                 file.replace(place / file.name)
     except OSError as error:
         raise _unwritable(error) from error
-    load(one)
+    load(dataset)
     return place
 
 
-def load(one: DataSet) -> Loaded:
+def load(dataset: DataSet) -> Loaded:
     """A set from the cache, mapped into memory."""
-    place = folder_of(one)
+    place = folder_of(dataset)
     try:
         about = json.loads((place / "about.json").read_text(encoding="utf-8"))
-        check_format(f"copy of {one.name}", about["format"])
-        splits = {split: _load_split(one, place, split, count) for split, count in zip(SPLITS, one.counts, strict=True)}
+        check_format(f"copy of {dataset.name}", about["format"])
+        splits = {
+            split: _load_split(dataset, place, split, count)
+            for split, count in zip(SPLITS, dataset.counts, strict=True)
+        }
         return Loaded(splits, about["mean"], about["std"], about["source"])
     except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
         raise InputError(
-            f"the copy of {one.name} in {place} is damaged ({error}): "
-            f"`condensation data fetch {one.name} --again` mends it"
+            f"the copy of {dataset.name} in {place} is damaged ({error}): "
+            f"`condensation data fetch {dataset.name} --again` mends it"
         ) from error
 
 
-def _load_split(one: DataSet, place: Path, split: str, count: int) -> Split:
+def _load_split(dataset: DataSet, place: Path, split: str, count: int) -> Split:
     parts = []
-    for kind, shape in (("images", (count, *one.shape)), ("labels", (count,))):
+    for kind, shape in (("images", (count, *dataset.shape)), ("labels", (count,))):
         path = place / f"{split}_{kind}.npy"
         array = np.load(path, mmap_mode="r", allow_pickle=False)
         if array.shape != shape or array.dtype != np.uint8:
@@ -143,17 +146,17 @@ def _load_split(one: DataSet, place: Path, split: str, count: int) -> Split:
 
 
 def entries() -> list[CacheEntry]:
-    """What the cache holds."""
-    found = []
-    for one in filter(holds, SETS.values()):
-        place = folder_of(one)
+    """All sets in the cache."""
+    cached = []
+    for dataset in filter(holds, SETS.values()):
+        place = folder_of(dataset)
         size = sum(file.stat().st_size for file in place.glob("*"))
         try:
-            source, problem = load(one).source, None
+            source, problem = load(dataset).source, None
         except InputError as error:
             source, problem = "unknown", str(error)
-        found.append(CacheEntry(one.name, str(place), size, source, problem))
-    return found
+        cached.append(CacheEntry(dataset.name, str(place), size, source, problem))
+    return cached
 
 
 def _unwritable(error: OSError) -> InputError:

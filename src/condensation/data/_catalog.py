@@ -1,4 +1,4 @@
-"""The known sets of images: what each holds, how it is told from anything else, and where it can be had."""
+"""The known sets of images: what each holds, the sums that prove it, and where it is available."""
 
 import hashlib
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ SPLITS = ("train", "test")
 
 @dataclass(frozen=True)
 class DataSet:
-    """One set of images.
+    """A set of images: its shape, its files and its sums.
 
     Args:
         name: what it is called.
@@ -61,13 +61,13 @@ class DataSet:
                 f"the {kind.upper()} sum of {name} is not the published one: it is damaged or another file"
             )
 
-    def check(self, found: Splits) -> None:
+    def check(self, splits: Splits) -> None:
         """Refuse arrays that are not this set: by shapes and sums, or shapes and classes where sums are not known."""
         for split, count in zip(SPLITS, self.counts, strict=True):
-            images, labels = found[split]
+            images, labels = splits[split]
             if images.shape[1:] != self.shape:
-                said, wanted = (" x ".join(map(str, shape)) for shape in (images.shape[1:], self.shape))
-                raise InputError(f"its images are {said}, but those of {self.name} are {wanted}")
+                actual, wanted = (" x ".join(map(str, shape)) for shape in (images.shape[1:], self.shape))
+                raise InputError(f"its images are {actual}, but those of {self.name} are {wanted}")
             if (len(images), len(labels)) != (count, count):
                 raise InputError(
                     f"{self.name} has {count} {split} images, but here are {len(images)} with {len(labels)} labels"
@@ -77,7 +77,7 @@ class DataSet:
                 raise InputError(f"the {split} images of {self.name} are {count // self.classes} a class, but not here")
         parts = [(split, kind) for split in SPLITS for kind in ("images", "labels")]
         for (split, kind), known_sum in zip(parts, self.sums, strict=bool(self.sums)):
-            if digest(getattr(found[split], kind)) != known_sum:
+            if digest(getattr(splits[split], kind)) != known_sum:
                 raise InputError(f"the SHA-256 sum of its {split} {kind} is not that of {self.name}")
 
     def moments(self, images: UInt8[np.ndarray, "samples channels height width"]) -> tuple[list[float], list[float]]:
@@ -96,8 +96,8 @@ def digest(array: UInt8[np.ndarray, "..."]) -> str:
 _TORONTO = "https://www.cs.toronto.edu/~kriz/"
 
 SETS = {
-    one.name: one
-    for one in (
+    dataset.name: dataset
+    for dataset in (
         DataSet(
             "cifar10",
             title="CIFAR-10",

@@ -144,9 +144,9 @@ def read_cifar_python(*batches: bytes) -> Split:
 
 def _read_python_batch(batch: bytes) -> Split:
     try:
-        found = _BatchUnpickler(io.BytesIO(batch), encoding="bytes").load()
-        found = {key.decode() if isinstance(key, bytes) else key: value for key, value in found.items()}
-        data, labels = found["data"], np.array(found.get("fine_labels", found.get("labels")))
+        pickled = _BatchUnpickler(io.BytesIO(batch), encoding="bytes").load()
+        fields = {key.decode() if isinstance(key, bytes) else key: value for key, value in pickled.items()}
+        data, labels = fields["data"], np.array(fields.get("fine_labels", fields.get("labels")))
         kinds = data.dtype == np.uint8 and labels.dtype.kind == "i" and labels.min() >= 0 and labels.max() < 256
         if not kinds or data.shape != (len(labels), CIFAR_BYTES):
             raise InputError(f"a python batch has n x {CIFAR_BYTES} bytes and n labels, not {data.shape} {data.dtype}")

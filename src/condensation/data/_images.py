@@ -58,14 +58,14 @@ class Images:
 
     def __post_init__(self) -> None:
         coerce_fields(self)
-        one = known(self.name)
+        known_set = known(self.name)
         for what, options in (("split", SPLITS), ("scale", SCALES), ("target", TARGETS)):
             if getattr(self, what) not in options:
                 raise unknown_name(what, getattr(self, what), options)
         chosen = self.chosen
-        if len({c for c in chosen if 0 <= c < one.classes}) < max(2, len(chosen)):
+        if len({c for c in chosen if 0 <= c < known_set.classes}) < max(2, len(chosen)):
             raise InputError(
-                f"classes of {self.name} must be two or more different numbers from 0 to {one.classes - 1}, "
+                f"classes of {self.name} must be two or more different numbers from 0 to {known_set.classes - 1}, "
                 f"not {self.classes}"
             )
         if self.n is None and self.balanced:
@@ -74,7 +74,7 @@ class Images:
             check_whole("drawn_by", self.drawn_by, least=0)
             if self.n is None:
                 raise InputError("drawn_by draws a number of images: n is needed")
-        count = one.counts[SPLITS.index(self.split)]
+        count = known_set.counts[SPLITS.index(self.split)]
         if self.n is not None and not len(chosen) <= self.n <= count:
             raise InputError(
                 f"n must be from {len(chosen)} (one image a class) to {count} (all {self.split} images of "

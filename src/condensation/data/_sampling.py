@@ -1,4 +1,4 @@
-"""Where targets are sampled: points in a cube, random or on an even grid, and their turns in the plane."""
+"""Where targets are sampled: points in a cube, random or on an even grid; turns in the plane, random rotations."""
 
 import numpy as np
 from jaxtyping import Float
@@ -67,3 +67,21 @@ def turn(x: Float[np.ndarray, "samples dim"], degrees: float) -> Float[np.ndarra
         return x
     cos, sin = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
     return x @ np.array([[cos, sin], [-sin, cos]])
+
+
+def rotation(dim: int, seed: int, *, bias: bool = False) -> Float[np.ndarray, "inputs inputs"]:
+    """A random orthogonal matrix Q, uniform on the group; with a bias the last input stays.
+
+    On inputs ``x @ Q.T`` gradient flow has the lines ``u @ Q.T``, sign descent and Adam have other ones. It is drawn by
+    hand because ``scipy.stats.ortho_group`` gives other matrices for the same seed.
+
+    >>> q = rotation(3, seed=0, bias=True)
+    >>> bool(np.allclose(q @ q.T, np.eye(3))), q[2]
+    (True, array([0., 0., 1.]))
+    """
+    check_whole("the dimension", dim, least=1 + bias)
+    turned = dim - bias
+    q, r = np.linalg.qr(np.random.default_rng(seed).normal(size=(turned, turned)))
+    whole = np.eye(dim)
+    whole[:turned, :turned] = q * np.sign(np.diagonal(r))
+    return whole

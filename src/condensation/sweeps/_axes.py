@@ -12,8 +12,8 @@ from .._serialization import fingerprint, function_path
 from ..errors import InputError, check_positive, check_whole, unknown_name
 
 Label = float | int | str | bool | None
-COLUMNS = (  # that tables have of themselves: no axis and no measure can be called so
-    *("seed", "seed_data", "seed_init", "step", "diverged", "learning_rate", "halvings", "rising"),
+COLUMNS = (  # that every table has: no axis and no measure can have such a name
+    *("seed", "seed_data", "seed_init", "step", "diverged", "learning_rate", "backoffs", "rising"),
     *("time", "loss", "loss_first", "accuracy", "test_loss", "test_accuracy", "measured", "fingerprint", "experiment"),
     *("version", "jax", "device", "host", "process", "finished", "seconds"),
 )
@@ -57,7 +57,7 @@ def _check_ends(spacing: str, first: float, last: float, count: int) -> tuple[fl
 
 
 def _between(count: int) -> list[float]:
-    """The way from the first of some values to the last, at those between them."""
+    """Where the values between the ends stand, as parts of the way from the first to the last."""
     return [k / (count - 1) for k in range(1, count - 1)]
 
 
@@ -79,7 +79,7 @@ def read_axis(name: str, given: Any) -> tuple[Any, ...]:
 
 
 def label(value: Any) -> Label:
-    """What stands for a value in the table: itself, or for a part (an optimizer, say) its fields in short.
+    """A value as tables show it: itself, or for a part (an optimizer, say) its fields in short.
 
     >>> from condensation.optimizers import GD
     >>> label(GD(0.1)), label(0.5), label(("relu", "tanh"))
@@ -98,6 +98,6 @@ def label(value: Any) -> Label:
     kind = getattr(value, "kind", type(value).__name__)
     if hasattr(value, "__plain__"):  # arrays
         return f"{kind}({fingerprint(value)[:8]})"
-    told = {field.name: (field.default, getattr(value, field.name)) for field in fields(value)}
-    inner = ", ".join(f"{n}={label(own)}" for n, (default, own) in told.items() if default is MISSING or default != own)
+    values = [(field, getattr(value, field.name)) for field in fields(value)]
+    inner = ", ".join(f"{f.name}={label(own)}" for f, own in values if f.default is MISSING or f.default != own)
     return f"{kind}({inner})" if inner else kind

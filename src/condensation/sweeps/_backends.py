@@ -1,4 +1,4 @@
-"""Where tasks run: in processes of this machine, on a Dask cluster, on a Ray cluster; always through joblib."""
+"""Backends, where the tasks of a sweep run: processes of this machine, Dask or Ray; always through joblib."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
@@ -11,8 +11,8 @@ from joblib import Parallel, delayed, parallel_config
 from joblib.parallel import ParallelBackendBase
 
 from .._device import cores, on_cpu
-from ..errors import InputError, check_whole
-from ._task import Outcome, said
+from ..errors import InputError, check_whole, unknown_name
+from ._task import Outcome, one_line
 from ._worker import work
 
 WAIT = 30  # seconds for a scheduler, and for a worker, that is being started again
@@ -21,7 +21,7 @@ AHEAD = 256  # tasks that are sent to a cluster at least, so that workers that c
 
 @runtime_checkable
 class Backend(Protocol):
-    """Runs packed tasks. Raises what a lost scheduler, or a lost worker that takes the others along, raises."""
+    """Runs packed tasks. An error of any other kind than ``InputError`` means a lost scheduler or lost workers."""
 
     name: ClassVar[str]
 
@@ -30,16 +30,16 @@ class Backend(Protocol):
         ...
 
     def run(self, payloads: Iterable[bytes]) -> list[Outcome]:
-        """The outcomes, in the order of the tasks."""
+        """Run all tasks; their outcomes in the same order."""
         ...
 
 
 @dataclass(frozen=True)
 class Local:
-    """Processes of this machine, each pinned to a core; a single one is this process, with all its threads.
+    """Processes of this machine, each pinned to a core (see ``_worker``); a single one is this process, not pinned.
 
     Args:
-        n_jobs: how many; by default as many as there are cores, on a GPU one.
+        n_jobs: how many processes; by default one a core, on a GPU one in all.
     """
 
     name: ClassVar[str] = "local"
@@ -51,11 +51,11 @@ class Local:
             check_whole("n_jobs", self.n_jobs)
 
     def workers(self) -> int:
-        """The given number, or one a core (a GPU: one in all)."""
+        """The given number of processes, or one a core (on a GPU one in all)."""
         return self.n_jobs or (cores() if on_cpu() else 1)
 
     def run(self, payloads: Iterable[bytes]) -> list[Outcome]:
-        """The outcomes, in the order of the tasks."""
+        """Run all tasks in joblib's process pool, or one after the other in this process."""
         n_jobs = self.workers()
         if n_jobs == 1:
             return [work(payload, pinned=False) for payload in payloads]
@@ -85,7 +85,7 @@ class Dask:
             return sum(client.nthreads().values())
 
     def run(self, payloads: Iterable[bytes]) -> list[Outcome]:
-        """The outcomes, in the order of the tasks; the connection is a new one."""
+        """Run all tasks over a new connection, so that a scheduler that was started again is found."""
         with self._client() as client:
             from distributed import KilledWorker
 
@@ -136,7 +136,7 @@ class Ray:
             return _cores_of(ray)
 
     def run(self, payloads: Iterable[bytes]) -> list[Outcome]:
-        """The outcomes, in the order of the tasks; the connection is a new one."""
+        """Run all tasks over a new connection, so that a cluster that was started again is found."""
         with self._connection() as ray:
             ahead = self.n_jobs if self.n_jobs > 0 else max(AHEAD, 2 * _cores_of(ray))
             task = ray.remote(num_cpus=1, max_retries=0)(_call)
@@ -149,9 +149,9 @@ class Ray:
             ray: Any = import_module("ray")
         except ImportError as error:
             raise _missing("ray", error) from error
-        own = {"num_cpus": self.workers()} if self.address == "local" else {}
+        size = {"num_cpus": self.workers()} if self.address == "local" else {}
         try:
-            ray.init(address=self.address, logging_level=logging.ERROR, log_to_driver=False, **own)
+            ray.init(address=self.address, logging_level=logging.ERROR, log_to_driver=False, **size)
         except ConnectionError as error:
             raise InputError(f"no Ray cluster answers at {self.address}: {error}") from error
         try:
@@ -172,8 +172,8 @@ def _missing(name: str, error: ImportError) -> InputError:
     return InputError(f"{name} is not installed ({error}): pip install 'condensation[cluster]'")
 
 
-def _parallel(payloads: Iterable[bytes], pinned: bool, **given: Any) -> list[Outcome]:
-    run: Any = Parallel(batch_size=1, **given)  # type: ignore[arg-type]
+def _parallel(payloads: Iterable[bytes], pinned: bool, **options: Any) -> list[Outcome]:
+    run: Any = Parallel(batch_size=1, **options)  # type: ignore[arg-type]
     return list(run(delayed(work)(payload, pinned) for payload in payloads))
 
 
@@ -186,12 +186,12 @@ def _on_cluster(
 class _Cluster(ParallelBackendBase):
     """joblib's tasks on a cluster that gives a future for each.
 
-    joblib's own way to Dask waits for ever for a task that kills its workers, Ray's ends all tasks with one worker and
-    puts its processes anywhere; and both run what a cluster of one core is asked for in the driver.
+    The backends that joblib and Ray bring are not used: Dask's waits for ever for a task that kills its workers, Ray's
+    ends all tasks when one worker is lost, and both run the tasks of a cluster of one core in the driver.
 
     Args:
         submit: gives the future of a call.
-        lost: what a future raises whose worker was lost; the other tasks go on.
+        lost: the errors of a future whose worker was lost; the other tasks go on.
     """
 
     supports_retrieve_callback = True
@@ -205,33 +205,34 @@ class _Cluster(ParallelBackendBase):
         return max(2, n_jobs)
 
     def submit(self, func: Callable[[], Any], callback: Callable[[Any], Any] | None = None) -> Any:
-        """The future of a task."""
+        """Send a task to the cluster; its future."""
         future = self._future(func)
         future.add_done_callback(callback)
         return future
 
     def retrieve_result_callback(self, out: Any) -> Any:
-        """What became of it, as a list: joblib's tasks are batches, here of one."""
+        """The result of a finished task, as a list: joblib's tasks are batches, here of one."""
         try:
             return out.result()
         except self._lost as error:
-            return [Outcome(lost=said(error))]
+            return [Outcome(lost=one_line(error))]
 
 
 def backend_of(
-    on: str, *, n_jobs: int | None = None, scheduler: str | None = None, address: str | None = None
+    name: str, *, n_jobs: int | None = None, scheduler: str | None = None, address: str | None = None
 ) -> Backend:
-    """The engine of a name: ``local``, ``dask`` or ``ray``."""
-    if on == "local":
-        if scheduler or address:
-            raise InputError("a scheduler is of Dask (--on dask), an address of Ray (--on ray)")
-        return Local(n_jobs)
-    if on == "dask":
-        if not scheduler or address:
-            raise InputError("Dask needs the address of its scheduler: --on dask --scheduler tcp://HOST:8786")
-        return Dask(scheduler, n_jobs or -1)
-    if on == "ray":
-        if scheduler:
-            raise InputError("Ray has an address, no scheduler: --on ray --address auto")
-        return Ray(address or "auto", n_jobs or -1)
-    raise InputError(f"a sweep runs on local, dask or ray, not on {on!r}")
+    """The backend with a name: ``local``, ``dask`` or ``ray``."""
+    match name:
+        case "local":
+            if scheduler or address:
+                raise InputError("--scheduler goes with --backend dask, --address with --backend ray")
+            return Local(n_jobs)
+        case "dask":
+            if not scheduler or address:
+                raise InputError("Dask needs the address of its scheduler: --backend dask --scheduler tcp://HOST:8786")
+            return Dask(scheduler, n_jobs or -1)
+        case "ray":
+            if scheduler:
+                raise InputError("Ray has an address and no scheduler: --backend ray --address auto")
+            return Ray(address or "auto", n_jobs or -1)
+    raise unknown_name("backend of sweeps", name, ("local", "dask", "ray"))

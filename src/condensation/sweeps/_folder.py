@@ -1,10 +1,10 @@
 """A sweep on disk.
 
-    OUT/sweep.json               the sweep as it was asked for last
+    OUT/sweep.json               the sweep that was run last
         driver.json              who runs it; locked while that process lives
-        cells/PAIRS-TASK.parquet what a task found, renamed to this place when it is whole
-        rounds/ROUND/TASK        tasks on their way, or lost with their worker: these come last the next time. Rows are
-                                 written here first; once the folder is gone, its workers can bring in nothing more
+        cells/PAIRS-TASK.parquet the rows of a task, renamed to this place when they are whole
+        rounds/ROUND/TASK        tasks that are running, or were lost with their worker: these come last the next time.
+                                 Rows are written here first; once the folder is gone, its workers cannot commit
         arrays/DIGEST.safetensors    a user's arrays, if the experiments have them
         runs/                    the trajectories, if they are kept
         table.parquet            all rows of the last sweep that was completed
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from ._table import SweepTable
 
-RowKey = tuple[str, int, int]
+RowKey = tuple[str, int, int]  # of a pair: fingerprint of the experiment, data seed, initialization seed
 KEY = ("fingerprint", "seed_data", "seed_init", "measured")
 MARK = "[0-9a-f]*"  # names of tasks; what is being written begins with a dot
 
@@ -47,7 +47,7 @@ class SweepFolder:
         self.rounds = self.path / "rounds"
 
     def make(self, sweep: Sweep) -> None:
-        """Make the folder if it is not there, and write down what is asked for."""
+        """Make the folder if it is not there, and write the sweep into it."""
         for part in (self.path, self.cells, self.rounds):
             make_folder(part)
         self.keep_arrays(sweep.experiment)
@@ -69,13 +69,13 @@ class SweepFolder:
         return json.dumps(plain)
 
     def open_round(self, name: str) -> set[RowKey]:
-        """Begin a round: what workers of earlier ones still do comes to nothing. The pairs that were lost in those."""
+        """Begin a round; workers of earlier rounds can commit no more. The pairs that were lost in those."""
         lost = self.close_rounds()
         make_folder(self.rounds / name)
         return lost
 
     def close_rounds(self) -> set[RowKey]:
-        """End all rounds; the pairs that were begun in them and came to no end."""
+        """End all rounds; the pairs that were begun in them and not finished."""
         lost: set[RowKey] = set()
         for path in sorted(self.rounds.iterdir()):
             if not path.name.startswith("."):  # a driver that died here left it so
@@ -86,7 +86,7 @@ class SweepFolder:
         return lost
 
     def begin(self, round: str, task: str, keys: Iterable[RowKey]) -> bool:
-        """Note that a task is begun; False if its round is over."""
+        """Mark a task as begun; False if its round is over."""
         try:
             (self.rounds / round / task).write_text(json.dumps(list(keys)), encoding="utf-8")
         except FileNotFoundError:
@@ -94,17 +94,17 @@ class SweepFolder:
         return True
 
     def end(self, round: str, task: str) -> None:
-        """Note that it came to an end."""
+        """Remove the mark of a task that is finished, or failed."""
         (self.rounds / round / task).unlink(missing_ok=True)
 
     def begun(self, round: str) -> set[str]:
-        """Tasks that are on their way or lost in a round, or finished in any."""
+        """Tasks that are running or lost in a round, or finished in any."""
         return {path.name for path in (self.rounds / round).glob(MARK)} | {
             path.stem.split("-")[1] for path in self.files()
         }
 
     def commit(self, round: str, task: str, rows: Sequence[dict[str, Any]]) -> bool:
-        """Bring in a task's rows, whole or not at all; False if its round is over."""
+        """Add a task's rows to the data set, whole or not at all; False if its round is over."""
         part = self.rounds / round / f".{task}.{secrets.token_hex(4)}"
         try:
             write_atomic(part, as_parquet(as_table(rows)))
@@ -129,12 +129,12 @@ class SweepFolder:
 
     def done(self, measured: str) -> set[RowKey]:
         """The pairs of experiment and seed that have their rows."""
-        found: set[RowKey] = set()
+        keys: set[RowKey] = set()
         for path in self.files():
             table = _read(path, columns=list(KEY))
             columns = [table.column(name).to_pylist() for name in KEY]
-            found |= {(f, d, s) for f, d, s, m in zip(*columns, strict=True) if m == measured}
-        return found
+            keys |= {(f, d, i) for f, d, i, m in zip(*columns, strict=True) if m == measured}
+        return keys
 
     def rows(self, files: Iterable[Path] | None = None) -> "pa.Table":
         """All committed rows, or those of some files; a column that a file lacks is null."""
@@ -149,7 +149,7 @@ class SweepFolder:
 def _keys(mark: Path) -> set[RowKey]:
     """The pairs of a task that was begun; none if that was not written whole."""
     try:
-        return {(fingerprint, data, start) for fingerprint, data, start in json.loads(mark.read_text(encoding="utf-8"))}
+        return {(fingerprint, data, init) for fingerprint, data, init in json.loads(mark.read_text(encoding="utf-8"))}
     except (OSError, ValueError):
         return set()
 

@@ -3,6 +3,7 @@
 import itertools
 import math
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -19,7 +20,7 @@ from ._axes import COLUMNS, SPACINGS, Label, label, read_axis
 from ._measures import Measure, check_fit, check_measures
 
 MOMENTS = ("end", "initial", "saved")
-FIELDS = tuple(one.name for one in fields(Experiment))
+FIELDS = tuple(field.name for field in fields(Experiment))
 
 
 class Cell(NamedTuple):
@@ -45,7 +46,7 @@ class Sweep:
         at: where it is measured: ``"end"``, the last saved step; ``"initial"``, the last saved step at which the loss
             is at least 70% of its first value; ``"saved"``, each saved step, a row for each.
         threshold: the cosine that decides which units are of one line.
-        halvings: halve the learning rate, at most so often, and start again where the loss rises; 0 takes it as it is.
+        backoffs: how often the learning rate may be halved, and training begin again, where the loss rises; 0: never.
     """
 
     experiment: Experiment
@@ -75,7 +76,7 @@ class Sweep:
                 raise InputError(f"{name} must be a table by name, not {table!r}")
         if at not in MOMENTS:
             raise unknown_name("moment of measuring", at, MOMENTS)
-        check_whole("halvings", backoffs, least=0)
+        check_whole("backoffs", backoffs, least=0)
         threshold = coerce(float | None, threshold, "threshold")
         if threshold is not None and not 0 < threshold < 1:
             raise InputError(f"the threshold is a cosine between 0 and 1, not {threshold!r}")
@@ -86,8 +87,8 @@ class Sweep:
         first = next(self._each())  # a formula for a field that is not there is refused at once
         check_fit(self.measure, first.experiment.network)
 
-    def _keep(self, **settled: Any) -> None:
-        for name, value in settled.items():
+    def _keep(self, **values: Any) -> None:
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     @cached_property
@@ -127,11 +128,9 @@ class Sweep:
             values = _fit(self.experiment, name, values)
         else:
             values = tuple(coerce(float, value, f"a value of the axis {name}") for value in values)
-        seen = set()
-        for one in map(label, values):
-            if one in seen:
-                raise InputError(f"each value of the axis {name} may stand once, but {one!r} stands twice")
-            seen.add(one)
+        repeated, times = Counter(map(label, values)).most_common(1)[0]
+        if times > 1:
+            raise InputError(f"each value of the axis {name} may stand once, but {repeated!r} stands twice")
         return values
 
     @property
@@ -145,7 +144,7 @@ class Sweep:
 
     @cached_property
     def labels(self) -> dict[str, tuple[Label, ...]]:
-        """What stands for the values of each axis in the table."""
+        """The values of each axis as tables show them."""
         return {name: tuple(map(label, values)) for name, values in self.axes.items()}
 
     def cells(self) -> Iterator[Cell]:
@@ -164,18 +163,18 @@ class Sweep:
         try:
             changes = {name: value for name, value in at.items() if is_field(name)}
             for path, formula in self._formulas.items():
-                found = formula(**{name: at[name] for name in formula.names})
-                if not math.isfinite(found):
-                    raise InputError(f"the formula {formula.text!r} for {path} gives {found}")
-                changes[path] = value_at(self.experiment, path, found)
+                value = formula(**{name: at[name] for name in formula.names})
+                if not math.isfinite(value):
+                    raise InputError(f"the formula {formula.text!r} for {path} gives {value}")
+                changes[path] = value_at(self.experiment, path, value)
             experiment = replace_at(self.experiment, changes)
             return Cell(coordinates, experiment, experiment.fingerprint())
         except InputError as error:
-            place = ", ".join(f"{name} = {one}" for name, one in coordinates.items())
+            place = ", ".join(f"{name} = {value}" for name, value in coordinates.items())
             raise InputError(f"the cell {place} cannot be: {error}" if place else str(error)) from error
 
     def measured_key(self) -> str:
-        """What rows of the same experiment and seed must share to be the same: what is measured, and how."""
+        """A hash of what is measured, and how: rows of other keys do not count as rows of this sweep."""
         names = tuple(sorted(map(to_plain, self.measure)))
         return fingerprint(_Measured(names, self.at, self.threshold, self.backoffs))[:16]
 
@@ -188,7 +187,7 @@ class Sweep:
             "axes": {name: [_plain(value) for value in values] for name, values in self.axes.items()},
             "fields": dict(self.fields),
             "seeds": [[seed.data, seed.init] for seed in self.seeds],
-            "measure": [to_plain(one) for one in self.measure],
+            "measure": [to_plain(measure) for measure in self.measure],
             "at": self.at,
             "threshold": self.threshold,
             "backoffs": self.backoffs,
@@ -198,7 +197,7 @@ class Sweep:
     def from_plain(cls, plain: Mapping[str, Any], folder: str | Path = ".") -> "Sweep":
         """The sweep that plain data stands for; file names in it are relative to ``folder``."""
         check_format("sweep", plain.get("format"))
-        known = [one.name for one in fields(cls)]
+        known = [field.name for field in fields(cls)]
         for name in plain:
             if name not in ("format", *known):
                 raise unknown_name("field of a sweep", name, known)
@@ -261,8 +260,8 @@ def _fit(experiment: Experiment, name: str, values: Iterable[Any], folder: Path 
 
 def array_file(arrays: Arrays) -> str:
     """Where the folder of a sweep keeps arrays of the user."""
-    told = to_plain(arrays)
-    return f"arrays/{told['x_sha256'][:12]}-{told['y_sha256'][:12]}.safetensors"
+    plain = to_plain(arrays)
+    return f"arrays/{plain['x_sha256'][:12]}-{plain['y_sha256'][:12]}.safetensors"
 
 
 def _plain(value: Any) -> Any:
@@ -270,7 +269,7 @@ def _plain(value: Any) -> Any:
 
 
 def _dotted(table: Any, outer: str = "") -> Iterator[tuple[str, Any]]:
-    """What a table holds by dotted names, as TOML reads names without quotation marks as tables inside tables."""
+    """The values of a table by dotted names: TOML reads names without quotation marks as tables inside tables."""
     if not isinstance(table, Mapping):
         raise InputError(f"axes and fields are tables by name, not {table!r}")
     for name, value in table.items():
@@ -281,7 +280,7 @@ def _dotted(table: Any, outer: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _seed(plain: Any) -> Any:
-    """A seed from a number, or from a pair [data, start]."""
+    """A seed from a number, or from a pair [data, init]."""
     if isinstance(plain, list) and len(plain) != 2:
-        raise InputError(f"a seed is a whole number or a pair [data, start], not {plain!r}")
+        raise InputError(f"a seed is a whole number or a pair [data, init], not {plain!r}")
     return Seed(*plain) if isinstance(plain, list) else plain

@@ -1,4 +1,8 @@
-"""Locks that a dead process does not hold: the operating system gives them back."""
+"""Locks that a dead process does not hold: the operating system gives them back.
+
+They are written by hand: ``filelock`` would save twenty lines of 10,000 that it loads, and where a file system has no
+locks it takes a marker file by default, which a machine that is switched off leaves behind.
+"""
 
 import json
 import os
@@ -7,7 +11,7 @@ import socket
 import time
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ..errors import InputError
 
@@ -17,30 +21,26 @@ except ImportError:  # Windows
     fcntl = None
 
 
-class Busy(Exception):
-    """Another process holds the lock."""
-
-
 class NoLocks(OSError):
     """The operating system, or the file system, has no locks."""
 
 
-class FileLock:
-    """A lock on a file while it is open; whoever dies loses it."""
+def lock_file(path: Path) -> IO[bytes]:
+    """An open file with an exclusive lock, which ends when it is closed or its process dies.
 
-    def __init__(self, path: Path) -> None:
-        self.handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            if fcntl is None:
-                raise NoLocks("this operating system has none")
-            fcntl.flock(self.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(self.handle)
-            raise Busy(path) if isinstance(error, BlockingIOError) else NoLocks(str(error)) from error
-
-    def close(self) -> None:
-        """Give it back."""
-        os.close(self.handle)
+    Raises:
+        BlockingIOError: another process holds the lock.
+        NoLocks: there are none here.
+    """
+    file = path.open("ab")
+    try:
+        if fcntl is None:
+            raise NoLocks("this operating system has none")
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise error if isinstance(error, BlockingIOError) else NoLocks(str(error)) from error
+    return file
 
 
 class DriverLock:
@@ -50,25 +50,25 @@ class DriverLock:
         token: of this driver alone, in the names of its rounds.
     """
 
-    def __init__(self, folder: Path, on: str) -> None:
-        path, self.token, self._lock = folder / "driver.json", secrets.token_hex(8), None
+    def __init__(self, folder: Path, backend: str) -> None:
+        path, self.token, self._file = folder / "driver.json", secrets.token_hex(8), None
         about = {
             "host": socket.gethostname(),
             "process": os.getpid(),
             "since": time.strftime("%Y-%m-%d %H:%M:%S"),
-            "on": on,
+            "backend": backend,
             "token": self.token,
         }
         try:
             try:
-                self._lock = FileLock(path)
+                self._file = lock_file(path)
             except NoLocks as error:
                 warnings.warn(
                     f"{folder} has no locks ({error}): a second driver there would not be noticed and do the same work",
                     stacklevel=3,
                 )
             path.write_text(json.dumps(about), encoding="utf-8")
-        except Busy:
+        except BlockingIOError:
             other = read_driver(folder)
             raise InputError(
                 f"the sweep in {folder} is being run by process {other.get('process', '?')} on "
@@ -80,15 +80,14 @@ class DriverLock:
 
     def close(self) -> None:
         """Give the folder back."""
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        if self._file is not None:
+            self._file.close()
 
 
 def read_driver(folder: Path) -> dict[str, Any]:
-    """What ``driver.json`` says; nothing while it is being written."""
+    """Who drives the sweep in a folder, as ``driver.json`` says; nothing while it is being written."""
     try:
-        found = json.loads((folder / "driver.json").read_text(encoding="utf-8"))
+        about = json.loads((folder / "driver.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return about if isinstance(about, dict) else {}

@@ -1,4 +1,4 @@
-"""What is measured in each cell: columns from the trajectory of one seed at one saved step."""
+"""Measures of a cell: columns of numbers from the trajectory of one seed at one saved step."""
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -17,48 +17,46 @@ Columns = dict[str, float]
 Measure = str | Callable[[Trajectory, int], Any]
 
 
-def _lines(weights: np.ndarray, start: np.ndarray, threshold: float | None) -> Columns:
-    found = find_lines(weights, threshold=threshold)
+def _lines(weights: np.ndarray, initial: np.ndarray, threshold: float | None) -> Columns:
+    lines = find_lines(weights, threshold=threshold)
     return {
-        "k_eff": found.k_eff,  # what is drawn where nothing else is asked for
-        "lines": float(found.count),
-        "orientations": float(found.orientations),
-        "cover": found.cover,
-        "condensed": float(found.condensed),
+        "k_eff": lines.k_eff,  # what is drawn where no other quantity is chosen
+        "lines": float(lines.count),
+        "orientations": float(lines.orientations),
+        "cover": lines.cover,
+        "condensed": float(lines.condensed),
     }
 
 
-def _change(weights: np.ndarray, start: np.ndarray, threshold: float | None) -> Columns:
-    return {"change": relative_change(weights, start)}
-
-
-def _rank(weights: np.ndarray, start: np.ndarray, threshold: float | None) -> Columns:
-    return {"effective_rank": effective_rank(weights), "participation": participation_ratio(weights)}
-
-
-def _cosine(weights: np.ndarray, start: np.ndarray, threshold: float | None) -> Columns:
+def _cosine(weights: np.ndarray, initial: np.ndarray, threshold: float | None) -> Columns:
     pairs = np.abs(cosine_similarity(weights))[np.triu_indices(len(weights), 1)]
     return {"cosine": float(np.median(pairs))} if len(pairs) else {}
 
 
-OF_LAYERS = {"lines": _lines, "change": _change, "rank": _rank, "cosine": _cosine}
+OF_LAYERS: dict[str, Callable[[np.ndarray, np.ndarray, float | None], Columns]] = {  # of weights, initial ones, cosine
+    "lines": _lines,
+    "change": lambda weights, initial, _: {"change": relative_change(weights, initial)},
+    "rank": lambda w, *_: {"effective_rank": effective_rank(w), "participation": participation_ratio(w)},
+    "cosine": _cosine,
+}
 NAMES = (*OF_LAYERS, "share")
 
 
 def check_measures(given: Measure | Iterable[Measure]) -> tuple[Measure, ...]:
     """The measures, each once, those named ``module:function`` as functions; what is not known is refused."""
-    found: dict[Measure, None] = {}
-    for one in (given,) if isinstance(given, str) or not isinstance(given, Iterable) else given:
-        measure = function_at(one) if isinstance(one, str) and ":" in one else one
+    measures: dict[Measure, None] = {}
+    for measure in (given,) if isinstance(given, str) or not isinstance(given, Iterable) else given:
+        if isinstance(measure, str) and ":" in measure:
+            measure = function_at(measure)
         if callable(measure):
             function_path(measure)  # refused where a worker could not find it
             _check_free(measure.__name__)
         elif measure not in NAMES:
             raise unknown_name("measure", measure, NAMES)
-        found[measure] = None
-    if not found:
+        measures[measure] = None
+    if not measures:
         raise InputError(f"a sweep measures something: {', '.join(NAMES)}, or a function")
-    return tuple(found)
+    return tuple(measures)
 
 
 def check_fit(measures: Iterable[Measure], network: Network) -> None:
@@ -77,11 +75,14 @@ def measure_step(
     no column.
     """
     columns: Columns = {}
-    for one in measures:
-        found = _own(one, trajectory, step) if callable(one) else _of_layers(one, trajectory, step, threshold)
-        for name in sorted(found.keys() & columns.keys()):
+    for measure in measures:
+        if callable(measure):
+            added = _of_user(measure, trajectory, step)
+        else:
+            added = _of_layers(measure, trajectory, step, threshold)
+        for name in sorted(added.keys() & columns.keys()):
             raise InputError(f"two measures give a column {name}: one of them needs another name")
-        columns |= found
+        columns |= added
     return columns
 
 
@@ -91,13 +92,15 @@ def _of_layers(name: str, trajectory: Trajectory, step: int, threshold: float | 
     hidden = [layer for layer in trajectory.layers if layer != "output"]
     columns = {}
     for layer in hidden[:1] if name == "share" else hidden:
-        weights, start = (trajectory.weights(layer, when, seed) for when in (step, 0))
+        weights, initial = (trajectory.weights(layer, when, seed) for when in (step, 0))
         try:
             with warnings.catch_warnings(action="ignore"):  # units of norm zero
-                found = _share(weights, trajectory) if name == "share" else OF_LAYERS[name](weights, start, threshold)
+                values = (
+                    _share(weights, trajectory) if name == "share" else OF_LAYERS[name](weights, initial, threshold)
+                )
         except InputError:  # weights that have no such quantity
             continue
-        columns |= {f"{layer}.{quantity}": value for quantity, value in found.items()}
+        columns |= {f"{layer}.{quantity}": value for quantity, value in values.items()}
     return columns
 
 
@@ -109,13 +112,13 @@ def _share(weights: np.ndarray, trajectory: Trajectory) -> Columns:
     return {"share": share_along(weights, inputs.T @ y[:, 0] / len(x))}
 
 
-def _own(function: Callable[[Trajectory, int], Any], trajectory: Trajectory, step: int) -> Columns:
+def _of_user(function: Callable[[Trajectory, int], Any], trajectory: Trajectory, step: int) -> Columns:
     """A user's measure: a number, named by the function, or numbers by name."""
-    found, name = function(trajectory, step), function.__name__
+    result, name = function(trajectory, step), function.__name__
     try:
-        columns = {str(n): float(v) for n, v in (found if isinstance(found, Mapping) else {name: found}).items()}
+        columns = {str(n): float(v) for n, v in (result if isinstance(result, Mapping) else {name: result}).items()}
     except (TypeError, ValueError) as error:
-        raise InputError(f"the measure {name} must give a number or numbers by name, not {found!r}") from error
+        raise InputError(f"the measure {name} must give a number or numbers by name, not {result!r}") from error
     for column in columns:
         _check_free(column)
     return columns

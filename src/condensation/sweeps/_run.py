@@ -1,8 +1,9 @@
-"""Run a sweep: rounds of tasks over what is missing, on whatever engine, until every cell has its rows."""
+"""Run a sweep: rounds of tasks over what is missing, on any backend, until every cell has its rows."""
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from ._grid import Sweep
 from ._lock import DriverLock
 from ._measures import Measure
 from ._table import SweepTable
-from ._task import Pair, Task, said
+from ._task import Pair, Task, one_line
 from ._worker import pack
 
 ROUNDS = 3
@@ -30,7 +31,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SweepProgress:
-    """How far a sweep is: pairs of cell and seed that are done, of how many, and new files since the last time."""
+    """How many pairs of cell and seed are done, of how many, and the new files since the last report."""
 
     done: int
     total: int
@@ -51,7 +52,7 @@ def sweep(
     threshold: float | None = None,
     backoffs: int = 0,
     out: str | Path = "sweep",
-    on: str | Backend = "local",
+    backend: str | Backend = "local",
     n_jobs: int | None = None,
     keep_runs: bool = False,
 ) -> SweepTable:
@@ -68,48 +69,49 @@ def sweep(
         seeds: how many, or which.
         at: measure at the ``"end"``, at the end of the ``"initial"`` stage, or at each ``"saved"`` step.
         threshold: the cosine that decides which units are of one line.
-        halvings: halve the learning rate and start again where the loss rises, at most so often.
+        backoffs: how often the learning rate may be halved, and training begin again, where the loss rises.
         out: the folder of the sweep.
-        on: ``"local"``, or an engine (``Local``, ``Dask``, ``Ray``).
+        backend: ``"local"``, or ``Local(...)``, ``Dask(...)``, ``Ray(...)``.
         n_jobs: workers on this machine.
         keep_runs: keep the trajectories, too.
     """
-    asked = Sweep(experiment, grid, fields or {}, seeds, measure, at, threshold, backoffs)
-    engine = backend_of(on, n_jobs=n_jobs) if isinstance(on, str) else on
-    return run_sweep(asked, out, engine, keep_runs=keep_runs)
+    if isinstance(backend, str):
+        backend = backend_of(backend, n_jobs=n_jobs)
+    planned = Sweep(experiment, grid, fields, seeds, measure, at, threshold, backoffs)
+    return run_sweep(planned, out, backend, keep_runs=keep_runs)
 
 
 def run_sweep(
     sweep: Sweep,
     out: str | Path,
-    engine: Backend | None = None,
+    backend: Backend | None = None,
     *,
     keep_runs: bool = False,
     block: int | None = None,
     watcher: SweepReporter | None = None,
 ) -> SweepTable:
-    """Run what is missing of a sweep in a folder, and give its table; what failed is named in it.
+    """Run what is missing of a sweep in a folder, and give its table, which also names what failed.
 
     Args:
-        sweep: what is asked for.
+        sweep: the experiments, and what is measured.
         out: the folder; one driver at a time.
-        engine: where tasks run; by default processes of this machine.
+        backend: where tasks run; by default processes of this machine.
         keep_runs: keep the trajectories, too.
         block: networks in a task; by default by their number, at most 256 (on a GPU 16384).
-        watcher: told now and then how far it is.
+        watcher: called twice a second with the progress.
     """
     if block is not None:
         check_whole("block", block)
-    engine, folder = engine or Local(), SweepFolder(out)
+    backend, folder = backend or Local(), SweepFolder(out)
     pairs = pairs_of(sweep)
     make_folder(folder.path)
-    lock = DriverLock(folder.path, engine.name)
+    lock = DriverLock(folder.path, backend.name)
     try:
         folder.make(sweep)
-        users = {id(one): pair.experiment for pair in pairs for one in pair.experiment.arrays().values()}
-        for experiment in users.values():
+        with_arrays = {id(arrays): pair.experiment for pair in pairs for arrays in pair.experiment.arrays().values()}
+        for experiment in with_arrays.values():
             folder.keep_arrays(experiment)
-        failed = _Driver(sweep, folder, engine, lock.token, keep_runs, block, watcher).run(pairs)
+        failed = _Driver(sweep, folder, backend, lock.token, keep_runs, block, watcher).run(pairs)
         if not folder.files():
             raise InputError(f"no cell of the sweep could be trained: {next(iter(failed.values()), '')}")
         table = SweepTable.read(sweep, folder, failed)
@@ -124,26 +126,24 @@ def run_sweep(
 
 def pairs_of(sweep: Sweep) -> list[Pair]:
     """All pairs of cell and seed, each experiment once."""
-    seen, found = set(), []
-    for cell in sweep.cells():
-        if cell.fingerprint not in seen:
-            seen.add(cell.fingerprint)
-            found += [Pair(cell.coordinates, cell.experiment, cell.fingerprint, seed) for seed in sweep.seeds]
-    return found
+    cells = {cell.fingerprint: cell for cell in reversed([*sweep.cells()])}  # of equal experiments the first one
+    return [Pair(*cell, seed) for cell in reversed(cells.values()) for seed in sweep.seeds]
 
 
 @dataclass
 class _Driver:
+    """Runs rounds of tasks over the pairs that have no rows yet."""
+
     sweep: Sweep
     folder: SweepFolder
-    engine: Backend
+    backend: Backend
     token: str
     keep_runs: bool
     block: int | None
     watcher: SweepReporter | None
 
     def run(self, pairs: list[Pair]) -> dict[str, str]:
-        """Rounds over what is missing; why something still is, by cell."""
+        """Run the rounds; why pairs are still missing, by pair."""
         measured = self.sweep.measured_key()
         reasons: dict[str, str] = {}
         for turn in range(ROUNDS):
@@ -153,28 +153,28 @@ class _Driver:
             missing = [pair for pair in pairs if pair.key not in done]
             if not missing:
                 break
-            size = self.block = self.block or _block(len(missing), self.engine)
+            size = self.block = self.block or _block(len(missing), self.backend)
             size = 1 if turn == ROUNDS - 1 else max(1, size // 4**turn)
-            fresh = self._tasks(name, measured, size, [pair for pair in missing if pair.key not in lost])
+            new = self._tasks(name, measured, size, [pair for pair in missing if pair.key not in lost])
             again = self._tasks(name, measured, size, [pair for pair in missing if pair.key in lost])
             log.info(
                 "%s%d of %d networks to train, in %d tasks on %s",
                 f"round {turn + 1}: " if turn else "",
                 len(missing),
                 len(pairs),
-                len(fresh) + len(again),
-                self.engine.name,
+                len(new) + len(again),
+                self.backend.name,
             )
             alone = turn == ROUNDS - 1  # so that none is lost with another
-            with _Watch(self.folder, len(pairs) - len(missing), len(pairs), self.watcher):
-                for tasks in (fresh, *([task] for task in again)) if alone else (fresh + again,):
+            with _reports(self.folder, len(pairs) - len(missing), len(pairs), self.watcher):
+                for tasks in (new, *([task] for task in again)) if alone else (new + again,):
                     reasons |= self._run(name, tasks)
         self.folder.close_rounds()
         done = self.folder.done(measured)
         return {str(pair): reasons.get(str(pair), "its worker was lost") for pair in pairs if pair.key not in done}
 
     def _tasks(self, round: str, measured: str, size: int, pairs: list[Pair]) -> list[Task]:
-        """Pairs of one ensemble together, long tasks first."""
+        """Cut pairs into tasks: those that train as one ensemble together, long tasks first."""
         groups: dict[Any, list[Pair]] = {}
         for pair in pairs:
             groups.setdefault(ensemble_key(pair.experiment), []).append(pair)
@@ -196,19 +196,19 @@ class _Driver:
         return sorted(tasks, key=lambda task: -task.cost)
 
     def _run(self, round: str, tasks: list[Task]) -> dict[str, str]:
-        """Have each task begun once, whatever breaks down; why pairs failed or were lost, by pair."""
+        """Begin each task once, also when the backend breaks down; why pairs failed or were lost, by pair."""
         reasons: dict[str, str] = {}
         while tasks:
             try:
-                outcomes = self.engine.run(pack(task) for task in tasks)
+                outcomes = self.backend.run(pack(task) for task in tasks)
             except InputError:
                 raise
-            except Exception as error:  # a lost worker, a lost scheduler: each engine has its own way to say so
-                log.warning("%s broke down: %s", self.engine.name, said(error))
+            except Exception as error:  # a lost worker, a lost scheduler: each backend raises its own errors
+                log.warning("%s broke down: %s", self.backend.name, one_line(error))
                 begun = self.folder.begun(round)
                 left = [task for task in tasks if task.name not in begun]
                 tasks, lost = ([], tasks) if len(left) == len(tasks) else (left, [t for t in tasks if t.name in begun])
-                reasons |= {str(pair): said(error) for task in lost for pair in task.pairs}
+                reasons |= {str(pair): one_line(error) for task in lost for pair in task.pairs}
                 continue
             for task, outcome in zip(tasks, outcomes, strict=True):
                 if outcome.lost:
@@ -220,40 +220,38 @@ class _Driver:
         return reasons
 
 
-def _block(count: int, engine: Backend) -> int:
+def _block(count: int, backend: Backend) -> int:
     """Networks in a task, so that each worker gets several."""
-    if isinstance(engine, Local) and not on_cpu():
+    if isinstance(backend, Local) and not on_cpu():
         return GPU_BLOCK
-    return max(1, min(BLOCK, -(-count // (engine.workers() * TASKS_A_WORKER))))
+    return max(1, min(BLOCK, -(-count // (backend.workers() * TASKS_A_WORKER))))
 
 
-class _Watch:
-    """Tells the watcher twice a second what the folder has: the same for every engine."""
+@contextmanager
+def _reports(folder: SweepFolder, done: int, total: int, watcher: SweepReporter | None) -> Iterator[None]:
+    """Report twice a second what the folder holds: this works with every backend."""
+    if watcher is None:
+        yield
+        return
+    seen, stop = set(folder.files()), threading.Event()
+    watcher(SweepProgress(done, total, tuple(seen)))
 
-    def __init__(self, folder: SweepFolder, done: int, total: int, watcher: SweepReporter | None) -> None:
-        self.folder, self.done, self.total, self.watcher = folder, done, total, watcher
-        self.seen = set(folder.files())
-        self.stop = threading.Event()
-        self.thread = threading.Thread(target=self._loop, daemon=True)
+    def report() -> None:
+        nonlocal done
+        new = [path for path in folder.files() if path not in seen]
+        seen.update(new)
+        done += sum(int(path.name.split("-")[0]) for path in new)
+        watcher(SweepProgress(min(done, total), total, tuple(new)))
 
-    def __enter__(self) -> None:
-        if self.watcher is not None:
-            self.watcher(SweepProgress(self.done, self.total, tuple(self.seen)))
-            self.thread.start()
+    def repeat() -> None:
+        while not stop.wait(0.5):
+            report()
 
-    def __exit__(self, *_: object) -> None:
-        if self.watcher is not None:
-            self.stop.set()
-            self.thread.join()
-            self._look()
-
-    def _loop(self) -> None:
-        while not self.stop.wait(0.5):
-            self._look()
-
-    def _look(self) -> None:
-        new = [path for path in self.folder.files() if path not in self.seen]
-        self.seen.update(new)
-        self.done += sum(int(path.name.split("-")[0]) for path in new)
-        assert self.watcher is not None
-        self.watcher(SweepProgress(min(self.done, self.total), self.total, tuple(new)))
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        report()

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SweepTable:
-    """What a sweep found.
+    """The results of a sweep.
 
     Attributes:
-        sweep: what was asked for.
+        sweep: the sweep.
         rows: a row for each cell and seed (and saved step, where all are measured), as an Arrow table in the order of
             the grid: coordinates, ``seed_data``, ``seed_init``, ``step``, ``loss``, what was measured, and what is
             needed to run it again (``experiment``, ``fingerprint``, versions).
-        places: the cell and the seed of each row, as numbers among those of the sweep.
-        failed: why cells are missing, by cell.
+        places: the index of the cell and of the seed of each row.
+        failed: why pairs of cell and seed are missing, by pair.
     """
 
     sweep: Sweep
@@ -41,15 +41,15 @@ class SweepTable:
         """The rows of a sweep's cells among all that its folder has, each once, with this sweep's coordinates."""
         import pyarrow as pa
 
-        found = folder.rows()
-        wide = [one.with_type(pa.large_string()) if pa.types.is_string(one.type) else one for one in found.schema]
-        found = found.cast(pa.schema(wide))  # more than two million rows have over 2 GiB of text
-        rows, places = _choose(sweep, found)
-        chosen = found.take(pa.array(rows, pa.int64()))
-        spots = np.unravel_index(places[:, 0], sweep.shape) if sweep.axes else ()
+        stored = folder.rows()
+        wide = [f.with_type(pa.large_string()) if pa.types.is_string(f.type) else f for f in stored.schema]
+        stored = stored.cast(pa.schema(wide))  # more than two million rows have over 2 GiB of text
+        rows, places = _choose(sweep, stored)
+        chosen = stored.take(pa.array(rows, pa.int64()))
+        indices = np.unravel_index(places[:, 0], sweep.shape) if sweep.axes else ()
         columns = {
-            name: pa.array(labels).take(pa.array(spot, pa.int64()))
-            for (name, labels), spot in zip(sweep.labels.items(), spots, strict=True)
+            name: pa.array(labels).take(pa.array(index, pa.int64()))
+            for (name, labels), index in zip(sweep.labels.items(), indices, strict=True)
         }
         for name in chosen.column_names:
             of_others = is_field(name) or chosen.column(name).null_count == len(rows) > 0
@@ -73,7 +73,7 @@ class SweepTable:
 
     @property
     def quantities(self) -> list[str]:
-        """The columns that were measured, what was asked for first."""
+        """The columns that were measured, those of the sweep's measures before the curves."""
         from pyarrow.types import is_floating
 
         others, schema = ({*COLUMNS} | {*self.sweep.axes}) - {*CURVES}, self.rows.schema
@@ -100,9 +100,9 @@ class SweepTable:
             steps = self.steps
             index.append(np.searchsorted(steps, self.column("step")))
             shape.append(len(steps))
-        found = np.full(shape, np.nan)
-        found[tuple(index)] = values
-        return found.reshape(*self.sweep.shape, *shape[1:])
+        grid = np.full(shape, np.nan)
+        grid[tuple(index)] = values
+        return grid.reshape(*self.sweep.shape, *shape[1:])
 
     def map(
         self,
@@ -127,11 +127,11 @@ class SweepTable:
         if self.sweep.at == "saved":
             names.append("step")
             labels["step"] = tuple(self.steps.tolist())
-        asked = [x, y, *(at or {})]
-        for name in asked:
+        chosen = [x, y, *(at or {})]
+        for name in chosen:
             if name not in labels:
                 raise unknown_name("axis", name, labels)
-            if asked.count(name) > 1:
+            if chosen.count(name) > 1:
                 raise InputError(f"a map is over two axes, at values of others: {name} stands twice")
         for name, value in (at or {}).items():
             if label(value) not in labels[name]:
@@ -149,41 +149,35 @@ class SweepTable:
         return self.sweep.seeds
 
     def untrained(self) -> "SweepTable":
-        """The same table as if nothing had moved: every row of a cell and seed as its first saved step."""
-        _, first, own = np.unique(self.places, axis=0, return_index=True, return_inverse=True)
-        rows = self.rows.take(first[own])
-        kept = rows.set_column(rows.column_names.index("step"), "step", self.rows.column("step"))
-        return replace(self, rows=kept)
+        """This table as if nothing had been trained: every row of a cell and seed holds its first saved step."""
+        _, first, group = np.unique(self.places, axis=0, return_index=True, return_inverse=True)
+        rows = self.rows.take(first[group])
+        return replace(self, rows=rows.set_column(rows.column_names.index("step"), "step", self.rows.column("step")))
 
     def to_pandas(self) -> Any:
         """The rows as a pandas data frame, where pandas is installed."""
         return self.rows.to_pandas()
 
 
-def _choose(sweep: Sweep, found: "pa.Table") -> tuple[Int[np.ndarray, " rows"], Int[np.ndarray, "rows 2"]]:
-    """Which rows are of a sweep, in the order of its grid, each once, and the cell and the seed of each.
+def _choose(sweep: Sweep, stored: "pa.Table") -> tuple[Int[np.ndarray, " rows"], Int[np.ndarray, "rows 2"]]:
+    """Which stored rows belong to a sweep, in the order of its grid, each once, and the cell and the seed of each.
 
-    Cells of one experiment share their rows, and of rows that say the same (a lost task's, say) the first is taken.
+    Cells of equal experiments share their rows. Of several rows of one pair and step (a lost task's, say) the first
+    counts.
     """
-    numbers = {key: k for k, key in enumerate(dict.fromkeys(cell.fingerprint for cell in sweep.cells()))}
+    experiments = {key: k for k, key in enumerate(dict.fromkeys(cell.fingerprint for cell in sweep.cells()))}
     seeds = {tuple(seed): k for k, seed in enumerate(sweep.seeds)}
-    prints, data, starts, steps, measured = (
-        found.column(name).to_pylist() for name in ("fingerprint", "seed_data", "seed_init", "step", "measured")
+    fingerprints, data, init, steps, measured = (
+        stored.column(name).to_pylist() for name in ("fingerprint", "seed_data", "seed_init", "step", "measured")
     )
-    keys = np.array(
-        [
-            [numbers.get(print_, -1) for print_ in prints],
-            [seeds.get(pair, -1) for pair in zip(data, starts, strict=True)],
-            steps,
-        ],
-        int,
-    )
+    of_experiment = [experiments.get(fingerprint, -1) for fingerprint in fingerprints]
+    of_seed = [seeds.get(seed, -1) for seed in zip(data, init, strict=True)]
+    keys = np.array([of_experiment, of_seed, steps], int)
     mine = np.flatnonzero((keys[:2] >= 0).all(axis=0) & (np.array(measured, str) == sweep.measured_key()))
     ordered = mine[np.lexsort(keys[::-1, mine])]
-    fresh = (np.diff(keys[:, ordered], axis=1, prepend=-1) != 0).any(axis=0)
-    ordered = ordered[fresh]
-    bounds = np.searchsorted(keys[0, ordered], np.arange(len(numbers) + 1))
-    own = [numbers[cell.fingerprint] for cell in sweep.cells()]
-    rows = np.concatenate([ordered[bounds[k] : bounds[k + 1]] for k in own])
-    cells = np.repeat(np.arange(len(own)), np.diff(bounds)[own])
+    ordered = ordered[(np.diff(keys[:, ordered], axis=1, prepend=-1) != 0).any(axis=0)]
+    bounds = np.searchsorted(keys[0, ordered], np.arange(len(experiments) + 1))
+    of_cell = [experiments[cell.fingerprint] for cell in sweep.cells()]
+    rows = np.concatenate([ordered[bounds[k] : bounds[k + 1]] for k in of_cell])
+    cells = np.repeat(np.arange(len(of_cell)), np.diff(bounds)[of_cell])
     return rows, np.stack([cells, keys[1, rows]], axis=1)

@@ -1,4 +1,4 @@
-"""A task: some cells and seeds that are trained together, measured, and committed as one Parquet file."""
+"""A task: pairs of cell and seed that are trained together, measured, and committed as one Parquet file."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ from ..runs import Trajectory
 from ..seeds import Seed
 from ..training import train_pairs
 from ._axes import CURVES, Label
-from ._folder import SweepFolder
+from ._folder import RowKey, SweepFolder
 from ._measures import Measure, measure_step
 from ._worker import measure
 
@@ -33,7 +33,7 @@ TableRows = list[dict[str, Any]]
 
 
 class Pair(NamedTuple):
-    """A cell and a seed: what a row, or a row a saved step, is about."""
+    """A cell and a seed: one network to train, and a row of the table (or one a saved step)."""
 
     coordinates: dict[str, Label]
     experiment: Experiment
@@ -41,15 +41,14 @@ class Pair(NamedTuple):
     seed: Seed
 
     @property
-    def key(self) -> tuple[str, int, int]:
-        """What it is known by."""
+    def key(self) -> RowKey:
+        """What its rows are found by: the experiment's fingerprint and both seeds."""
         return self.fingerprint, self.seed.data, self.seed.init
 
     def __str__(self) -> str:
-        place = ", ".join(f"{name} = {value}" for name, value in self.coordinates.items())
-        return f"{place or 'the experiment'}, seed {self.seed.data}" + (
-            f"/{self.seed.init}" if self.seed.init != self.seed.data else ""
-        )
+        cell = ", ".join(f"{name} = {value}" for name, value in self.coordinates.items()) or "the experiment"
+        init = f"/{self.seed.init}" if self.seed.init != self.seed.data else ""
+        return f"{cell}, seed {self.seed.data}{init}"
 
 
 class Outcome(NamedTuple):
@@ -57,8 +56,8 @@ class Outcome(NamedTuple):
 
     Attributes:
         failed: why pairs were not committed, by pair.
-        lost: why its worker did not bring it to an end.
-        stale: whether its round was over before.
+        lost: why its worker did not finish it.
+        stale: whether its round had been closed before it could commit.
     """
 
     failed: tuple[tuple[str, str], ...] = ()
@@ -87,12 +86,12 @@ class Task:
 
     @property
     def cost(self) -> float:
-        """How long it takes, in weights times steps."""
+        """How long it takes, as networks x steps x weights."""
         first = self.pairs[0].experiment
         return len(self.pairs) * first.steps * sum(float(np.prod(layer.weight)) for layer in first.network.layers)
 
     def run(self) -> Outcome:
-        """Train, measure and commit; whatever fails is told, so that no other task is stopped."""
+        """Train, measure and commit. An error becomes part of the outcome, so that it stops no other task."""
         folder = SweepFolder(self.folder)
         try:
             if folder.has(self.name, len(self.pairs)):  # a worker was lost after its work was done
@@ -101,56 +100,57 @@ class Task:
                 return Outcome(stale=True)
             return self._run(folder)
         except Exception as error:
-            return Outcome(tuple((str(pair), said(error)) for pair in self.pairs))
+            return Outcome(tuple((str(pair), one_line(error)) for pair in self.pairs))
         finally:
             folder.end(self.round, self.name)
 
     def _run(self, folder: SweepFolder) -> Outcome:
-        given = [(pair.experiment, pair.seed) for pair in self.pairs]
+        networks = [(pair.experiment, pair.seed) for pair in self.pairs]
         runs = self.folder / "runs" if self.keep_runs else None
         if self.backoffs:
             from ..training import StillRising, train_with_backoff
 
-            with warnings.catch_warnings(action="ignore", category=StillRising):  # a column tells it
-                trajectories = train_with_backoff(given, most=self.backoffs, out=runs)
+            with warnings.catch_warnings(action="ignore", category=StillRising):  # the column `rising` says so
+                trajectories = train_with_backoff(networks, most=self.backoffs, out=runs)
         else:
-            trajectories = train_pairs(given, out=runs)
+            trajectories = train_pairs(networks, out=runs)
         rows, failed = [], []
         about = self._about()
-        for pair, own in zip(self.pairs, self._measured(trajectories), strict=True):
-            if isinstance(own, str):
-                failed.append((str(pair), own))
+        for pair, measured in zip(self.pairs, self._measure(trajectories), strict=True):
+            if isinstance(measured, str):
+                failed.append((str(pair), measured))
             else:
-                rows += [row | about for row in own]
+                rows += [row | about for row in measured]
         stale = bool(rows) and not folder.commit(self.round, self.name, rows)
         return Outcome(tuple(failed), stale=stale)
 
-    def _measured(self, trajectories: list[Trajectory]) -> "list[TableRows | str]":
-        """What each pair gives; a GPU trains far faster than a core measures, so there all cores do."""
+    def _measure(self, trajectories: list[Trajectory]) -> "list[TableRows | str]":
+        """The rows of each pair, or why there are none. A GPU trains faster than a core measures: all cores do then."""
         if on_cpu() or len(self.pairs) < MANY:
-            return self.measured_here(trajectories)
+            return self.measure_here(trajectories)
         cuts = np.linspace(0, len(self.pairs), 4 * cores() + 1).astype(int)
         parts: Any = Parallel(n_jobs=cores(), backend="loky")(
             delayed(measure)(replace(self, pairs=self.pairs[a:b]), trajectories[a:b]) for a, b in pairwise(cuts)
         )
-        return [own for part in parts for own in part]
+        return [rows for part in parts for rows in part]
 
-    def measured_here(self, trajectories: list[Trajectory]) -> "list[TableRows | str]":
-        """The rows of each pair, or why there are none."""
-        found: list[TableRows | str] = []
+    def measure_here(self, trajectories: list[Trajectory]) -> "list[TableRows | str]":
+        """The rows of each pair, or why there are none; measured in this process."""
+        rows: list[TableRows | str] = []
         for pair, trajectory in zip(self.pairs, trajectories, strict=True):
             try:
-                found.append(self._rows(pair, trajectory))
+                rows.append(self._rows(pair, trajectory))
             except Exception as error:  # a user's measure fails in any way
-                found.append(said(error))
-        return found
+                rows.append(one_line(error))
+        return rows
 
     def _about(self) -> dict[str, Any]:
-        told = _versions()
+        """The columns that say how, where and when the rows were made."""
+        installed = _versions()
         return {
             "measured": self.measured,
-            "version": told["condensation"],
-            "jax": told.get("jax", ""),
+            "version": installed["condensation"],
+            "jax": installed.get("jax", ""),
             "device": device_name(),
             "host": socket.gethostname(),
             "process": os.getpid(),
@@ -158,7 +158,7 @@ class Task:
         }
 
     def _rows(self, pair: Pair, trajectory: Trajectory) -> TableRows:
-        """The rows of a pair: where it was measured, what was found, and what is needed to run it again."""
+        """The rows of a pair: its coordinates, what was measured, and what is needed to train it again."""
         trained = trajectory.experiment
         diverged = next(iter(trajectory.diverged.values()), None)
         common = dict(pair.coordinates) | {
@@ -175,28 +175,28 @@ class Task:
 
             common |= {
                 "learning_rate": float(getattr(trained.optimizer, "learning_rate", np.nan)),
-                "halvings": round(np.log2(trained.steps / pair.experiment.steps)),
+                "backoffs": round(np.log2(trained.steps / pair.experiment.steps)),
                 "rising": bool(rises(trajectory)),
             }
         rows = []
         for step in self._steps(trajectory):
             alive = diverged is None or step < diverged
-            found = self._measure(trajectory, step) if alive else self._unmeasured(trajectory)
-            if clash := found.keys() & pair.coordinates.keys():
+            columns = self._columns(trajectory, step) if alive else self._nan_columns(trajectory)
+            if clash := columns.keys() & pair.coordinates.keys():
                 raise InputError(f"a measure gives {clash.pop()}, which is an axis: name it otherwise")
-            place = np.searchsorted(trajectory.recorded, step)
-            curves = {n: float(trajectory.curves[n][0, place]) for n in CURVES if n in trajectory.curves}
-            rows.append(common | {"step": step} | curves | found)
+            k = np.searchsorted(trajectory.recorded, step)
+            curves = {n: float(trajectory.curves[n][0, k]) for n in CURVES if n in trajectory.curves}
+            rows.append(common | {"step": step} | curves | columns)
         return rows
 
-    def _measure(self, trajectory: Trajectory, step: int) -> dict[str, float]:
+    def _columns(self, trajectory: Trajectory, step: int) -> dict[str, float]:
         return measure_step(trajectory, step, self.measure, self.threshold)
 
-    def _unmeasured(self, trajectory: Trajectory) -> dict[str, float]:
+    def _nan_columns(self, trajectory: Trajectory) -> dict[str, float]:
         """The columns of a seed that diverged, all NaN, so that all files have the same ones."""
         try:
-            return dict.fromkeys(self._measure(trajectory, 0), np.nan)
-        except Exception:  # a user's measure that cannot be taken at the start: then its columns are not known
+            return dict.fromkeys(self._columns(trajectory, 0), np.nan)
+        except Exception:  # a user's measure that cannot be taken at step 0: then its columns are not known
             return {}
 
     def _steps(self, trajectory: Trajectory) -> list[int]:
@@ -207,14 +207,14 @@ class Task:
         if self.at == "end":
             return saved[-1:]
         losses = trajectory.loss[0, np.searchsorted(trajectory.recorded, saved)]
-        left = np.flatnonzero(losses < INITIAL * losses[0])  # NaN is not below: a diverged seed has no end of it
-        return [saved[max(int(left[0]) - 1, 0)] if len(left) else saved[-1]]
+        below = np.flatnonzero(losses < INITIAL * losses[0])  # NaN is not below: a diverged seed has no end of it
+        return [saved[max(int(below[0]) - 1, 0)] if len(below) else saved[-1]]
 
 
 _versions = cache(versions)  # reading them takes longer than a small task
 
 
-def said(error: Exception) -> str:
-    """An error in one line."""
+def one_line(error: Exception) -> str:
+    """The first line of an error, with its type unless it is written for the user."""
     first = str(error).strip().split("\n")[0]
     return first if isinstance(error, InputError) else f"{type(error).__name__}: {first}"

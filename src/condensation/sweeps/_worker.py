@@ -1,4 +1,11 @@
-"""What runs in a worker process. Loads nothing heavy until the process is pinned: XLA counts the cores it may use."""
+"""What runs in a worker process.
+
+A worker of the local backend is pinned: it may run on one core only, as many small trainings are fastest side by side,
+each in one thread. XLA counts the cores that its process may use when it is loaded; therefore this module loads nothing
+heavy before the process is pinned. Locked files in the folder for temporary files, one a core, say which cores are
+taken, so that several sweeps of a user share a machine; a dead worker's core is free again. Workers of a cluster, and a
+driver that trains itself, are not pinned.
+"""
 
 import io
 import os
@@ -8,20 +15,20 @@ import threading
 import time
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from ._lock import Busy, FileLock
+from ._lock import lock_file
 
 if TYPE_CHECKING:
     from ..data import Arrays
     from ..runs import Trajectory
     from ._task import Outcome, TableRows, Task
 
-_HELD: list[FileLock] = []  # the core of this process
+_HELD: list[IO[bytes]] = []  # the locked file of this process's core
 
 
 def pack(task: "Task") -> bytes:
-    """A task on its way to a worker; a user's arrays stay behind, in the sweep's folder."""
+    """A task as bytes for a worker; a user's arrays are named by their files in the sweep's folder."""
     from ..data import Arrays
     from ._grid import array_file
 
@@ -47,47 +54,47 @@ def _arrays(file: str) -> "Arrays":
 
 
 def work(payload: bytes, pinned: bool) -> "Outcome":
-    """Run a packed task. ``pinned``: in a process of the driver's own, which takes a core and ends with the driver."""
+    """Run a packed task. A pinned process belongs to the driver of this machine: it takes a core and ends with it."""
     if pinned:
-        _settle()
+        _prepare()
     return _Unpacker(io.BytesIO(payload)).load().run()  # packed by our own driver
 
 
 def measure(task: "Task", trajectories: "list[Trajectory]") -> "list[TableRows | str]":
-    """What a task's pairs give, in a process beside the one that trains."""
+    """The rows of a task's pairs, measured in a process beside the one that trains."""
     import jax
 
     jax.config.update("jax_platforms", "cpu")  # the GPU is the other's
-    return task.measured_here(trajectories)
+    return task.measure_here(trajectories)
 
 
 @cache
-def _settle() -> None:
-    """Once in a process."""
+def _prepare() -> None:
+    """Pin this process and watch its driver, once."""
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     _pin()
 
 
 def _end_with(driver: int) -> None:
-    """End this process when the driver is gone: nobody would take what it finds, or give its core to others."""
+    """End this process when the driver is gone: nobody would take its rows, or give its core to others."""
     while os.getppid() == driver:
         time.sleep(1)
     os._exit(1)
 
 
 def _pin() -> None:
-    """Take the first core that no other worker of this user has on this machine; none is free: stay unpinned."""
+    """Take the first core that no other worker of this user has; if none is free, stay unpinned."""
     if not hasattr(os, "sched_setaffinity"):
         return
-    places = Path(tempfile.gettempdir()) / f"condensation-cores-{os.getuid()}"
+    folder = Path(tempfile.gettempdir()) / f"condensation-cores-{os.getuid()}"
     try:
-        places.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
     except OSError:
         return
     for core in sorted(os.sched_getaffinity(0)):
         try:
-            _HELD.append(FileLock(places / str(core)))
-        except (Busy, OSError):
+            _HELD.append(lock_file(folder / str(core)))
+        except OSError:
             continue
         os.sched_setaffinity(0, {core})
         return

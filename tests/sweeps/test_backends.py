@@ -7,7 +7,7 @@ from condensation.sweeps import Dask, Local, Ray
 from condensation.sweeps._backends import backend_of
 
 
-def test_engines_by_name():
+def test_backends_by_name():
     assert backend_of("local", n_jobs=3) == Local(3)
     assert backend_of("local").workers() >= 1
     assert backend_of("dask", scheduler="tcp://h:8786") == Dask("tcp://h:8786", -1)
@@ -17,24 +17,24 @@ def test_engines_by_name():
 
 
 @pytest.mark.parametrize(
-    ("on", "given", "said"),
+    ("name", "options", "said"),
     [
-        ("local", {"scheduler": "tcp://h:8786"}, "a scheduler is of Dask"),
+        ("local", {"scheduler": "tcp://h:8786"}, "--scheduler goes with --backend dask"),
         ("local", {"n_jobs": 0}, "n_jobs must be a whole number of at least 1, not 0"),
         ("dask", {}, "Dask needs the address of its scheduler"),
-        ("ray", {"scheduler": "tcp://h:8786"}, "Ray has an address, no scheduler"),
-        ("spark", {}, "a sweep runs on local, dask or ray, not on 'spark'"),
+        ("ray", {"scheduler": "tcp://h:8786"}, "Ray has an address and no scheduler"),
+        ("spark", {}, "unknown backend of sweeps 'spark'; known: local, dask, ray"),
     ],
 )
-def test_what_is_no_engine_is_refused(on, given, said):
+def test_what_is_no_backend_is_refused(name, options, said):
     with pytest.raises(InputError, match=said):
-        backend_of(on, **given)
+        backend_of(name, **options)
 
 
-@pytest.mark.parametrize(("engine", "module"), [(Dask("tcp://h:8786"), "distributed"), (Ray("auto"), "ray")])
-def test_a_library_that_is_missing_is_named(engine, module, monkeypatch):
+@pytest.mark.parametrize(("backend", "module"), [(Dask("tcp://h:8786"), "distributed"), (Ray("auto"), "ray")])
+def test_a_library_that_is_missing_is_named(backend, module, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(InputError, match=r"is not installed .*: pip install 'condensation\[cluster\]'"):
-        engine.workers()
+        backend.workers()
     with pytest.raises(InputError, match="is not installed"):
-        engine.run([])
+        backend.run([])
