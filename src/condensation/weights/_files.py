@@ -152,7 +152,7 @@ def _open_pickled(path: Path) -> tuple[dict[str, Stored], tuple[str, ...]]:
     try:
         from ._pickled import open_pickled
     except ModuleNotFoundError as error:
-        raise InputError(f"{path.name} is a PyTorch file: {error}") from error
+        raise InputError(f"{path.name} needs PyTorch: pip install 'condensation[pytorch]'") from error
     return open_pickled(path)
 
 
