@@ -335,12 +335,12 @@ def test_reduce_prints_the_errors_and_keeps_the_networks(trained, tmp_path):
     assert [row["seed"] for row in rows] == ["0-0", "1-1", "2-2"]
     for row in rows:
         assert row["sizes"] == {"dense1": [50, 1]}
-        assert row["error"] < 0.01 < 0.3 < row["untrained_error"]
+        assert row["centred_error"] < 0.01 < 0.3 < row["untrained_error"]
         assert row["pruned_error"] > 0.5
     trajectory = load_run(trained["run"])
     x = trajectory.data(0)[0]
     small = Model.load(tmp_path / "small" / "data0-init0.safetensors")
-    assert centred_error(trajectory.output(x, 50, 0), small(x)) == pytest.approx(rows[0]["error"])
+    assert centred_error(trajectory.output(x, 50, 0), small(x)) == pytest.approx(rows[0]["centred_error"])
     assert "50 -> 1" in command("reduce", trained["run"], "--step", 50, "--units", 1).stdout
 
 

@@ -212,7 +212,7 @@ class Frame:
         except InputError:  # weights without any direction
             return
         before, after = (sum(size[k] for size in small.sizes.values()) for k in (0, 1))
-        found.header["reduced"] = {"step": step, "before": before, "after": after, "error": small.error}
+        found.header["reduced"] = {"step": step, "before": before, "after": after, "error": small.centred_error}
         if self.points is not None:
             found.arrays["reduced"] = self._shaped(small.model(self.points)[:, 0])
 
