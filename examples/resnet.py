@@ -22,7 +22,7 @@ def main() -> None:
         print(f"step {step}: {lines.count} line(s), cover {lines.cover:.2f}, k_eff {lines.k_eff:.1f}")
     x = trajectory.data(0)[0][:500]
     reduction = c.reduce(trajectory.model(200, 0), x, units=1, untrained=trajectory.model(0, 0))
-    print(f"one neuron a dense layer: error {reduction.error:.3f}, untrained {reduction.untrained_error:.3f}")
+    print(f"one neuron a dense layer: error {reduction.centred_error:.3f}, untrained {reduction.untrained_error:.3f}")
     title = f"{network.activation}, {images.name}, step 200\n{sentence}".strip()
     save(draw_similarity(trajectory.weights("dense1", 200, 0), title=title), "resnet.png")
 

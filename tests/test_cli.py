@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -90,11 +91,14 @@ def test_measure_a_run_gives_a_row_a_layer_and_step(trained):
     assert [row["step"] for row in rows] == [0, 20, 50, 100, 200, 500]
     assert {row["layer"] for row in rows} == {"dense1"}
     at = {row["step"]: row for row in rows}
-    assert at[0]["condensed"] == 0
-    assert at[50]["lines"] == 1
-    assert at[50]["condensed"] == 3
-    table = command("measure", trained["run"])
-    assert "k eff" in table.stdout
+    assert (at[0]["seeds"], at[0]["condensed_seeds"], at[0]["condensed"]) == (3, 0, False)
+    assert (at[50]["lines"], at[50]["condensed_seeds"], at[50]["condensed"]) == (1, 3, True)
+    trajectory = load_run(trained["run"])
+    lines = [find_lines(trajectory.weights("dense1", 50, seed)) for seed in trajectory.seeds]
+    assert at[50]["k_eff"] == np.median([own.k_eff for own in lines])
+    table = command("measure", trained["run"]).stdout.splitlines()
+    assert {"step", "seeds", "lines", "k_eff", "reading"} < {*table[0].split(), *table[1].split()}
+    assert table[4].split()[:4] == ["dense1", "50", "3", "3"]
 
 
 @pytest.mark.parametrize("suffix", ["safetensors", "npz", "npy"])
@@ -213,10 +217,16 @@ def test_measure_heads_and_kernels(tmp_path):
 
 
 @pytest.mark.trials
-def test_the_page_of_a_run_shows_its_first_seed(trained, tmp_path):
+def test_the_page_of_a_run_has_the_medians_of_the_table(trained, tmp_path):
     done = command("measure", trained["run"], "--report", tmp_path / "page.html")
     assert done.returncode == 0, done.stderr
-    assert "data 0, start 0, the first of 3" in (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text()
+    assert "3: the numbers are medians over them" in page
+    [shown] = re.findall(r"<tbody>(.*)</tbody>", page, re.DOTALL)
+    told = [cell for cell in re.sub("<[^>]*>", " ", shown).split() if cell != "neuron"]
+    layer, step, *rest = done.stdout.splitlines()[-1].split()
+    assert (layer, step) == ("dense1", "500")
+    assert [cell for cell in told if cell in rest] == rest
     assert "as they were kept" in said(command("measure", trained["run"], "--heads"))
 
 
@@ -325,12 +335,12 @@ def test_reduce_prints_the_errors_and_keeps_the_networks(trained, tmp_path):
     assert [row["seed"] for row in rows] == ["0-0", "1-1", "2-2"]
     for row in rows:
         assert row["sizes"] == {"dense1": [50, 1]}
-        assert row["error"] < 0.01 < 0.3 < row["untrained_error"]
+        assert row["centred_error"] < 0.01 < 0.3 < row["untrained_error"]
         assert row["pruned_error"] > 0.5
     trajectory = load_run(trained["run"])
     x = trajectory.data(0)[0]
     small = Model.load(tmp_path / "small" / "data0-init0.safetensors")
-    assert centred_error(trajectory.output(x, 50, 0), small(x)) == pytest.approx(rows[0]["error"])
+    assert centred_error(trajectory.output(x, 50, 0), small(x)) == pytest.approx(rows[0]["centred_error"])
     assert "50 -> 1" in command("reduce", trained["run"], "--step", 50, "--units", 1).stdout
 
 

@@ -1,4 +1,4 @@
-"""Arrays in files: .npy, .npz and .safetensors, read without pickle, one at a time where they are many."""
+"""Arrays in files (.npy, .npz, .safetensors; read without pickle, one at a time), JSON, folders, atomic writes."""
 
 import json
 import math
@@ -11,18 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import safe_open
 
 from .errors import InputError, unknown_name
 
 SUFFIXES = (".npy", ".npz", ".safetensors")
-_DTYPES = {  # of safetensors, as NumPy and ml_dtypes call them
-    **{
-        f"{letter}{bits}": f"{kind}{bits}" for letter, kind in (("I", "int"), ("U", "uint")) for bits in (8, 16, 32, 64)
-    },
-    **{f"F{bits}": f"float{bits}" for bits in (16, 32, 64)},
-    **{"BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu"},
-    **{"BOOL": "bool", "C64": "complex64"},
+_DTYPES = {  # types of safetensors, as NumPy and ml_dtypes call them
+    **{"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool", "C64": "complex64"},
+    **{"F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu"},
+    **{f"{kind[0].upper()}{bits}": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
 }
 
 
@@ -33,8 +29,8 @@ class Stored:
     Attributes:
         shape: of the array.
         dtype: name of the type that it is stored as.
-        load: gives the values as they are stored, where it can without a copy of the file's bytes.
-        place: where the values lie, for telling arrays that are the same one.
+        load: gives the values as they are stored, without a copy of the file's bytes where that is possible.
+        place: where the values lie in memory: two arrays of one place are tied.
         reason: why it cannot be read.
     """
 
@@ -85,15 +81,14 @@ def open_arrays(path: str | Path) -> dict[str, Stored]:
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     """All arrays of a file by name, in memory; floating-point numbers that NumPy has no type for as float32."""
-    arrays = open_arrays(path)
+    return _in_memory(path, open_arrays(path))
+
+
+def _in_memory(path: str | Path, arrays: dict[str, Stored]) -> dict[str, np.ndarray]:
     try:
-        return _in_memory(arrays)
+        return {name: np.array((s.load if s.dtype == "float16" else s.read)()) for name, s in arrays.items()}
     except InputError as error:
         raise InputError(f"{path} cannot be read: {error}") from error
-
-
-def _in_memory(arrays: dict[str, Stored]) -> dict[str, np.ndarray]:
-    return {name: np.array((s.load if s.dtype == "float16" else s.read)()) for name, s in arrays.items()}
 
 
 def _open_npy(path: Path) -> Stored:
@@ -136,58 +131,55 @@ def _member(path: Path, name: str) -> np.ndarray:
 
 
 def map_tensors(path: Path) -> tuple[dict[str, str], dict[str, Stored]]:
-    """Metadata of a safetensors file, and its arrays, which are views of the file mapped into memory."""
+    """Metadata of a safetensors file, and its arrays as views of the file mapped into memory.
+
+    The header is read here, not by the safetensors library: that gives NumPy no views, and no bfloat16 or float8.
+    """
     try:
-        with safe_open(path, "np") as file:  # checks that the file is whole
-            about = file.metadata() or {}
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            size = path.stat().st_size - 8 - length
+            header = json.loads(file.read(length) if size >= 0 else b"")
+        about = header.pop("__metadata__", {})
+        spans = sorted(entry["data_offsets"] for entry in header.values())
+        if [*(begin for begin, _ in spans), size] != [0, *(end for _, end in spans)]:
+            raise ValueError("its header does not fit its data: it is truncated or broken")
+        content = np.memmap(path, np.uint8, "r", offset=8 + length) if size else np.empty(0, np.uint8)
+        return about, {name: _mapped(content, **entry) for name, entry in header.items()}
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None
     except Exception as error:  # a foreign file fails in many ways
         raise InputError(f"{path} cannot be read as safetensors: {error}") from error
-    with path.open("rb") as raw:
-        length = int.from_bytes(raw.read(8), "little")
-        entries = json.loads(raw.read(length))
-    entries.pop("__metadata__", None)
-    content = (
-        np.memmap(path, np.uint8, "r", offset=8 + length) if path.stat().st_size > 8 + length else np.empty(0, "u1")
-    )
-    return about, {name: _mapped(content, **entry) for name, entry in entries.items()}
 
 
 def _mapped(content: np.ndarray, dtype: str, shape: list[int], data_offsets: list[int]) -> Stored:
+    import ml_dtypes  # adds the small floats to NumPy
+
     name = _DTYPES.get(dtype)
     if name is None:
         return Stored(tuple(shape), dtype, lambda: content, reason=f"of type {dtype}, which is not known here")
-
-    def load() -> np.ndarray:
-        import ml_dtypes  # adds the small floats to NumPy
-
-        known = np.dtype(getattr(ml_dtypes, name)) if name.startswith(("bfloat", "float8")) else np.dtype(name)
-        return np.asarray(content[slice(*data_offsets)]).view(known).reshape(shape)
-
-    return Stored(tuple(shape), name, load)
+    known = np.dtype(getattr(ml_dtypes, name, name))
+    values = np.asarray(content[slice(*data_offsets)]).view(known).reshape(shape)
+    return Stored(tuple(shape), name, lambda: values)
 
 
 def read_tensors(path: Path, arrays: bool = True) -> tuple[dict[str, str], dict[str, np.ndarray]]:
-    """Metadata of a safetensors file, and its arrays if they are wanted; bfloat16 is read as float32."""
+    """Metadata of a safetensors file, and its arrays, if they are wanted, as ``read_arrays`` gives them."""
     about, stored = map_tensors(path)
-    try:
-        return about, _in_memory(stored) if arrays else {}
-    except InputError as error:
-        raise InputError(f"{path} cannot be read as safetensors: {error}") from error
+    return about, _in_memory(path, {name: stored[name] for name in sorted(stored)}) if arrays else {}
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file."""
     try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read as JSON: {error}") from error
-    if not isinstance(plain, dict):
-        raise InputError(f"{path} must hold a JSON object, not a {type(plain).__name__}")
-    return plain
+    if not isinstance(content, dict):
+        raise InputError(f"{path} must hold a JSON object, not a {type(content).__name__}")
+    return content
 
 
 def make_folder(path: Path) -> None:

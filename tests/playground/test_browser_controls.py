@@ -198,7 +198,7 @@ def test_the_size_of_the_reduced_network(page):
     page.click("#reduce-auto")
     page.type("#setting-reduce", "5")
     until(lambda: page.state("frame.reduced.after") == 5, "five units")
-    assert page.state("frame.reduced.error") == pytest.approx(reduce(model, x, units=5).error)
+    assert page.state("frame.reduced.error") == pytest.approx(reduce(model, x, units=5).centred_error)
     until(lambda: page.hash.get("reduce") == "5", "the address to have it")
     page.click("#reduce-auto")
     until(lambda: page.state("frame.reduced.after") == 2, "as many as lines are predicted")

@@ -88,7 +88,7 @@ def test_the_reduced_network_is_the_librarys(pair):
     experiment, seed = settings.experiment(), Seed(4, 4)
     model = Model(experiment.network, experiment.init.draw(experiment.network, seed.init_stream()))
     small = reduce(model, experiment.data.draw(seed)[0], units=3)
-    assert (seen["reduced"]["after"], seen["reduced"]["error"]) == (3, pytest.approx(small.error))
+    assert (seen["reduced"]["after"], seen["reduced"]["error"]) == (3, pytest.approx(small.centred_error))
     grid = np.asarray(opening["grid"], float)[:, None]
     np.testing.assert_allclose(arrays["reduced"], small.model(grid)[:, 0], rtol=1e-3, atol=1e-9)
 

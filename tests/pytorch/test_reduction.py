@@ -342,8 +342,8 @@ def test_the_same_as_the_reduction_of_our_own_networks():
             with torch.no_grad():
                 given = torched(torch.as_tensor(x)).numpy()
             size = np.linalg.norm(given - given.mean(axis=0))
-            assert theirs.error == pytest.approx(np.linalg.norm(outputs - given) / size, abs=1e-12)
-            assert theirs.error >= mine.error - 1e-9  # which leaves the constant out
+            assert theirs.relative_error == pytest.approx(np.linalg.norm(outputs - given) / size, abs=1e-12)
+            assert theirs.relative_error >= mine.centred_error - 1e-9  # which leaves the constant out
             assert theirs.pruned_error >= mine.pruned_error - 1e-9
 
 
@@ -596,7 +596,7 @@ def test_a_fit_is_better_on_held_out_data(trained):
     assert scores[True] > 0.9
     assert held_out > 0.85
     assert reduced.agreement > reduced.pruned_agreement + 0.2
-    assert reduced.error < reduced.pruned_error
+    assert reduced.relative_error < reduced.pruned_error
 
 
 def test_exact_duplicates_stay_exact_in_a_fit():
@@ -619,7 +619,7 @@ def test_the_smallest_model_within_an_agreement_or_an_error(trained):
     fewer = {name: after - 1 for name, (_, after) in reduced.sizes.items()}
     assert reduce_model(model, x[:2], units=fewer, data=(x, y), fit=True).agreement < 0.98
     within = reduce_model(model, x[:2], error=0.2, data=(x, y))
-    assert within.error <= 0.2
+    assert within.relative_error <= 0.2
     assert within.parameters[1] < within.parameters[0]
     assert model.training
     assert reduced.model.training
@@ -937,13 +937,13 @@ def test_all_outputs_are_judged_or_the_logits():
             float((one - two).norm() / (one - one.mean(0)).norm())
             for one, two in zip(model(x), reduced.model(x), strict=True)
         ]
-    assert reduced.error == pytest.approx(max(errors), rel=1e-4)
+    assert reduced.relative_error == pytest.approx(max(errors), rel=1e-4)
     assert max(errors) <= 0.2
     model = Many("dict")
     reduced = reduce_model(model, x[:2], units={"a": 8}, data=[x[:150], x[150:]], fit=True)
     with torch.no_grad():
         one, two = model(x)["logits"], reduced.model(x)["logits"]
-    assert reduced.error == pytest.approx(float((one - two).norm() / (one - one.mean(0)).norm()), rel=1e-4)
+    assert reduced.relative_error == pytest.approx(float((one - two).norm() / (one - one.mean(0)).norm()), rel=1e-4)
     assert reduced.agreement == pytest.approx(float((one.argmax(1) == two.argmax(1)).double().mean()))
 
 

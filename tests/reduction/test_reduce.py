@@ -83,7 +83,7 @@ def test_planted_duplicate_and_scaled_relu_neurons_are_reduced_exactly(kind, act
     x = samples(first.network)
     np.testing.assert_allclose(wide(x), first(x), rtol=0, atol=1e-12 * np.abs(first(x)).max())
     found = reduce(wide, x, threshold=1.0)
-    assert found.error < 1e-12
+    assert found.centred_error < 1e-12
     assert {name: pair[1] for name, pair in found.sizes.items()} == {
         name: len(first.parameters[f"{name}.weight"]) for name in hidden(first)
     }
@@ -110,7 +110,7 @@ def test_signs_are_exact_for_odd_and_even_activations(activation, even):
     x = samples(first.network)
     np.testing.assert_allclose(wide(x), first(x), atol=1e-12)
     found = reduce(wide, x, units=5)
-    assert found.error < 1e-12
+    assert found.centred_error < 1e-12
 
 
 def test_relu_keeps_opposite_orientations_apart():
@@ -142,7 +142,7 @@ def test_the_leading_order_holds_for_units_of_one_line(activation):
             (out[0] * signs**p * np.linalg.norm(rows, axis=1) ** p).sum(), rel=1e-9
         )
         gap = np.abs(found.model(x).mean() - model(x).mean()) / max(np.abs(model(x)).max(), 1e-300)
-        return found.error, gap
+        return found.centred_error, gap
 
     errors = np.array([error(scale) for scale in (1e-2, 1e-3)])
     order = 1 if activation in ("gelu", "softplus") else 2  # the others lack the next order
@@ -161,7 +161,7 @@ def test_fig3s_tanh_networks_are_one_neuron():
         ]
         for step in (0, 50, 100)
     }
-    at = {step: np.array([one.error for one in found]) for step, found in errors.items()}
+    at = {step: np.array([one.centred_error for one in found]) for step, found in errors.items()}
     assert at[50].max() < 0.01
     assert np.median(at[100]) < 0.01
     assert np.median(at[0]) > 0.8
@@ -179,10 +179,10 @@ def test_the_smallest_network_within_an_error_is_that_of_a_full_scan(allowed):
     parts = {"dense1.weight": rows[:, :-1], "dense1.bias": rows[:, -1], "output.weight": stream.normal(size=(2, 24))}
     model = Model(Dense((4, 24, 2)), parts)
     x = samples(model.network)
-    scan = {k: reduce(model, x, units=k).error for k in range(1, 25)}
+    scan = {k: reduce(model, x, units=k).centred_error for k in range(1, 25)}
     smallest = min(k for k, error in scan.items() if error <= allowed + 1e-15)
     found = reduce(model, x, error=allowed + 1e-15)
-    assert found.error <= allowed + 1e-15
+    assert found.centred_error <= allowed + 1e-15
     assert found.sizes["dense1"][1] == smallest
 
 
@@ -194,7 +194,7 @@ def test_the_smallest_of_several_layers_can_lose_no_unit():
         found = {name: pair[1] for name, pair in reduce(model, x, error=0.3).sizes.items()}
         for name in found:
             if found[name] > 1:
-                assert reduce(model, x, units=found | {name: found[name] - 1}).error > 0.3
+                assert reduce(model, x, units=found | {name: found[name] - 1}).centred_error > 0.3
 
 
 def test_an_untrained_network_without_output_is_no_control():
@@ -220,10 +220,10 @@ def test_several_layers_in_one_call():
     assert found.sizes == {"dense1": (8, 3), "dense2": (8, 8), "dense3": (8, 2)}
     assert found.model.network.widths == (4, 3, 8, 2, 1)
     x = samples(model.network)
-    assert found.error == pytest.approx(centred_error(model(x), found.model(x)))
+    assert found.centred_error == pytest.approx(centred_error(model(x), found.model(x)))
     only = reduce(model, units=2, layers=["dense2"])
     assert only.sizes == {"dense2": (8, 2)}
-    assert only.error is None
+    assert only.centred_error is None
 
 
 @given(seed=st.integers(0, 1000))
@@ -279,8 +279,8 @@ def test_the_untrained_control_and_float32(unchecked):
     other, x = random_model(network, 1), samples(network)
     found = reduce(single, x, units=np.int64(3), untrained=other)
     assert found.model.parameters["dense1.weight"].dtype == np.float32
-    assert found.untrained_error == pytest.approx(reduce(other, x, units=3).error)
-    assert found.error == pytest.approx(reduce(model, x, units=3).error, rel=1e-4)
+    assert found.untrained_error == pytest.approx(reduce(other, x, units=3).centred_error)
+    assert found.centred_error == pytest.approx(reduce(model, x, units=3).centred_error, rel=1e-4)
 
 
 def test_output_weights_are_all_that_reads_a_unit():
@@ -306,7 +306,7 @@ def test_what_cannot_be_reduced_is_said(unchecked):
             reduce(model, x, **options)
     with pytest.raises(InputError, match="needs samples x"):
         reduce(model, error=0.1)
-    assert np.isnan(reduce(model, x[:1], units=1).error)
+    assert np.isnan(reduce(model, x[:1], units=1).centred_error)
     with pytest.raises(InputError, match="constant on these samples"):
         reduce(model, x[:1], error=0.1)
     with pytest.raises(InputError, match="the samples x hold NaN or Inf"):

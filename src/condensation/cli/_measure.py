@@ -1,42 +1,23 @@
 """``condensation measure``."""
 
-import dataclasses
-import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from ..errors import InputError
-from ._output import File, cell_text, number, print_json, print_table
+from ._output import File, number, print_json, print_table
 
 if TYPE_CHECKING:
-    from ..measure import Row
     from ..weights import Measured
 
 WIDTH = 160  # of a table that goes to a file
 SHORTEST = 24  # a layer's name
-_COLUMNS = {  # heading of each measure; below the second line what is told with the mean removed
-    "kind": "kind",
-    "units": "units",
-    "inputs": "inputs",
-    "lines": "lines",
-    "orientations": "orien-\ntations",
-    "cover": "cover",
-    "k_eff": "k eff",
-    "mean": "mean",
-    "centred_lines": "- mean:\nlines",
-    "centred_k_eff": "\nk eff",
-    "null_k_eff": "its\nnull",
-    "effective_rank": "eff.\nrank",
-}
-_IN_SERIES = {"step": "step", "change": "RD"}
-_NOT_IN_SERIES = ("kind", "inputs", "orientations")
-_IN_THE_WILD = ("mean", "centred_lines", "centred_k_eff", "null_k_eff")
+_NOT_IN_SERIES = ("kind", "inputs")  # columns that would repeat at every step
 
 
 def measure(
@@ -50,6 +31,8 @@ def measure(
 ) -> None:
     """Measure how condensed weights are: one row a layer, the most condensed first; of several steps one row a step.
 
+    Of a run with several seeds each number is the median over them.
+
     Args:
         path: a file of weights (.safetensors, .npz, .npy; .pt, .pth, .bin, .ckpt with PyTorch), a Hugging Face folder,
             a folder of checkpoints over training, or the folder of a run.
@@ -57,7 +40,7 @@ def measure(
         heads: one row for each attention head.
         view: the units of convolution layers: filters, or kernels (one a pair of channels).
         json: print the rows as JSON, for every step and with what has no units.
-        report: also write an HTML page with pictures to this file.
+        report: also write the rows of the last step with pictures to this HTML file.
     """
     if threshold is not None and not 0 < threshold < 1:
         raise InputError(f"the threshold is a cosine between 0 and 1, not {threshold}")
@@ -65,26 +48,18 @@ def measure(
         from ..weights._report import page_path
 
         page_path(report)
-    from ..weights import measure_path
-
-    own_run = path.is_dir() and (path / "run.json").exists()
-    if own_run:
-        from ..weights._runs import is_watched, measure_run
+    if path.is_dir() and (path / "run.json").exists():
+        from ..weights._runs import measure_run
 
         sys.path.insert(0, str(Path.cwd()))  # activations of the user: module:function
         if heads or view != "filter":
             raise InputError(f"{path} is a run, whose units are as they were kept: --heads and --view are for models")
-        watched = is_watched(path)
-        if not watched:
-            _show_run(path, threshold, json)
-        measured = measure_run(path, threshold=threshold, every_step=json) if watched or report else None
+        measured = measure_run(path, threshold=threshold, every_step=json)
     else:
-        watched = True
+        from ..weights import measure_path
+
         measured = measure_path(path, threshold=threshold, heads=heads, view=view, every_step=json)
-    if measured is None:
-        return
-    if watched:
-        _show(measured, json)
+    _show(measured, json)
     if report is not None:
         from ..weights._report import write_report
 
@@ -93,45 +68,27 @@ def measure(
 
 
 def _show(measured: "Measured", json: bool) -> None:
-    """The rows of a checkpoint, or of several over training, as JSON or as a table."""
-    rows, series = measured.rows, len(measured.steps) > 1
+    """Print the rows as JSON or as a table."""
+    from ..weights._measured import cell, columns
+
+    records = measured.records
     if json:
-        print_json([_plain(row, step, series) for row, step in _in_order(measured)])
-    if all(row.reason for row in rows):
-        said_first = f"; {rows[0].layer}: {rows[0].reason}" if rows else ""
-        raise InputError(f"{measured.path} has no layer that can be measured{said_first}")
+        print_json([{name: number(value) for name, value in record.items()} for record in records])
+    shown = [record for record in records if not record["reason"]]
+    if not shown:
+        first = f"; {records[0]['layer']}: {records[0]['reason']}" if records else ""
+        raise InputError(f"{measured.path} has no layer that can be measured{first}")
     if json:
         return
     for note in measured.notes:
         print(f"note: {note}", file=sys.stderr)
-    shown = [(row, step) for row, step in _in_order(measured) if not row.reason]
-    wild = any(math.isfinite(row.mean) for row, _ in shown)
-    left_out = (_NOT_IN_SERIES if series else ()) + (() if wild else _IN_THE_WILD)
-    names = {name: heading for name, heading in _COLUMNS.items() if name not in left_out}
-    names = (_IN_SERIES if series else {}) | names
-    cells = [[cell_text(_value(row, step, name)) for name in names] + [row.reading] for row, step in shown]
-    print_table(_table([row.layer for row, _ in shown], [*names.values(), "reading"], cells))
+    series = len(measured.steps) > 1
+    headings = columns(shown, series=series)
+    names = [name for name in headings if name != "layer" and not (series and name in _NOT_IN_SERIES)]
+    cells = [[cell(name, record[name]) for name in names] for record in shown]
+    print_table(_table([record["layer"] for record in shown], [headings[name] for name in names], cells))
     for reason, layers in measured.reasons.items():
         print(f" {layers[0]}: {reason}" if len(layers) == 1 else f" {len(layers)} such as {layers[0]}: {reason}")
-
-
-def _in_order(measured: "Measured") -> Iterable[tuple["Row", int]]:
-    """Rows by layer, the most condensed when it was measured last first, and in each by step."""
-    for last in measured.rows:
-        for step, row in measured.history(last.layer).items():
-            yield row, step
-
-
-def _plain(row: "Row", step: int, series: bool) -> dict[str, Any]:
-    plain = {"layer": row.layer} | ({"step": step} if series else {}) | dataclasses.asdict(row)
-    return {name: number(value) for name, value in plain.items()} | {"reading": row.reading}
-
-
-def _value(row: "Row", step: int, name: str) -> Any:
-    value = step if name == "step" else getattr(row, name)
-    if not isinstance(value, float) or math.isnan(value):
-        return value
-    return f"{value:.0%}" if name in ("cover", "mean") else f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _table(layers: Sequence[str], headings: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
@@ -178,59 +135,3 @@ def _cut(name: str, words: set[str]) -> str:
 
 def _middle(name: str, width: int) -> str:
     return name if len(name) <= width else f"{name[: width // 2]}…{name[len(name) - (width - width // 2 - 1) :]}"
-
-
-def _show_run(folder: Path, threshold: float | None, json: bool) -> None:
-    """The medians over the seeds of a run, as JSON or as a table."""
-    rows = _measure_run(folder, threshold, every_step=json)
-    if json:
-        print_json([{name: number(value) for name, value in row.items()} for row in rows])
-    if not rows:
-        raise InputError(f"{folder} has no hidden layer that was kept")
-    if all(row.get("reason") for row in rows):
-        raise InputError(f"{folder} has no layer that can be measured; {rows[0]['layer']}: {rows[0]['reason']}")
-    if json:
-        return
-    names = [name for name in rows[0] if name != "reason"]
-    table = Table(*(name.replace("_", " ") for name in names), box=None)
-    for row in rows:
-        if not row.get("reason"):
-            table.add_row(*(escape(cell_text(row[name])) for name in names))
-    print_table(table)
-    for row in rows:
-        if row.get("reason"):
-            print(f" {row['layer']}: {row['reason']}")
-
-
-def _measure_run(folder: Path, threshold: float | None, every_step: bool) -> list[dict[str, Any]]:
-    """Medians over seeds for each layer and saved step; for a table at most a dozen steps."""
-    import numpy as np
-
-    from ..measure import count_lines
-    from ..runs import load_run
-    from ..weights._series import few
-
-    trajectory = load_run(folder)
-    places = list(range(len(trajectory.saved)))
-    chosen = np.array(places if every_step else few(places))
-    rows = []
-    for layer in (name for name in trajectory.layers if name != "output"):
-        try:
-            history = count_lines(trajectory.history(layer)[:, chosen], threshold)
-        except InputError as error:
-            rows.append({"layer": layer, "reason": str(error)})
-            continue
-        for k, step in enumerate(trajectory.saved[chosen]):
-            rows.append(
-                {
-                    "layer": layer,
-                    "step": int(step),
-                    "seeds": len(trajectory.seeds),
-                    "lines": float(np.median(history.lines[:, k])),
-                    "orientations": float(np.median(history.orientations[:, k])),
-                    "cover": float(np.median(history.cover[:, k])),
-                    "k_eff": float(np.median(history.k_eff[:, k])),
-                    "condensed": int(history.condensed[:, k].sum()),
-                }
-            )
-    return rows

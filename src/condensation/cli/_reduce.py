@@ -9,6 +9,8 @@ from .._files import make_folder
 from ..errors import InputError
 from ._output import File, cell_text, number, print_json, print_table
 
+ERRORS = ("centred_error", "untrained_error", "pruned_error")
+
 
 def reduce(
     run: File,
@@ -21,7 +23,10 @@ def reduce(
     out: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Reduce a run's networks: the units of one line become one; the error beside the untrained and the pruned one's.
+    """Reduce a run's networks: the units of one line become one unit.
+
+    The centred error of each reduced network stands beside those of the untrained network reduced to the same sizes
+    and of magnitude pruning to the same sizes.
 
     Args:
         run: the folder of a run.
@@ -61,21 +66,18 @@ def reduce(
         if out is not None:
             reduction.model.save(out / f"data{seed.data}-init{seed.init}.safetensors")
         sizes = {name: list(pair) for name, pair in reduction.sizes.items()}
-        errors = {name: getattr(reduction, name) for name in ("error", "untrained_error", "pruned_error")}
-        errors = {name: number(value) for name, value in errors.items()}
+        errors = {name: number(getattr(reduction, name)) for name in ERRORS}
         rows.append({"seed": f"{seed.data}-{seed.init}", "step": chosen, "sizes": sizes} | errors)
     if not rows:
         raise InputError(reasons[0])
     if json:
         print_json(rows)
         return
-    table = Table("seed", "step", *rows[0]["sizes"], "error", "untrained error", "pruned error", box=None)
+    table = Table("seed", "step", *rows[0]["sizes"], *(name.replace("_", " ") for name in ERRORS), box=None)
     for row in rows:
         sizes = [f"{before} -> {after}" for before, after in row["sizes"].values()]
-        numbers = [
-            "-" if row[name] is None else cell_text(row[name]) for name in ("error", "untrained_error", "pruned_error")
-        ]
-        table.add_row(row["seed"], str(chosen), *sizes, *numbers)
+        errors = ["-" if row[name] is None else cell_text(row[name]) for name in ERRORS]
+        table.add_row(row["seed"], str(chosen), *sizes, *errors)
     print_table(table)
     for reason in reasons:
         print(f" seed {reason}")

@@ -1,4 +1,4 @@
-r"""What is left when units are as independent as their entries allow: the null of models of the wild.
+r"""What is left when units are as independent as their entries allow: the null of pretrained models.
 
 The entries of each input are permuted among the units. That keeps what an input's weights are like (scale, sign,
 outliers, a common mean) and destroys what makes two units alike.

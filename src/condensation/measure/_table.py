@@ -111,8 +111,9 @@ def measure_units(
         weights: of its units, the bias as the last input.
         kind: what a unit is.
         threshold: the cosine that decides; by default 0.95, or more where chance alone would reach it.
-        start: the weights at the start, for the relative change.
-        with_null: measure also with the mean removed and against permuted entries.
+        start: the initial weights, for the relative change.
+        with_null: also subtract the mean weight of the units, a direction that pretrained models share, measure what is
+            left, and compare it with a null: the same weights with the entries of each input permuted among the units.
 
     >>> row = measure_units("a", np.ones((20, 3)))
     >>> row.lines, row.reading
@@ -141,10 +142,11 @@ def measure_units(
         )
     except InputError as error:
         return replace(row, reason=str(error))
-    return _in_the_wild(row, array, found.threshold, threshold) if with_null else row
+    return _beside_null(row, array, found.threshold, threshold) if with_null else row
 
 
-def _in_the_wild(row: Row, array: np.ndarray, c: float, threshold: float | None) -> Row:
+def _beside_null(row: Row, array: np.ndarray, c: float, threshold: float | None) -> Row:
+    """The row with the measures of the weights less their mean, and with the k_eff of permuted entries."""
     total = float(np.einsum("ij,ij->", array, array, dtype=float))
     mean = array.mean(axis=0, dtype=float)
     row = replace(row, mean=len(array) * float(mean @ mean) / total)

@@ -192,7 +192,7 @@ class FrameBuilder:
         except InputError:  # weights without any direction
             return
         before, after = (sum(size[k] for size in small.sizes.values()) for k in (0, 1))
-        slow.header["reduced"] = {"step": slow.step, "before": before, "after": after, "error": small.error}
+        slow.header["reduced"] = {"step": slow.step, "before": before, "after": after, "error": small.centred_error}
         if self.points is not None:
             slow.arrays["reduced"] = self._on_grid(small.model(self.points)[:, 0])
 

@@ -17,6 +17,7 @@ from ..weights import Units
 from ..weights import _names as names
 from ..weights._attention import Heads
 from ..weights._layout import Read, UnitLayout, list_units
+from ..weights._pickled import as_array
 
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
@@ -74,16 +75,6 @@ def unwrapped(model: nn.Module) -> nn.Module:
 def _wraps(model: nn.Module, name: str) -> bool:
     kinds = ("DistributedDataParallel", "DataParallel", "OptimizedModule")
     return type(model).__name__ in kinds and name in dict(model.named_children())
-
-
-def as_array(tensor: torch.Tensor) -> np.ndarray:
-    """A tensor's values, copied to the CPU; half precision as float32."""
-    values = tensor.detach()
-    if values.is_quantized:
-        values = values.dequantize()
-    if values.dtype not in (torch.float32, torch.float64):
-        values = values.to(torch.float32)
-    return values.cpu().numpy()
 
 
 def _parameters(prefix: str, module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:

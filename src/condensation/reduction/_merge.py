@@ -43,8 +43,8 @@ class MergeRule:
 def merge_rule(activation: Activation) -> MergeRule:
     """The rule of an activation. Without multiplicity and degree (power 0) only equal units merge exactly.
 
-    >>> rule_of("x_tanh"), rule_of("relu")
-    (Rule(oriented=False, power=2, constant=0.0), Rule(oriented=True, power=1.0, constant=0.0))
+    >>> merge_rule("x_tanh"), merge_rule("relu")
+    (MergeRule(oriented=False, power=2, constant=0.0), MergeRule(oriented=True, power=1.0, constant=0.0))
     """
     p = multiplicity(activation)
     constant = derivatives_at_zero(activation, 0)[0]

@@ -41,16 +41,16 @@ class Reduction:
     Attributes:
         model: the reduced network. A residual network becomes a concatenated one.
         groups: for each reduced layer the new unit of each old unit.
-        error: centred relative error of the output on the given samples; None without samples, NaN where the output
-            is constant on them.
-        untrained_error: the same of the untrained network reduced to the same sizes; None without one, or where its
-            output is zero (an antisymmetric start).
-        pruned_error: the same of magnitude pruning to the same sizes.
+        centred_error: relative error of the output on the given samples, a constant that all samples share left out;
+            None without samples, NaN where the output is constant on them.
+        untrained_error: centred error of the untrained network reduced to the same sizes; None without one, or where
+            its output is zero (an antisymmetric initialization).
+        pruned_error: centred error of magnitude pruning to the same sizes.
     """
 
     model: Model
     groups: dict[str, Int[np.ndarray, " units"]]
-    error: float | None
+    centred_error: float | None
     untrained_error: float | None
     pruned_error: float | None
 
@@ -88,7 +88,7 @@ def reduce(
     >>> weights = {"dense1.weight": np.array([[1.0, 2], [2, 4], [0, 1]]), "dense1.bias": np.zeros(3)}
     >>> model = Model(Dense((2, 3, 1), "relu"), weights | {"output.weight": np.array([[3.0, 1, 1]])})
     >>> reduced = reduce(model, np.random.default_rng(0).normal(size=(20, 2)))
-    >>> reduced.groups["dense1"], reduced.error < 1e-15
+    >>> reduced.groups["dense1"], reduced.centred_error < 1e-15
     (array([0, 0, 1]), True)
     """
     threshold, error = (
@@ -123,7 +123,7 @@ def reduce(
 
 
 def _is_rounding(model: Model, x: np.ndarray) -> bool:
-    """Whether a network's output is nothing but rounding, its output weights cancelling (an antisymmetric start)."""
+    """Whether a network's output is nothing but rounding, its output weights cancelling (an antisymmetric initialization)."""
     name = "output.weight"
     together = Model(model.network, model.parameters | {name: np.abs(model.parameters[name])})
     return bool(np.abs(model(x)).max() < 1e3 * np.finfo(model(x).dtype).eps * np.abs(together(x)).max())

@@ -4,5 +4,5 @@ from ._layout import Units as Units
 from ._measure import measure_arrays as measure_arrays
 from ._measure import measure_listed as measure_listed
 from ._measure import units_of_arrays as units_of_arrays
-from ._series import Measured as Measured
+from ._measured import Measured as Measured
 from ._series import measure_path as measure_path

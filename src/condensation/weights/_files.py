@@ -1,4 +1,4 @@
-"""Checkpoints of the wild: a file, or a Hugging Face folder with its configuration and its shards."""
+"""Checkpoints of any framework: a file of weights, or a Hugging Face folder with its configuration and shards."""
 
 import re
 from collections.abc import Mapping
@@ -11,8 +11,10 @@ import numpy as np
 
 from .._files import SUFFIXES, Stored, open_arrays, read_json
 from ..errors import InputError, unknown_name
-from ._layout import Units
-from ._stored import tied, units_of_stored
+from ._layout import UnitLayout, Units, list_units
+from ._names import layouts
+from ._quantised import dequantised
+from ._tied import tied_arrays
 
 PICKLED = (".pt", ".pth", ".bin", ".ckpt")
 KINDS = (*SUFFIXES, *PICKLED)
@@ -37,10 +39,10 @@ class ModelFile:
 
     Attributes:
         path: the file or folder.
-        arrays: by name.
-        config: the model's configuration, empty where there is none.
+        arrays: by name, as they are stored.
+        config: the model's configuration, empty where there is none: it tells the sizes of attention heads.
         files: that hold the arrays.
-        notes: what a reader should know of how they were found.
+        notes: what a reader should know of how they were read.
     """
 
     path: Path
@@ -50,13 +52,33 @@ class ModelFile:
     notes: tuple[str, ...] = ()
 
     def units(self, *, heads: bool = False, view: str = "filter") -> list[Units]:
-        """The units of all arrays; what has none is listed with the reason."""
-        return units_of_stored(self.arrays, self.config, self.tied, heads=heads, view=view)
+        """The units of all arrays; tied, packed, integer and unreadable arrays are listed with the reason.
+
+        Args:
+            heads: cut attention projections into their heads.
+            view: the units of convolution layers, ``"filter"`` or ``"kernel"``.
+        """
+        known: dict[str, UnitLayout | str] = {}
+        for name, stored in self.weights.items():
+            tied = f"tied: it is {self.tied[name]}" if name in self.tied else ""
+            known[name] = stored.reason or _not_weights(stored, self.layouts[name]) or tied or self.layouts[name]
+        reads = {name: (stored.shape, stored.read) for name, stored in self.weights.items()}
+        return list_units(reads, known, heads=heads, view=view)
+
+    @cached_property
+    def weights(self) -> dict[str, Stored]:
+        """The arrays, quantised ones as floating-point numbers where that can be done."""
+        return dequantised(self.arrays)
+
+    @cached_property
+    def layouts(self) -> dict[str, UnitLayout | str]:
+        """How the units lie in each array, told by names, shapes and configuration; or why it has none."""
+        return layouts({name: stored.shape for name, stored in self.weights.items()}, self.config)
 
     @cached_property
     def tied(self) -> dict[str, str]:
-        """Which arrays are another one."""
-        return tied(self.arrays)
+        """The name of the array that each tied array repeats."""
+        return tied_arrays(self.weights, self.layouts)
 
     @property
     def size(self) -> int:
@@ -65,8 +87,17 @@ class ModelFile:
 
     @property
     def parameters(self) -> int:
-        """Floating-point numbers, tied ones once."""
+        """Number of floating-point numbers; those of tied arrays count once."""
         return sum(stored.size for name, stored in self.arrays.items() if stored.floating and name not in self.tied)
+
+
+def _not_weights(stored: Stored, layout: UnitLayout | str) -> str:
+    """Why values of a type are no weights; empty where they are, or where the shape has told already."""
+    if stored.floating or isinstance(layout, str):
+        return ""
+    if stored.dtype.startswith("complex"):
+        return "complex: lines are of real weights"
+    return f"of type {stored.dtype}, not floating-point: quantised weights have to be dequantised first"
 
 
 def open_model_file(path: str | Path) -> ModelFile:
@@ -107,10 +138,10 @@ def read_config(folder: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     if not path.is_file():
         return {}, ()
     try:
-        found = read_json(path)
+        config = read_json(path)
     except InputError as error:
         return {}, (f"the sizes of attention heads are not told: {error}",)
-    return found | found["text_config"] if isinstance(found.get("text_config"), dict) else found, ()
+    return config | config["text_config"] if isinstance(config.get("text_config"), dict) else config, ()
 
 
 def unwrapped(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
@@ -152,7 +183,7 @@ def _open_pickled(path: Path) -> tuple[dict[str, Stored], tuple[str, ...]]:
     try:
         from ._pickled import open_pickled
     except ModuleNotFoundError as error:
-        raise InputError(f"{path.name} is a PyTorch file: {error}") from error
+        raise InputError(f"{path.name} needs PyTorch: pip install 'condensation[pytorch]'") from error
     return open_pickled(path)
 
 
@@ -161,7 +192,7 @@ def _open_shards(index: Path) -> ModelFile:
     places = read_json(index).get("weight_map")
     if not isinstance(places, dict) or not all(isinstance(file, str) for file in places.values()):
         raise InputError(f"{index} is no index of shards: it has no weight_map of names to files")
-    found: dict[str, Stored] = {}
+    arrays: dict[str, Stored] = {}
     files, notes = [], []
     for file in dict.fromkeys(places.values()):
         shard = index.parent / file
@@ -172,17 +203,17 @@ def _open_shards(index: Path) -> ModelFile:
             opened = open_model_file(shard)
         except InputError as error:
             notes.append(str(error))
-            found |= {name: _missing(f"in a shard that is missing or broken ({file})") for name in named}
+            arrays |= {name: _missing(f"in a shard that is missing or broken ({file})") for name in named}
             continue
         files.append(shard)
-        found |= opened.arrays
+        arrays |= opened.arrays
         lost = [name for name in named if name not in opened.arrays]
-        found |= {name: _missing(f"missing: the index says it is in {file}") for name in lost}
+        arrays |= {name: _missing(f"missing: the index says it is in {file}") for name in lost}
     if not files:
         raise InputError(f"{index} names no shard that can be read; {notes[0] if notes else 'it is empty'}")
-    found = {name: found[name] for name in sorted(found, key=natural)}
+    arrays = {name: arrays[name] for name in sorted(arrays, key=natural)}
     config, more = read_config(index.parent)
-    return ModelFile(index, unwrapped(found), config, tuple(files), (*notes, *more))
+    return ModelFile(index, unwrapped(arrays), config, tuple(files), (*notes, *more))
 
 
 def _missing(reason: str) -> Stored:

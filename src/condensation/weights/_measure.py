@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from threadpoolctl import threadpool_limits
 from .._files import Stored
 from ..errors import InputError
 from ..measure import Row, measure_units, most_condensed_first
+from ._files import ModelFile
 from ._layout import Units
-from ._stored import units_of_stored
 
 JOBS = min(os.cpu_count() or 1, 8)  # layers at the same time: each holds some copies of its weights
 
@@ -30,20 +31,22 @@ def measure_listed(
     Args:
         listed: units of a model or a checkpoint.
         threshold: the cosine that decides; by default 0.95, or more where chance alone would reach it.
-        with_null: measure also with the mean removed and against permuted entries.
-        start: the weights at the start, for the relative change.
+        with_null: also subtract the mean weight of the units, a direction that pretrained models share, measure what is
+            left, and compare it with a null: the same weights with the entries of each input permuted among the units.
+        start: the initial weights, for the relative change.
         jobs: layers that are measured at the same time, each by one thread.
     """
 
     def row(units: Units) -> Row:
         if units.reason:
             return Row(units.name, reason=units.reason)
-        own: dict[str, Any] = {"threshold": threshold, "start": start(units), "with_null": with_null}
         try:
             weights = units.weights()
         except InputError as error:  # a broken part of a file
             return Row(units.name, units.kind, units.units, units.inputs, reason=str(error))
-        return measure_units(units.name, weights, units.kind, **own)
+        return measure_units(
+            units.name, weights, units.kind, threshold=threshold, start=start(units), with_null=with_null
+        )
 
     # threads of BLAS that wait for each other on a busy machine take ten times as long
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(jobs) as pool:
@@ -59,7 +62,7 @@ def units_of_arrays(
 ) -> list[Units]:
     """The units of a checkpoint's arrays, told by their names and shapes."""
     stored = {name: Stored(array.shape, str(array.dtype), lambda array=array: array) for name, array in arrays.items()}
-    return units_of_stored(stored, config, heads=heads, view=view)
+    return ModelFile(Path(), stored, config or {}).units(heads=heads, view=view)
 
 
 def measure_arrays(

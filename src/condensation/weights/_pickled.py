@@ -14,7 +14,6 @@ import torch
 
 from .._files import Stored
 from ..errors import InputError
-from ..pytorch._units import as_array
 from ._files import no_weights
 
 _OF_A_MODEL = (  # keys under which a model is saved, the surest first
@@ -177,6 +176,16 @@ def _tensors(content: Mapping[Any, Any]) -> dict[str, torch.Tensor]:
             layer = key.removesuffix(_PACKED)
             found |= {f"{layer}.{own}": part for own, part in zip(("weight", "bias"), value, strict=False)}
     return {name: tensor for name, tensor in found.items() if isinstance(tensor, torch.Tensor)}
+
+
+def as_array(tensor: torch.Tensor) -> np.ndarray:
+    """A tensor's values, copied to the CPU; half precision as float32."""
+    values = tensor.detach()
+    if values.is_quantized:
+        values = values.dequantize()
+    if values.dtype not in (torch.float32, torch.float64):
+        values = values.to(torch.float32)
+    return values.cpu().numpy()
 
 
 def _stored(tensor: torch.Tensor) -> Stored:

@@ -20,27 +20,10 @@ from ..drawing import draw_beside_null, draw_layers, draw_steps, look
 from ..drawing._style import figure_of
 from ..errors import InputError
 from ..measure import Row
-from ._series import Measured
+from ._measured import MISSING, Measured, cell, columns, record
 
 SHOWN = 3  # layers with heat maps
 CHANGING = 6  # layers that are drawn against the step
-COLUMNS = {
-    "layer": "layer",
-    "kind": "kind",
-    "units": "units",
-    "inputs": "inputs",
-    "lines": "lines",
-    "orientations": "orientations",
-    "cover": "cover",
-    "k_eff": "k_eff",
-    "mean": "mean",
-    "centred_lines": "lines, mean removed",
-    "centred_k_eff": "k_eff, mean removed",
-    "null_k_eff": "its null",
-    "effective_rank": "effective rank",
-    "reading": "reading",
-}
-WITH_NULL = ("mean", "centred_lines", "centred_k_eff", "null_k_eff")
 GLOSSARY = {
     "unit": "A neuron, a filter, a row of an embedding, a query of an attention: what has input weights of its own.",
     "line": "The direction of a unit's weights w without its sign, {w/|w|, -w/|w|}; units whose cosine is at least the "
@@ -51,9 +34,9 @@ GLOSSARY = {
     "k_eff": "Effective number of lines, counted by pairs of units without grouping them: k equal lines give k, units "
     "that are all different give about their number.",
     "mean": "Share of the squared norm that all units have in common, their mean weight.",
-    "mean removed": "The same measure after the mean weight is taken from every unit: what is condensed beyond it.",
-    "null": "k_eff of the same weights, mean removed, with the entries of each input permuted among the units: what "
-    "chance leaves when units are as independent as their entries allow.",
+    "centred": "Measured after the mean weight is subtracted from every unit: what is condensed beyond it.",
+    "null": "k_eff of the centred weights with the entries of each input permuted among the units: what chance leaves "
+    "when units are as independent as their entries allow.",
     "effective rank": "Exponential of the entropy of the singular values: how many dimensions the weights really use.",
     "RD": "Relative change since the first step, |w - w_0| / |w_0|.",
     "threshold": "The cosine from which on two units are on one line: 0.95, or more where chance alone would reach it.",
@@ -96,16 +79,17 @@ def page_path(path: str | Path) -> Path:
 def report_page(measured: Measured, threshold: float | None = None) -> str:
     """The page's HTML, pictures inside."""
     environment = page_environment("condensation.weights")
-    kept = [row for row in measured.rows if not row.reason]
-    if not kept:
+    rows = [row for row in measured.rows if not row.reason]
+    if not rows:
         raise InputError(f"{measured.path} has no layer that was measured: there is nothing to report")
-    series = len(measured.steps) > 1
-    wild = any(math.isfinite(row.mean) for row in kept)
-    columns = {name: heading for name, heading in COLUMNS.items() if wild or name not in WITH_NULL}
-    columns = ({"layer": "layer", "change": "RD"} if series else {}) | columns
-    in_order = [row for row in measured.last if not row.reason]
-    unused = (() if wild else ("mean", "mean removed", "null")) + (() if series else ("RD",))
-    shown = list(islice(((row, own) for row in kept if (own := _weights(row, measured)) is not None), SHOWN))
+    series, last = len(measured.steps) > 1, max(measured.steps)
+    records = [record(row, last) for row in rows]
+    headings = columns(records, series=series)
+    headings.pop("step", None)
+    with_null = "null_k_eff" in headings
+    unused = (() if with_null else ("mean", "centred", "null")) + (() if series else ("RD",))
+    mapped = list(islice(((row, own) for row in rows if (own := _weights(row, measured)) is not None), SHOWN))
+    layers = draw_layers([row for row in measured.last if not row.reason], numbered=[row.layer for row, _ in mapped])
     return environment.get_template("report.html").render(
         title=measured.path.resolve().name,
         measured=measured,
@@ -113,30 +97,28 @@ def report_page(measured: Measured, threshold: float | None = None) -> str:
         | dict(measured.facts)
         | {"threshold": f"{threshold:g}" if threshold else "0.95, or what chance reaches"},
         versions={name: version for name, version in versions().items() if name in _VERSIONS},
-        tiles=_tiles(kept),
-        last=max(measured.steps),
+        tiles=_tiles(rows),
+        last=last,
         series=series,
-        wild=wild,
-        layers=_svg(
-            draw_layers(in_order, numbered=[row.layer for row, _ in shown]), "", "k_eff over units, layer by layer"
-        ),
-        maps=[_png(draw_beside_null(weights), row.layer, row.reading) for row, weights in shown],
-        steps=_steps(measured, kept) if series else None,
-        columns=columns,
-        rows=[{name: _cell(row, name) for name in columns} for row in kept],
+        with_null=with_null,
+        layers=_svg(layers, "", "k_eff over units, layer by layer"),
+        maps=[_png(draw_beside_null(weights), row.layer, row.reading) for row, weights in mapped],
+        steps=_steps(measured, rows) if series else None,
+        headings=headings,
+        rows=[{name: _cell(name, own[name]) for name in headings} for own in records],
         reasons=measured.reasons,
-        glossary={word: said for word, said in GLOSSARY.items() if word not in unused},
+        glossary={word: meaning for word, meaning in GLOSSARY.items() if word not in unused},
     )
 
 
 def _tiles(rows: Sequence[Row]) -> dict[str, int]:
     """How many layers are what, by their readings."""
-    kinds = {"condensed": 0, "condensed with the mean removed": 0, "partly, or some units alike": 0, "not condensed": 0}
+    kinds = {"condensed": 0, "condensed once centred": 0, "partly, or some units alike": 0, "not condensed": 0}
     for row in rows:
         if row.condensed:
             kind = "condensed"
         elif row.reading.startswith("condensed"):
-            kind = "condensed with the mean removed"
+            kind = "condensed once centred"
         else:
             alike = row.reading.startswith(("partly", "some alike"))
             kind = "partly, or some units alike" if alike else "not condensed"
@@ -163,19 +145,10 @@ def _steps(measured: Measured, rows: Sequence[Row]) -> LayerPicture:
     return _svg(draw_steps(history), "Against the step", "lines, k_eff, effective rank and change of the layers")
 
 
-def _cell(row: Row, name: str) -> dict[str, Any]:
-    """What a cell shows, and what it is sorted by."""
-    value = getattr(row, name)
-    if not isinstance(value, float):
-        return {
-            "shown": f"{value:,}" if isinstance(value, int) else value,
-            "key": value,
-            "words": isinstance(value, str),
-        }
-    if not math.isfinite(value):
-        return {"shown": "\N{EN DASH}", "key": "", "words": False}
-    shown = f"{value:.0%}" if name in ("cover", "mean") else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
-    return {"shown": shown, "key": value, "words": False}
+def _cell(name: str, value: Any) -> dict[str, Any]:
+    """What a cell shows, what it is sorted by, and whether it holds words."""
+    shown = cell(name, value)
+    return {"shown": shown, "key": "" if shown == MISSING else value, "words": isinstance(value, str)}
 
 
 def _svg(picture: Axes | Figure, title: str, alt: str) -> LayerPicture:

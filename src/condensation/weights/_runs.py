@@ -1,21 +1,22 @@
-"""Runs of this package as checkpoints over training: what was trained here, and what was watched."""
+"""Runs of this package, trained here or watched, measured like checkpoints over training."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from .._files import read_json
 from ..errors import InputError
 from ..measure import Row
 from ..runs import RunFolder, Watched, load_run, open_run
 from ..runs._watch_writer import SEED, rows_of
+from ..seeds import Seed
 from ._layout import Units
-from ._measure import JOBS, measure_listed
-from ._series import Measured, few
+from ._measured import Measured, median_row
+from ._series import few, measure_steps, steps_in_words
 
 
 def measure_run(folder: Path, *, threshold: float | None = None, every_step: bool = False) -> Measured:
-    """The layers of a run at its steps: of a watched one as they were measured then, else of its first seed.
+    """The layers of a run at its saved steps, as medians over its seeds; of a watched one as they were measured then.
 
     Args:
         folder: of the run.
@@ -28,28 +29,37 @@ def measure_run(folder: Path, *, threshold: float | None = None, every_step: boo
             raise InputError(f"{folder} was measured while it was watched: a threshold is given to watch(), not here")
         return _watched(run, run.source, every_step)
     trajectory = load_run(folder)
-    seed = trajectory.seeds[0]
-    layers = [layer for layer in trajectory.layers if layer != "output"]
-    chosen = trajectory.saved.tolist() if every_step else few(trajectory.saved.tolist())
-    starts = {layer: trajectory.weights(layer, chosen[0], seed) for layer in layers}
-    steps, listed = {}, []
-    for step in chosen:
-        listed = [_units(layer, trajectory.weights(layer, step, seed)) for layer in layers]
-        steps[step] = measure_listed(listed, threshold=threshold, start=lambda units: starts[units.name], jobs=JOBS)
-    facts = {
-        "seed": f"data {seed.data}, start {seed.init}, the first of {len(trajectory.seeds)}",
-        "steps": f"{chosen[0]:,} to {chosen[-1]:,}, {len(chosen)} of {len(trajectory.saved)} measured",
+    hidden = [layer for layer in trajectory.experiment.network.layers[:-1] if layer.name in trajectory.layers]
+    if not hidden:
+        raise InputError(f"{folder} has no hidden layer that was kept")
+    saved = trajectory.saved.tolist()
+    chosen = saved if every_step else few(saved)
+
+    kinds = {layer.name: "kernel" if layer.is_convolution else "neuron" for layer in hidden}
+
+    def series(seed: Seed) -> Iterator[tuple[int, list[Units]]]:
+        for step in chosen:
+            yield step, [_units(name, kind, trajectory.weights(name, step, seed)) for name, kind in kinds.items()]
+
+    seeds = trajectory.seeds
+    measured = [measure_steps(series(seed), threshold, with_change=len(chosen) > 1) for seed in seeds]
+    steps: dict[int, list[Row]] = {
+        step: [median_row(rows) for rows in zip(*(own[step] for own, _ in measured), strict=True)] for step in chosen
     }
-    return Measured(folder, steps, listed, facts)
+    facts = {
+        "seeds": f"{len(seeds)}: the numbers are medians over them, the heat maps of data {seeds[0].data}, "
+        f"initialization {seeds[0].init}",
+        "steps": steps_in_words(saved, chosen),
+    }
+    notes = [
+        f"seed {seed.data}-{seed.init} diverged at step {step}: from there on the medians are of the others"
+        for seed, step in trajectory.diverged.items()
+    ]
+    return Measured(folder, steps, measured[0][1], facts, tuple(notes))
 
 
-def is_watched(folder: Path) -> bool:
-    """Whether the run in a folder was watched, not trained here."""
-    return "watched" in read_json(folder / "run.json")
-
-
-def _units(layer: str, weights: np.ndarray) -> Units:
-    return Units(layer, layer, "unit", *weights.shape, read=lambda: weights)
+def _units(layer: str, kind: str, weights: np.ndarray) -> Units:
+    return Units(layer, layer, kind, *weights.shape, read=lambda: weights)
 
 
 def _watched(run: RunFolder, watched: Watched, every_step: bool) -> Measured:
@@ -59,6 +69,6 @@ def _watched(run: RunFolder, watched: Watched, every_step: bool) -> Measured:
         steps.setdefault(row.step, []).append(row)
     recorded = list(steps)
     chosen = recorded if every_step else few(recorded)
-    last = [_units(layer, arrays[-1]) for layer, arrays in kept.record.weights.items()]
-    facts = {"model": watched.model, "steps": f"{recorded[0]:,} to {recorded[-1]:,}, {len(chosen)} of {len(recorded)}"}
+    last = [_units(layer, "unit", arrays[-1]) for layer, arrays in kept.record.weights.items()]
+    facts = {"model": watched.model, "steps": steps_in_words(recorded, chosen)}
     return Measured(run.path, {step: steps[step] for step in chosen}, last, facts, ("measured while it was watched",))

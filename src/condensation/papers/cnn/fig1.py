@@ -77,7 +77,7 @@ def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     errors: dict[str, list[float]] = {"effective": [], "one": [], "sum": []}
     for seed in run.seeds:
         model, x = run.model(last, seed), run.data(seed)[0]
-        whole, one = model(x), reduce(model, x, units=1).error
+        whole, one = model(x), reduce(model, x, units=1).centred_error
         errors["one"].append(float("nan") if one is None else one)
         errors["effective"].append(centred_error(whole, merge_sides(model)(x)))
         errors["sum"].append(centred_error(whole, merge_sides(model, weighted=False)(x)))

@@ -32,7 +32,7 @@ def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
     run = runs["tanh"]
     found = count(run, "dense1", EPOCH, variant)
     sizes = [norms(found.weights[k, column]) for k, column in enumerate(found.column)]
-    errors = [_reduced(run, k, int(step)).error for k, step in enumerate(found.steps)]
+    errors = [_reduced(run, k, int(step)).centred_error for k, step in enumerate(found.steps)]
     return {
         "fc-fig1-line": found.lines_found(),
         "fc-fig1-same": PerSeed([float(r.std() / r.mean()) for r in sizes], found.condensed),
@@ -63,7 +63,7 @@ def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
     effective = _reduced(run, k, step)
     before, after = run.model(0, seed), run.model(step, seed)
     order = np.argsort(after.weights("dense1") @ effective.model.weights("dense1")[0])
-    error = f"{effective.error:.1%}"
+    error = f"{effective.centred_error:.1%}"
     with look():
         figure = Figure(figsize=(PAGE, 3.1), layout="constrained")
         panels = figure.subplots(1, 3)

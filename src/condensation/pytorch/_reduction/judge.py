@@ -20,7 +20,7 @@ Outputs = list[torch.Tensor]
 class Judgement:
     """How a reduced model does beside the given one; None where it cannot be said."""
 
-    error: float
+    relative_error: float
     agreement: float | None
     accuracy: float | None
 

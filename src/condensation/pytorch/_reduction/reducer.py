@@ -39,12 +39,12 @@ class ReducedModel:
         groups: of each of these the new unit of each old unit.
         skipped: layers that were not reduced, and why.
         parameters: number of parameters before and after.
-        error: relative error of the outputs, |y' - y| / |y - mean of y|; unlike that of ``condensation.reduce`` it
-            also counts a constant that all samples share. Of several outputs the largest.
+        relative_error: of the outputs, |y' - y| / |y - mean of y|; unlike the ``centred_error`` of
+            ``condensation.reduce`` it also counts a constant that all samples share. Of several outputs the largest.
         agreement: share of samples whose largest output is the same; of several outputs the least.
         accuracy: share of right classes before and after; labels that are no class, such as -100, do not count. None
             for a language model, whose labels are the words it reads.
-        pruned_error: error of magnitude pruning to the same sizes: the units of largest |a||w| are kept.
+        pruned_error: relative error of magnitude pruning to the same sizes: the units of largest |a||w| are kept.
         pruned_agreement: its agreement.
     """
 
@@ -53,7 +53,7 @@ class ReducedModel:
     groups: dict[str, Int[np.ndarray, " units"]]
     skipped: dict[str, str]
     parameters: tuple[int, int]
-    error: float | None = None
+    relative_error: float | None = None
     agreement: float | None = None
     accuracy: tuple[float, float] | None = None
     pruned_error: float | None = None
@@ -81,7 +81,7 @@ def reduce_model(
         threshold: the cosine that decides which units are of one line: by default 0.95, or more where chance alone
             would reach it.
         units: instead, the number of units left in each layer, or in each by name.
-        error: instead, the largest relative error of the outputs on the data; the smallest model within it is found.
+        error: instead, the largest relative error on the data that is allowed; the smallest model within it is found.
         agreement: instead, the least share of samples whose largest output stays the same.
         layers: the layers to reduce, by name; all if not given.
         data: samples to judge and to fit on: (x, y), x alone, or an iterable of batches, such as a DataLoader.
@@ -91,7 +91,7 @@ def reduce_model(
     >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
     >>> model[0].weight.data = torch.tensor([[1.0, 2], [2, 4], [0, 1]])
     >>> model[0].bias.data = torch.zeros(3)
-    >>> reduced = reduce(model, torch.randn(4, 2))
+    >>> reduced = reduce_model(model, torch.randn(4, 2))
     >>> reduced.sizes, reduced.groups["0"]
     ({'0': (3, 2)}, array([0, 0, 1]))
     """
@@ -282,10 +282,10 @@ class _Reducer:
             raise InputError("agreement compares the largest of several outputs, and this model has one: use error")
 
         def fits(sizes: LayerSizes) -> bool:
-            found = judge.judge(self.merged(self.cut(sizes), batches))
+            judgement = judge.judge(self.merged(self.cut(sizes), batches))
             if error is not None:
-                return found.error <= error
-            return found.agreement is not None and agreement is not None and found.agreement >= agreement
+                return judgement.relative_error <= error
+            return judgement.agreement is not None and agreement is not None and judgement.agreement >= agreement
 
         full = {name: one.full for name, one in self.sets.items()}
         return smallest(full, merging_order({name: one.costs for name, one in self.sets.items()}), fits)
@@ -338,10 +338,10 @@ def _report(
         groups=groups,
         skipped=work.skipped,
         parameters=(_count(model), _count(small)),
-        error=after and after.error,
+        relative_error=after and after.relative_error,
         agreement=after and after.agreement,
         accuracy=accuracy,
-        pruned_error=pruned and pruned.error,
+        pruned_error=pruned and pruned.relative_error,
         pruned_agreement=pruned and pruned.agreement,
     )
 

@@ -319,10 +319,7 @@ def test_without_pytorch_its_files_are_refused_in_one_sentence(tmp_path):
     line = [sys.executable, "-c", code, str(tmp_path / "m.pt")]
     done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
-    said = (
-        "condensation: m.pt is a PyTorch file: condensation.pytorch needs PyTorch: pip install 'condensation[pytorch]'"
-    )
-    assert done.stderr.strip() == said
+    assert done.stderr.strip() == "condensation: m.pt needs PyTorch: pip install 'condensation[pytorch]'"
 
 
 def test_kernels_are_another_view(tmp_path):
