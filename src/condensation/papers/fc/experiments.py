@@ -1,5 +1,7 @@
 """The fully connected paper's experiments, with its captions' hyperparameters and with those of the quick scale."""
 
+import numpy as np
+
 from ...data import Images, sine_sum, two_waves
 from ...data._catalog import known
 from ...experiment import Experiment
@@ -7,7 +9,9 @@ from ...initialization import FanOutPower, Glorot, Init, Normal
 from ...losses import Loss
 from ...networks import Dense, ResNet
 from ...optimizers import Adam
+from ...runs import Trajectory
 from ...saving import At, Evenly, Geometric
+from ...seeds import Seed
 
 FIG3_EPOCH, FIG3_LAST = 100, 600  # the last step is beyond the caption, to show that condensation is transient
 FIG3_RATES = {"tanh": 1e-3, "x_tanh": 1e-3, "x2_tanh": 1e-3, "sigmoid": 8e-4, "softplus": 2.5e-4}
@@ -118,3 +122,9 @@ def resnet_start(common: bool, scale: str) -> Experiment:
 def low_frequency(activation: str) -> Experiment:
     """App. A.7: Fig. 3 with the target sum 3.5 sin(2 x_k + 1)."""
     return fig3(activation, frequency=2.0)
+
+
+def data_with_bias(run: Trajectory, seed: Seed) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs with a last column of ones, which the bias multiplies, and targets."""
+    x, y = run.data(seed)
+    return np.c_[x, np.ones(len(x))], y

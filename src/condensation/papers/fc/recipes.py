@@ -3,16 +3,16 @@
 from . import a3, a4, a6, a7, fig1, fig2, fig3, fig4, fig5, fig6, prop1
 
 FIGURES = (
-    fig1.RECIPE,
+    fig1.Fig1,
     fig2.Fig2,
     fig3.Fig3,
-    fig4.RECIPE,
-    fig5.RECIPE,
-    fig6.RECIPE,
+    fig4.Fig4,
+    fig5.Fig5,
+    fig6.Fig6,
     prop1.RECIPE,
     a3.RECIPE,
     a4.RECIPE,
-    fig4.WITHOUT,
+    fig4.A5,
     a6.RECIPE,
     a7.RECIPE,
 )
