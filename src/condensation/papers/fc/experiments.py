@@ -28,12 +28,7 @@ FIG2_RATES = {"tanh": 3e-8, "sigmoid": 1e-8, "softplus": 1e-8, "x_tanh": 5e-6}
 FIG2_EPOCHS = {"tanh": 20, "sigmoid": 30, "softplus": 30, "x_tanh": 61}
 MNIST_EPOCHS = 10  # by then its loss is far below 70%
 QUICK_BATCH, QUICK_STEPS = 64, 64
-QUICK_RATES = {
-    "tanh": 2e-4,
-    "sigmoid": 4e-4,
-    "softplus": 4e-4,
-    "x_tanh": 1e-3,
-}  # chosen on other seeds than are reported
+QUICK_RATES = {"tanh": 2e-4, "sigmoid": 4e-4, "softplus": 4e-4, "x_tanh": 1e-3}  # chosen on other seeds
 
 
 def fig3(activation: str, frequency: float = 5.0) -> Experiment:
@@ -107,16 +102,17 @@ def _small_resnet(images: Images, activation: str, optimizer: Adam, steps: int) 
     return _resnet(images, activation, optimizer, steps, Evenly(11), small).replace(batch_size=QUICK_BATCH)
 
 
-def resnet_start(common: bool, scale: str) -> Experiment:
-    """App. A.4: the network of Fig. 2 with tanh, trained on from its small start or from a common one."""
+def resnet_from(initialization: str, scale: str) -> Experiment:
+    """App. A.4: the network of Fig. 2 with tanh, trained on from its small initialization or from a common one."""
     if scale == "paper":
-        one = _resnet(Images("cifar10"), "tanh", Adam(1e-3), 20 * (known("cifar10").counts[0] // BATCH), Evenly(11))
+        steps = 20 * (known("cifar10").counts[0] // BATCH)
+        small = _resnet(Images("cifar10"), "tanh", Adam(1e-3), steps, Evenly(11))
         test = Images("cifar10", split="test")
     else:
-        one = _small_resnet(Images("cifar10", n=2000, balanced=True), "tanh", Adam(3e-3), 200)
+        small = _small_resnet(Images("cifar10", n=2000, balanced=True), "tanh", Adam(3e-3), 200)
         test = Images("cifar10", n=1000, balanced=True, split="test")
-    start = Init(Glorot(), convolution=Glorot()) if common else one.init
-    return one.replace(init=start, test=test, save=Evenly(6), record=Evenly(6 if scale == "quick" else 21))
+    init = Init(Glorot(), convolution=Glorot()) if initialization == "common" else small.init
+    return small.replace(init=init, test=test, save=Evenly(6), record=Evenly(6 if scale == "quick" else 21))
 
 
 def low_frequency(activation: str) -> Experiment:

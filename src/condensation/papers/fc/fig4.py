@@ -41,14 +41,11 @@ REASONS = {  # in the order in which they are tried
 def _lines(layer: int, where: str, network: str) -> "Claim[SixLayers]":
     activation = FIG4_LAYERS[layer - 1]
     return Claim(
-        f"layer{layer}",
-        where,
+        f"layer{layer}", where,
         f"{network}, hidden layer {layer}, {with_multiplicity(activation)}: condenses on {lines_in_words(activation)}",
-        f"lines at epoch {FIG4_EPOCHS[layer - 1]} (cosine {0.96 if layer == 1 else 0.9})",
-        exactly(LINES[activation]),
-        lambda figure: figure.counts[layer - 1].lines_found(),
-        lambda figure: figure.why(layer),
-    )
+        f"lines at epoch {FIG4_EPOCHS[layer - 1]} (cosine {0.96 if layer == 1 else 0.9})", exactly(LINES[activation]),
+        lambda figure: figure.counts[layer - 1].lines_found(), lambda figure: figure.why(layer),
+    )  # fmt: skip
 
 
 def _most(layer: int, where: str, network: str) -> "Claim[SixLayers]":
@@ -122,7 +119,7 @@ class SixLayers(PaperFigure):
     def draw(self) -> Drawing:
         """Heat maps and counts of the five hidden layers, and what other settings do."""
         run, counts = self.runs["six"], dict(zip(TITLES, self.counts, strict=True))
-        k = median_seed(sum(each.lines for each in self.counts), np.sum([each.k_eff for each in self.counts], axis=0))
+        k = median_seed(*(np.sum([getattr(each, part) for each in self.counts], axis=0) for part in ("lines", "k_eff")))
         shown = {title: each.weights[k, each.column[k]] for title, each in counts.items()}
         expected = [LINES[name] for name in FIG4_LAYERS]
         epochs = dict(zip(TITLES, FIG4_EPOCHS, strict=True))

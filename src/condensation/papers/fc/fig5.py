@@ -26,44 +26,36 @@ DISTANCE = "distance of the output from its best such polynomial, relative"
 
 def _captioned(name: str) -> "Claim[Fig5]":
     return Claim(
-        name,
-        "Fig. 5, Sec. 4.4",
-        f"{label(name)}: at epoch {FIG5_EPOCH} the output is a polynomial of order {LINES[name]}",
-        DISTANCE,
+        name, "Fig. 5, Sec. 4.4",
+        f"{label(name)}: at epoch {FIG5_EPOCH} the output is a polynomial of order {LINES[name]}", DISTANCE,
         at_most(0.05),
         lambda figure: PerSeed(figure.distances(name, figure.end(name), LINES[name]), figure.begun[name] >= 0),
         lambda figure: figure.beyond_the_leading_power(name),
-    )
+    )  # fmt: skip
 
 
 def _begin(name: str) -> "Claim[Fig5]":
     return Claim(
-        f"{name}-begin",
-        "Sec. 4.4",
+        f"{name}-begin", "Sec. 4.4",
         f"{label(name)}: in the beginning (1% of the loss gone) the output is a polynomial of order {LINES[name]}",
-        DISTANCE,
-        at_most(0.05),
-        lambda figure: PerSeed(figure.distances(name, figure.begun[name], LINES[name])),
-    )
+        DISTANCE, at_most(0.05), lambda figure: PerSeed(figure.distances(name, figure.begun[name], LINES[name])),
+    )  # fmt: skip
 
 
 def _nonlinear(name: str) -> "Claim[Fig5]":
     return Claim(
-        f"{name}-nonlinear",
-        "Sec. 4.4",
-        f"{label(name)}: what is learned first is not linear",
-        "distance of the output from its best straight line when 1% of the loss is gone, relative",
-        at_least(0.2),
+        f"{name}-nonlinear", "Sec. 4.4", f"{label(name)}: what is learned first is not linear",
+        "distance of the output from its best straight line when 1% of the loss is gone, relative", at_least(0.2),
         lambda figure: PerSeed(figure.distances(name, figure.begun[name], 1)),
         lambda figure: (
             f"A polynomial of order {LINES[name]} in the input and the bias has a straight part too, and on "
             "these data it is the larger one: a straight line is "
             f"{figure.measured(f'{name}-nonlinear').median:.0%} away from the output (median)."
         ),
-    )
+    )  # fmt: skip
 
 
-def begun(run: Trajectory) -> np.ndarray:
+def column_begun(run: Trajectory) -> np.ndarray:
     """For each seed the column of the first saved step at which 1% of the loss is gone, or -1."""
     below = relative_loss(run) <= BEGUN
     return np.where(below.any(axis=1), below.argmax(axis=1), -1)
@@ -84,7 +76,7 @@ class Fig5(PaperFigure):
     @cached_property
     def begun(self) -> Available[np.ndarray]:
         """For each seed the first saved step at which 1% of the loss is gone, or -1."""
-        return self.runs.each(lambda name, run: np.where(begun(run) < 0, -1, run.saved[begun(run)]))
+        return self.runs.each(lambda name, run: np.r_[run.saved, -1][column_begun(run)])
 
     def end(self, name: str) -> np.ndarray:
         """For each seed the captioned epoch, or the last step where that means nothing."""

@@ -20,7 +20,7 @@ from .._panels import draw_times, only_outer
 from .._tables import Table
 from .._variant import Variant
 from .experiments import FIG5_ACTIVATIONS, FIG6_EPOCH, LINES, data_with_bias, one_input
-from .fig5 import begun
+from .fig5 import column_begun
 from .wording import at_most_2p, lines_in_words
 
 NEAR = np.deg2rad(10)
@@ -30,41 +30,33 @@ NORMALISED = Variant(optimizer="normalised_gd", init_scale=0.1)  # follows the f
 
 def _field(name: str) -> "Claim[Fig6]":
     return Claim(
-        f"{name}-field",
-        "Fig. 6",
+        f"{name}-field", "Fig. 6",
         f"{label(name)}: the direction field has {lines_in_words(name)} on which a weight keeps its direction",
-        f"stationary lines at epoch {FIG6_EPOCH}",
-        exactly(LINES[name]),
+        f"stationary lines at epoch {FIG6_EPOCH}", exactly(LINES[name]),
         lambda figure: PerSeed([field.lines.count for field in figure.fields[name]]),
         trained=False,  # the field comes from the data, so that an untrained network has it too
-    )
+    )  # fmt: skip
 
 
 def _on(name: str) -> "Claim[Fig6]":
     return Claim(
-        f"{name}-on",
-        "Fig. 6",
-        f"{label(name)}: the neurons lie on the lines of the field",
-        f"share of neurons within 10 degrees of such a line at epoch {FIG6_EPOCH}",
-        at_least(0.8),
+        f"{name}-on", "Fig. 6", f"{label(name)}: the neurons lie on the lines of the field",
+        f"share of neurons within 10 degrees of such a line at epoch {FIG6_EPOCH}", at_least(0.8),
         lambda figure: PerSeed(
             shares_on(figure.runs[name], figure.counts[name].column, figure.fields[name]), figure.counts[name].condensed
         ),
         lambda figure: figure.off_the_lines(name),
-    )
+    )  # fmt: skip
 
 
 def _lines(name: str) -> "Claim[Fig6]":
     return Claim(
-        name,
-        "Fig. 6, Sec. 4.4",
+        name, "Fig. 6, Sec. 4.4",
         f"{label(name)}: with one-dimensional input the neurons condense on {lines_in_words(name)}",
-        f"lines at epoch {FIG6_EPOCH}",
-        exactly(LINES[name]),
-        lambda figure: figure.counts[name].lines_found(),
+        f"lines at epoch {FIG6_EPOCH}", exactly(LINES[name]), lambda figure: figure.counts[name].lines_found(),
         "The seeds that fail are not condensed, or their neurons are not on as many lines as their field has (the "
         "table has both).",
-    )
+    )  # fmt: skip
 
 
 def _most(name: str) -> "Claim[Fig6]":
@@ -77,27 +69,6 @@ class Field(NamedTuple):
     inputs: np.ndarray
     residual: np.ndarray
     lines: Directions
-
-    @property
-    def strength(self) -> float:
-        """The largest value of the leading order's field on its lines."""
-        return float(np.abs(self.lines.values).max())
-
-
-class OnLines(NamedTuple):
-    """Medians of the shares of neurons near a line: of the field at the epoch, and of the first field early on.
-
-    Attributes:
-        now: at the captioned epoch.
-        strength: that field's over the first one's.
-        adam: when 1% of the loss is gone.
-        descent: likewise, under a descent that follows the field.
-    """
-
-    now: float
-    strength: float
-    adam: float
-    descent: float
 
 
 def fields_of(run: Trajectory, steps: np.ndarray | None = None) -> list[Field]:
@@ -147,20 +118,20 @@ class Fig6(PaperFigure):
         return self.runs.each(lambda name, run: fields_of(run, self.counts[name].steps))
 
     @cached_property
-    def on_lines(self) -> Available[OnLines]:
-        """How many neurons are on the field's lines: Adam's, and those of a descent that follows the field."""
+    def on_lines(self) -> Available[list[float]]:
+        """Medians of the columns of ``_on_table``: shares of neurons on lines, and the strength of the field."""
         return self.runs.each(self._on_lines)
 
-    def _on_lines(self, name: str, run: Trajectory) -> OnLines:
+    def _on_lines(self, name: str, run: Trajectory) -> list[float]:
         first, follower = fields_of(run), self.others[f"{name}, {NORMALISED}"]
-        pairs = zip(self.fields[name], first, strict=True)
+        now, before = ([np.abs(each.lines.values).max() for each in fields] for fields in (self.fields[name], first))
         quantities = (
             self.measured(f"{name}-on").values,
-            [field.strength / before.strength for field, before in pairs],
-            shares_on(run, begun(run), first),
-            shares_on(follower, begun(follower), fields_of(follower)),
+            np.divide(now, before),
+            shares_on(run, column_begun(run), first),
+            shares_on(follower, column_begun(follower), fields_of(follower)),
         )
-        return OnLines(*(float(np.median(values)) for values in quantities))
+        return [float(np.median(values)) for values in quantities]
 
     def off_the_lines(self, name: str) -> str:
         """Why neurons are not on the lines of the field."""
@@ -196,17 +167,14 @@ class Fig6(PaperFigure):
                 below.set_xlabel("angle of $(w, b)$")
             only_outer(figure, figure.axes)
             only_outer(features, features.axes)
+        times = draw_times(runs, counts, dict.fromkeys(runs, FIG6_EPOCH))
         return Drawing(
             caption=f"The direction field of weight and bias at epoch {FIG6_EPOCH} (grey, lengths left out), its "
             "stationary lines, and the 100 neurons (green) with their own velocities (yellow), for the median seed by "
             "number of lines. Below: the neurons' orientations and amplitudes, and the number of lines against time "
             "over all seeds.",
-            pictures={
-                "": figure,
-                "features": features,
-                "time": draw_times(runs, counts, dict.fromkeys(runs, FIG6_EPOCH)),
-            },
-            tables=(self._lines_table(), self._on_table()) if self.others else (self._lines_table(),),
+            pictures={"": figure, "features": features, "time": times},
+            tables=(self._lines_table(), *([self._on_table()] if self.others else ())),
             data=stack_columns({name: counts.columns() for name, counts in self.counts.items()}, "activation"),
             settings_extra={"lines of neurons": "modes of a density on the circle"},
         )
@@ -215,20 +183,15 @@ class Fig6(PaperFigure):
         header = "activation", "stationary lines of the field", "of them attracting", "lines of the neurons"
         rows = []
         for name, fields in self.fields.items():
-            stationary, attracting = zip(*((field.lines.count, field.lines.attracts.sum()) for field in fields))
-            numbers = stationary, attracting, self.counts[name].lines
+            attracting = [field.lines.attracts.sum() for field in fields]
+            numbers = [field.lines.count for field in fields], attracting, self.counts[name].lines
             rows.append((label(name), *(" ".join(map(str, each)) for each in numbers)))
         return Table(f"Lines at epoch {FIG6_EPOCH}, seed by seed", header, tuple(rows))
 
     def _on_table(self) -> Table:
-        return Table(
-            "Share of neurons within 10 degrees of a line of the field, median of the seeds",
-            (
-                "activation",
-                f"Adam, epoch {FIG6_EPOCH}, field then",
-                "strength of that field over the first",
-                "Adam, 1% gone, field at initialization",
-                "normalised GD, the same",
-            ),
-            tuple((label(name), *(f"{value:.2f}" for value in each)) for name, each in self.on_lines.items()),
-        )
+        header = (
+            "activation", f"Adam, epoch {FIG6_EPOCH}, field then", "strength of that field over the first",
+            "Adam, 1% gone, field at initialization", "normalised GD, the same",
+        )  # fmt: skip
+        rows = tuple((label(name), *(f"{value:.2f}" for value in each)) for name, each in self.on_lines.items())
+        return Table("Share of neurons within 10 degrees of a line of the field, median of the seeds", header, rows)
