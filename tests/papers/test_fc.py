@@ -1,15 +1,16 @@
-"""What is robust over seeds of data and start. What is not, the report says; here it is only held to fail."""
+"""What holds over seeds of data and initialization, and what is known to fail."""
 
 import numpy as np
 import pytest
 
 from condensation.measure import count_lines, fit_polynomial
 from condensation.optimizers import GD, Adam
-from condensation.papers import FIGURES, Variant
+from condensation.papers import Variant
 from condensation.papers._counts import count, median_seed
 from condensation.papers.fc import fig3, fig6
-from condensation.papers.fc.experiments import one_input, resnet, resnet_start, six_layers
-from condensation.papers.fc.fig5 import POINTS
+from condensation.papers.fc.experiments import one_input, resnet, resnet_from, six_layers
+from condensation.papers.fc.fig5 import POINTS, Fig5
+from condensation.papers.fc.prop1 import Prop1
 from condensation.training import Diverged, train
 
 pytestmark = pytest.mark.trials
@@ -36,9 +37,9 @@ def test_what_holds_in_every_seed(share_of, key):
 
 @pytest.mark.parametrize("name", ["tanh", "x_tanh", "x2_tanh"])
 def test_the_output_is_a_polynomial_in_the_beginning_and_not_for_good(runs_of, name):
-    found = FIGURES["fc-fig5"].measure(runs_of("fc-fig5"), Variant())
-    assert np.max(found[f"fc-fig5-{name}-begin"].values) < 0.01
-    assert np.max(found[f"fc-fig5-{name}"].values) > 0.05
+    figure = Fig5(runs_of("fc-fig5"))
+    assert np.max(figure.measured(f"{name}-begin").values) < 0.01
+    assert np.max(figure.measured(name).values) > 0.05
 
 
 def test_the_distance_from_a_polynomial_against_least_squares():
@@ -50,9 +51,9 @@ def test_the_distance_from_a_polynomial_against_least_squares():
 
 
 def test_proposition_1_and_what_is_beyond_it(runs_of):
-    measured = FIGURES["fc-prop1"].measure(runs_of("fc-prop1"), Variant())
-    shares = {s.id: np.mean(measured[s.id].holds(s.expected)) for s in FIGURES["fc-prop1"].statements}
-    failing = {"fc-prop1-conjecture", "fc-prop1-outputs-ce", "fc-prop1-faster-rates"}
+    figure = Prop1(runs_of("fc-prop1"))
+    shares = {claim.key: np.mean(figure.measured(claim.key).holds(claim.rule)) for claim in Prop1.claims}
+    failing = {"conjecture", "outputs-ce", "faster-rates"}
     assert {key for key, share in shares.items() if share == 0} == failing
     assert {key for key, share in shares.items() if share == 1} == shares.keys() - failing
 
@@ -65,13 +66,12 @@ def test_two_lines_of_one_direction_are_not_one_line_of_two(runs_of):
     assert not np.any(np.asarray(found.sides_found().valid) & two_by_one)
 
 
-def test_a_diverged_seed_does_not_stop_the_others(lab):
+def test_a_diverged_seed_does_not_stop_the_others():
     experiment = one_input("tanh")
     with pytest.warns(Diverged):
         run = train(experiment.replace(optimizer=GD(1e5), steps=1000), 2)
     assert run.diverged
-    found = FIGURES["fc-fig5"].measure({"tanh": run}, Variant())["fc-fig5-tanh"]
-    assert np.isnan(found.values).any()
+    assert np.isnan(Fig5({"tanh": run}).measured("tanh").values).any()
 
 
 def test_condensation_is_transient(runs_of):
@@ -82,7 +82,7 @@ def test_condensation_is_transient(runs_of):
     assert middle[-1] > 3
 
 
-def test_the_deep_layers_condense_from_a_smaller_start_or_with_a_smaller_eps(lab):
+def test_the_deep_layers_condense_from_smaller_weights_or_with_a_smaller_eps(lab):
     """Why Fig. 4's and App. A.5's deep layers fail as captioned."""
     for residual, variant in ((True, Variant(init_scale=0.1)), (False, Variant(eps=1e-30))):
         run = lab.train(f"six {residual}", six_layers(residual), variant)
@@ -95,7 +95,7 @@ def test_normalised_descent_brings_the_neurons_to_the_lines_of_the_field(lab):
     for name in ("tanh", "x_tanh", "x2_tanh"):
         run = lab.train(name, one_input(name), fig6.NORMALISED)
         begun = (run.loss[:, np.searchsorted(run.recorded, run.saved)] <= 0.99 * run.loss[:, :1]).argmax(axis=1)
-        assert np.median(fig6._shares_on(run, begun, at_the_start=True)) > 0.95
+        assert np.median(fig6.shares_on(run, begun, fig6.fields_of(run))) > 0.95
 
 
 def test_captioned_settings():
@@ -106,7 +106,7 @@ def test_captioned_settings():
     large = resnet("x_tanh", "paper")
     assert (large.steps, large.batch_size, large.network.hidden) == (61 * 390, 128, (1024, 1024))
     assert large.optimizer == Adam(5e-6)
-    assert resnet_start(True, "paper").init != resnet_start(False, "paper").init
+    assert resnet_from("common", "paper").init != resnet_from("small", "paper").init
 
 
 def test_the_seed_shown_is_the_median_one():

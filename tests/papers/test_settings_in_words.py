@@ -113,7 +113,7 @@ QUICK_DEEP = DEEP | {
             },
         ),
         (
-            fc.resnet_start(True, "paper"),
+            fc.resnet_from("common", "paper"),
             FIG2
             | {
                 "initialization": "Glorot normal, zero biases",
@@ -122,7 +122,7 @@ QUICK_DEEP = DEEP | {
             },
         ),
         (
-            fc.resnet_start(False, "quick"),
+            fc.resnet_from("small", "quick"),
             FIG2
             | {
                 "network": f"{SMALL_RESNET}; dense 128-128 (tanh); 10 outputs, no output bias",
@@ -205,4 +205,4 @@ def test_experiments(experiment, settings):
 
 def test_the_settings_come_in_a_fixed_order():
     names = ["network", "initialization", "data", "test data", "optimizer", "batch", "steps", "loss", "precision"]
-    assert list(fc.resnet_start(True, "paper").describe()) == names
+    assert list(fc.resnet_from("common", "paper").describe()) == names

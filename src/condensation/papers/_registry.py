@@ -4,7 +4,7 @@ from . import phases
 from ._figure import PaperFigure
 from ._legacy import Recipe
 from .cnn import recipes as cnn
-from .fc import recipes as fc
+from .fc import figures as fc
 
 FIGURES: dict[str, type[PaperFigure] | Recipe] = {
     figure.name: figure for figure in (*fc.FIGURES, *cnn.FIGURES, *phases.FIGURES)

@@ -1,121 +1,120 @@
 """FC App. A.3: the losses of all experiments, with the line at 70% that ends the initial stage."""
 
-from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from ...activations import label
 from ...drawing import draw_loss, look
 from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
 from ...runs import Trajectory
 from ...saving import At, Geometric
-from .._claims import PerSeed
+from .._claims import Claim, PerSeed, at_least, at_most
 from .._counts import STAGE, relative_loss
-from .._legacy import Claim, Findings, Lab, Recipe, Runs, columns_of
+from .._figure import Drawing, PaperFigure
 from .._panels import only_outer
 from .._tables import Table
-from .._variant import Variant
-from .experiments import FIG2_RATES, FIG3_RATES, FIG5_ACTIVATIONS, fig3, one_input, resnet, six_layers
-from .statements import A3, A3_FIG2, A3_FIG3, A3_FIG5, A3_FIG6, A3_SIX
+from . import experiments as captions
 
-LONG = 30_000
-EPOCHS = {key: epoch for key, (_, epoch) in (A3_FIG3 | A3_SIX | A3_FIG5 | A3_FIG6).items()}
-TITLES = {key: title for key, (title, _) in (A3_FIG2 | A3_FIG3 | A3_SIX | A3_FIG5 | A3_FIG6).items()}
-
-
-def experiments(scale: str) -> Mapping[str, Experiment]:
-    """Those of all figures, and one that goes on for long."""
-    return {
-        **{f"fig2-{name}": resnet(name, scale) for name in FIG2_RATES},
-        **{f"fig3-{name}": fig3(name) for name in FIG3_RATES},
-        "fig4": six_layers(residual=True),
-        "a5": six_layers(residual=False),
-        **{f"fig5-{name}": one_input(name) for name in FIG5_ACTIVATIONS},
-        "end": fig3("tanh").replace(steps=LONG, save=At(()), record=Geometric(20)),
-    }
+LONG, COLUMNS = 30_000, 4
+SIX_EPOCH = max(captions.FIG4_EPOCHS)
+CAPTIONED = {  # the figure and the epoch of each claim
+    **{f"fig2-{name}": (f"Fig. 2, {label(name)}", epoch) for name, epoch in captions.FIG2_EPOCHS.items()},
+    **{f"fig3-{name}": (f"Fig. 3, {label(name)}", captions.FIG3_EPOCH) for name in captions.FIG3_RATES},
+    **{"fig4": ("Fig. 4", SIX_EPOCH), "a5": ("App. A.5", SIX_EPOCH)},
+    **{f"fig5-{name}": (f"Fig. 5, {label(name)}", captions.FIG5_EPOCH) for name in captions.FIG5_ACTIVATIONS},
+    **{f"fig6-{name}": (f"Fig. 6, {label(name)}", captions.FIG6_EPOCH) for name in captions.FIG5_ACTIVATIONS},
+}
 
 
-def _run(runs: Runs, key: str) -> Trajectory | None:
-    """The run of a statement; Fig. 6's are those of Fig. 5."""
-    return runs.get(key.replace("fig6", "fig5"))
+def _stage(key: str) -> "Claim[A3]":
+    figure, epoch = CAPTIONED[key]
+    return Claim(
+        key, "Sec. 3, App. A.3", f"{figure}: epoch {epoch} is in the initial stage, the loss above 70%",
+        f"loss at epoch {epoch} over the first", at_least(STAGE), lambda figure: PerSeed(figure.loss_at(key)),
+        lambda figure: f"By the captioned epoch the loss has fallen to {figure.measured(key).median:.2f} of its first "
+        f"value (median): the figure is from beyond the initial stage as the paper defines it ({STAGE:g}).",
+        trained=False,
+    )  # fmt: skip
 
 
-def _at(run: Trajectory, key: str) -> np.ndarray:
-    """L/L0 at the captioned epoch: of Fig. 2 at the last step."""
-    epoch = EPOCHS.get(key, int(run.saved[-1]))
-    return relative_loss(run)[:, np.flatnonzero(run.saved == epoch)[0]]
+class A3(PaperFigure):
+    """Losses against time, a panel an experiment."""
 
-
-def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
-    """L/L0 at each captioned epoch, and the least that a long training reaches."""
-    found = {f"fc-a3-{key}": PerSeed(_at(run, key)) for key in TITLES if (run := _run(runs, key)) is not None}
-    end = runs["end"].loss
-    return found | {"fc-a3-end": PerSeed(np.nanmin(end / end[:, :1], axis=1))}
-
-
-def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
-    """A panel for each run, and a table of where the initial stage ends."""
-    drawn = {key: title for key, title in TITLES.items() if key in runs}
-    rows, header = (
-        [],
-        ("experiment", "captioned epoch", "loss there (median, range)", "the initial stage ends at (median)"),
-    )
-    with look():
-        columns = 4
-        lines = -(-(len(drawn) + 1) // columns)
-        figure = Figure(figsize=(PAGE, 1.45 * lines + 0.3), layout="constrained")
-        panels = figure.subplots(lines, columns, squeeze=False).ravel()
-        for (key, title), axes in zip((drawn | {"end": "Fig. 3, tanh, on and on"}).items(), panels, strict=False):
-            draw_loss(runs[key], axes, title=title)
-            last = int(runs[key].saved[-1]) if key in A3_FIG2 else None
-            for epoch in {EPOCHS.get(key, last), EPOCHS.get(key.replace("fig5", "fig6"))} - {None}:
-                axes.axvline(epoch, color=COLOURS[2], linewidth=0.9, label="captioned epoch")  # type: ignore[arg-type]
-        for axes in panels[len(drawn) + 1 :]:
-            axes.set_axis_off()
-        panels[len(drawn)].set(xscale="log", xlim=(10, LONG), ylim=(1e-8, 3))
-        only_outer(figure, list(panels))
-        for k, axes in enumerate(panels):
-            axes.set_ylabel("" if k % columns else "loss / first")
-            axes.set_xlabel("step" if k + columns > len(drawn) else "")
-    for key, title in TITLES.items():
-        if (run := _run(runs, key)) is not None:
-            at = _at(run, key)
-            ends = [end for end in run.initial_stage_end() if end is not None]
-            middle = f"{np.median(ends):g}" if len(ends) > len(at) / 2 else "later than trained"
-            epoch = str(EPOCHS.get(key, "that of Fig. 2"))
-            rows.append((title, epoch, f"{np.median(at):.2f} ({at.min():.2f} to {at.max():.2f})", middle))
-    why = {
-        key: f"By the captioned epoch the loss has fallen to {claim.measured.median:.2f} of its first "
-        f"value (median): the figure is from beyond the initial stage as the paper defines it ({STAGE:g})."
-        for key, claim in claims.items()
-        if claim.measured is not None and claim.verdict != "reproduced" and key != "fc-a3-end"
-    }
-    end = claims["fc-a3-end"]
-    if end.verdict != "reproduced" and end.measured is not None:
-        why["fc-a3-end"] = (
-            f"Within {LONG} epochs the least loss is {end.measured.median:.3f} of the first (median): 80 points of a "
-            "rough target in five dimensions are not fitted by 50 tanh neurons in that time."
-        )
-    return Findings(
-        caption=(
-            "Loss over its first value: all seeds (grey) and their median (blue); dashed: 70%, the end of the "
-            "initial stage as the paper defines it; green: the epochs that the captions name."
+    name, title, paper = "fc-a3", "FC App. A.3: the losses of all experiments", "FC"
+    titles: ClassVar = {key: title for key, (title, _) in CAPTIONED.items()} | {"end": "Fig. 3, tanh, continued"}
+    claims = (
+        *map(_stage, CAPTIONED),
+        Claim(
+            "end", "Sec. 3", "70% is early: generally the loss can fall to 1% of its first value (Fig. 3, tanh)",
+            "least loss over the first, within 30,000 epochs", at_most(0.01),
+            lambda figure: PerSeed(np.nanmin((loss := figure.runs["end"].loss) / loss[:, :1], axis=1)),
+            lambda figure: f"Within {LONG} epochs the least loss is {figure.measured('end').median:.3f} of the first "
+            "(median): 80 points of a rough target in five dimensions are not fitted by 50 tanh neurons in that time.",
         ),
-        settings={"experiments": "those of the figures, as captioned", "on and on": f"Fig. 3, tanh, for {LONG} epochs"},
-        pictures={"fc-a3": figure},
-        tables=(Table("Where the captions stand", header, tuple(rows)),),
-        data=columns_of(claims),
-        why=why,
-    )
+    )  # fmt: skip
 
+    @classmethod
+    def experiments(cls, scale: str) -> dict[str, Experiment]:
+        """Those of all figures, and one that goes on for long."""
+        return {
+            **{f"fig2-{name}": captions.resnet(name, scale) for name in captions.FIG2_RATES},
+            **{f"fig3-{name}": captions.fig3(name) for name in captions.FIG3_RATES},
+            "fig4": captions.six_layers(residual=True),
+            "a5": captions.six_layers(residual=False),
+            **{f"fig5-{name}": captions.one_input(name) for name in captions.FIG5_ACTIVATIONS},
+            "end": captions.fig3("tanh").replace(steps=LONG, save=At(()), record=Geometric(20)),
+        }
 
-RECIPE = Recipe(
-    "fc-a3",
-    "FC App. A.3: the losses of all experiments",
-    A3,
-    experiments,
-    measure,
-    show,
-    "the experiments of Fig. 2 are those of its quick scale; all others are as captioned",
-)
+    def run_of(self, key: str) -> Trajectory:
+        """The run of a claim; Fig. 6's are those of Fig. 5."""
+        return self.runs[key.replace("fig6", "fig5")]
+
+    def epoch_of(self, key: str) -> int:
+        """The captioned epoch: of Fig. 2 the last step."""
+        return int(self.run_of(key).saved[-1]) if key.startswith("fig2") else CAPTIONED[key][1]
+
+    def loss_at(self, key: str) -> np.ndarray:
+        """The loss at the captioned epoch over the first."""
+        run = self.run_of(key)
+        return relative_loss(run)[:, np.flatnonzero(run.saved == self.epoch_of(key))[0]]
+
+    def draw(self) -> Drawing:
+        """A panel for each run, and a table of where the initial stage ends."""
+        with look():
+            lines = -(-len(self.runs) // COLUMNS)
+            figure = Figure(figsize=(PAGE, 1.45 * lines + 0.3), layout="constrained")
+            panels = figure.subplots(lines, COLUMNS, squeeze=False).ravel()
+            drawn = [key for key in self.titles if key in self.runs]
+            for key, axes in zip(drawn, panels, strict=False):
+                draw_loss(self.runs[key], axes, title=self.titles[key])
+                for captioned in {key, key.replace("fig5", "fig6")} & CAPTIONED.keys():
+                    axes.axvline(self.epoch_of(captioned), color=COLOURS[2], linewidth=0.9, label="captioned epoch")
+            for axes in panels[len(drawn) :]:
+                axes.set_axis_off()
+            panels[drawn.index("end")].set(xscale="log", xlim=(10, LONG), ylim=(1e-8, 3))
+            only_outer(figure, list(panels))
+            for k, axes in enumerate(panels):
+                axes.set_ylabel("" if k % COLUMNS else "loss / first")
+                axes.set_xlabel("step" if k + COLUMNS >= len(drawn) else "")
+        header = "experiment", "captioned epoch", "loss there (median, range)", "the initial stage ends at (median)"
+        rows = tuple(self._row(key) for key in CAPTIONED if key.replace("fig6", "fig5") in self.runs)
+        return Drawing(
+            caption="Loss over its first value: all seeds (grey) and their median (blue); dashed: 70%, the end of the "
+            "initial stage as the paper defines it; green: the epochs that the captions name.",
+            pictures={"": figure},
+            tables=(Table("Where the captions stand", header, rows),),
+            data=self.columns_of_claims(),
+        )
+
+    def _row(self, key: str) -> tuple[str, ...]:
+        title, epoch = CAPTIONED[key]
+        losses, ends = self.loss_at(key), [end for end in self.run_of(key).initial_stage_end() if end is not None]
+        return (
+            title,
+            "that of Fig. 2" if key.startswith("fig2") else str(epoch),
+            f"{np.median(losses):.2f} ({losses.min():.2f} to {losses.max():.2f})",
+            f"{np.median(ends):g}" if len(ends) > len(losses) / 2 else "later than trained",
+        )

@@ -1,6 +1,7 @@
 """FC App. A.6: several steps of each example during its initial stage."""
 
-from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -9,126 +10,126 @@ from ...activations import label
 from ...drawing import draw_similarity, look
 from ...drawing._style import PAGE
 from ...experiment import Experiment
-from ...runs import Trajectory
-from .._claims import PerSeed
-from .._counts import cosine_of, in_stage, line_history, median_seed
-from .._legacy import Claim, Findings, Lab, Recipe, Runs, columns_of
+from ...measure import LineHistory
+from .._claims import Claim, PerSeed, at_most
+from .._counts import cosine_of, in_stage, median_seed
+from .._figure import Drawing, PaperFigure
 from .._tables import Table
-from .._variant import Variant
 from .experiments import FIG3_RATES, FIG4_LAYERS, FIG5_ACTIVATIONS, fig3, one_input, six_layers
 from .fig4 import COSINES
-from .statements import A6
 
 MOMENTS = 5  # steps that are shown of each example
 
 
-def experiments(scale: str) -> Mapping[str, Experiment]:
-    """The synthetic examples."""
-    return {
-        **{f"fig3-{name}": fig3(name) for name in FIG3_RATES},
-        "fig4": six_layers(residual=True),
-        **{f"fig5-{name}": one_input(name) for name in FIG5_ACTIVATIONS},
-    }
+class Example(NamedTuple):
+    """A layer of one of the experiments: its figure and activation as they are written, its figure's cosine."""
+
+    run: str
+    figure: str
+    activation: str
+    layer: int = 1
+    cosine: float | None = None
 
 
-def _examples(runs: Runs) -> dict[str, tuple[str, Trajectory, int, float | None]]:
-    """Each example's title, run, layer and cosine, by its key."""
-    found: dict[str, tuple[str, Trajectory, int, float | None]] = {}
-    for key, run in runs.items():
-        if key == "fig4":
-            for layer, name in enumerate(FIG4_LAYERS, 1):
-                found[f"fig4-layer{layer}"] = (f"Fig. 4, layer {layer}\n{label(name)}", run, layer, COSINES[layer - 1])
-        else:
-            figure, name = key.split("-")
-            said = "Fig. 3" if figure == "fig3" else "Figs. 5, 6"
-            found[key] = (f"{said}\n{label(name)}", run, 1, None)
-    return found
+EXAMPLES = {
+    **{f"fig3-{name}": Example(f"fig3-{name}", "Fig. 3", label(name)) for name in FIG3_RATES},
+    **{
+        f"fig4-layer{k}": Example("fig4", f"Fig. 4, layer {k}", label(name), k, COSINES[k - 1])
+        for k, name in enumerate(FIG4_LAYERS, 1)
+    },
+    **{f"fig5-{name}": Example(f"fig5-{name}", "Figs. 5, 6", label(name)) for name in FIG5_ACTIVATIONS},
+}
 
 
-def _first_condensed(run: Trajectory, layer: int, cosine: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """For each seed the first condensed step (NaN if none) and the last saved step of its initial stage."""
-    inside = in_stage(run)
-    history = line_history(run, layer, cosine)
-    condensed = history.condensed & (run.saved > 0)
-    first = np.where(condensed.any(axis=1), run.saved[condensed.argmax(axis=1)].astype(float), np.nan)
-    last = np.array([run.saved[row].max() for row in inside], float)
-    return first, last
+def _condenses(key: str) -> "Claim[A6]":
+    example = EXAMPLES[key]
+    title = example.figure if example.run == "fig4" else f"{example.figure}, {example.activation}"
+    return Claim(
+        key, "Sec. 4.4, App. A.6", f"{title.replace('5, 6', '5 and 6')}: the layer condenses within the initial stage",
+        "first condensed step over the last step of the initial stage", at_most(1),
+        lambda figure: figure.share_of_stage(key),
+        "In the seeds that fail, the layer is not condensed at any saved step of the initial stage (the table has "
+        "them).",
+    )  # fmt: skip
 
 
-def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
-    """When each example is condensed, as a share of its initial stage."""
-    found = {}
-    for key, (_, run, layer, cosine) in _examples(runs).items():
-        first, last = _first_condensed(run, layer, cosine_of(run, layer, variant, cosine))
-        found[f"fc-a6-{key}"] = PerSeed(first / np.maximum(last, 1))
-    return found
-
-
-def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
+class A6(PaperFigure):
     """Heat maps at steps that go through the initial stage, a row an example."""
-    examples = _examples(runs)
-    half = -(-len(examples) // 2)
-    pictures = {}
-    for part, keys in enumerate((list(examples)[:half], list(examples)[half:])):
-        with look():
-            figure = Figure(figsize=(PAGE, 1.18 * len(keys)), layout="constrained")
-            panels = figure.subplots(len(keys), MOMENTS, squeeze=False)
-            for row, key in zip(panels, keys, strict=True):
-                _draw_row(list(row), *examples[key], lab.variant)
-        pictures[f"fc-a6-{part + 1}" if part else "fc-a6"] = figure
-    rows = []
-    for title, run, layer, cosine in examples.values():
-        first, last = _first_condensed(run, layer, cosine_of(run, layer, lab.variant, cosine))
-        rows.append(
-            (
-                title.replace("\n", ", "),
-                *(" ".join("-" if np.isnan(v) else f"{v:g}" for v in part) for part in (first, last)),
-            )
+
+    name, title, paper = "fc-a6", "FC App. A.6: several steps of the initial stage", "FC"
+    titles: ClassVar = {each.run: f"{each.figure}, {each.activation}" for each in EXAMPLES.values()} | {
+        "fig4": "Fig. 4"
+    }
+    claims = tuple(map(_condenses, EXAMPLES))
+
+    @classmethod
+    def experiments(cls, scale: str) -> dict[str, Experiment]:
+        """The synthetic examples."""
+        return {
+            **{f"fig3-{name}": fig3(name) for name in FIG3_RATES},
+            "fig4": six_layers(residual=True),
+            **{f"fig5-{name}": one_input(name) for name in FIG5_ACTIVATIONS},
+        }
+
+    @cached_property
+    def examples(self) -> list[Example]:
+        """The examples that could be trained."""
+        return [each for each in EXAMPLES.values() if each.run in self.runs]
+
+    def history(self, example: Example) -> LineHistory:
+        """Lines at all saved steps."""
+        run, layer = self.runs[example.run], example.layer
+        return self._line_history(run, layer, cosine_of(run, layer, self.variant, example.cosine))
+
+    def steps(self, example: Example) -> tuple[np.ndarray, np.ndarray]:
+        """For each seed the first condensed step (NaN if none) and the last saved step of its initial stage."""
+        run = self.runs[example.run]
+        condensed = self.history(example).condensed & (run.saved > 0)
+        first = np.where(condensed.any(axis=1), run.saved[condensed.argmax(axis=1)].astype(float), np.nan)
+        return first, np.array([run.saved[inside].max() for inside in in_stage(run)], float)
+
+    def share_of_stage(self, key: str) -> PerSeed:
+        """When an example is condensed, as a share of its initial stage."""
+        first, last = self.steps(EXAMPLES[key])
+        return PerSeed(first / np.maximum(last, 1))
+
+    def draw(self) -> Drawing:
+        """The maps on two pictures, and the steps in a table."""
+        half, pictures = -(-len(self.examples) // 2), {}
+        for part, examples in {"": self.examples[:half], "2": self.examples[half:]}.items():
+            with look():
+                pictures[part] = Figure(figsize=(PAGE, 1.18 * len(examples)), layout="constrained")
+                panels = pictures[part].subplots(len(examples), MOMENTS, squeeze=False)
+                for row, example in zip(panels, examples, strict=True):
+                    self._draw_row(row, example)
+        numbers = {example: map(_in_words, self.steps(example)) for example in self.examples}
+        rows = tuple((f"{each.figure}, {each.activation}", *steps) for each, steps in numbers.items())
+        title = "First condensed step, and last step of the initial stage, seed by seed"
+        return Drawing(
+            caption="Cosine similarity of the neurons' input weights at five saved steps from initialization to the "
+            "end of the initial stage (loss at 70%, or the last trained step), evenly in the logarithm of the step; "
+            "the median seed by lines at the last of them. Below each map: the step and the lines, in brackets where "
+            "the layer is not condensed.",
+            pictures=pictures,
+            tables=(Table(title, ("example", "condensed from", "stage until"), rows),),
+            data=self.columns_of_claims(),
+            settings_extra={"a line": "cosine 0.95, as in Fig. 4 in its layers, in two dimensions modes of a density"},
         )
-    return Findings(
-        caption=(
-            "Cosine similarity of the neurons' input weights at five saved steps from the start to the end of the "
-            "initial stage (loss at 70%, or the last trained step), evenly in the logarithm of the step; the median "
-            "seed by lines at the last of them. Below each map: the step and the lines, in brackets where the layer "
-            "is not condensed."
-        ),
-        settings={
-            "experiments": "those of Figs. 3 to 6",
-            "a line": "cosine 0.95, as in Fig. 4 in its layers, in two dimensions modes of a density",
-        },
-        pictures=pictures,
-        tables=(
-            Table(
-                "First condensed step, and last step of the initial stage, seed by seed",
-                ("example", "condensed from", "stage until"),
-                tuple(rows),
-            ),
-        ),
-        data=columns_of(claims),
-        why={
-            key: "In the seeds that fail, the layer is not condensed at any saved step of the initial stage (the "
-            "table has them)."
-            for key, claim in claims.items()
-            if claim.verdict != "reproduced"
-        },
-    )
+
+    def _draw_row(self, row: Any, example: Example) -> None:
+        run, history = self.runs[example.run], self.history(example)
+        last = np.array([np.flatnonzero(inside).max() for inside in in_stage(run)])
+        at = np.arange(len(last)), last
+        k = median_seed(history.lines[at], history.k_eff[at])
+        end = max(int(run.saved[last[k]]), 1)
+        wanted = [0, *np.geomspace(max(end / 100, 1), end, MOMENTS - 1)]
+        for axes, step in zip(row, wanted, strict=True):
+            column = int(np.abs(run.saved[: last[k] + 1] - step).argmin())
+            draw_similarity(run.history(example.layer)[k, column], axes, bar=False)
+            lines = f"{history.lines[k, column]}" if history.condensed[k, column] else f"({history.lines[k, column]})"
+            axes.set(xlabel=f"step {run.saved[column]}: {lines}", ylabel="", xticks=[], yticks=[])
+        row[0].set_ylabel(f"{example.figure}\n{example.activation}", fontsize=7)
 
 
-def _draw_row(row: list, title: str, run: Trajectory, layer: int, cosine: float | None, variant: Variant) -> None:
-    inside = in_stage(run)
-    history = line_history(run, layer, cosine_of(run, layer, variant, cosine))
-    last = np.array([np.flatnonzero(one).max() for one in inside])
-    at = (np.arange(len(last)), last)
-    k = median_seed(history.lines[at], history.k_eff[at])
-    end = int(run.saved[last[k]])
-    wanted = [0, *np.geomspace(max(end / 100, 1), max(end, 1), MOMENTS - 1)]
-    columns = [int(np.abs(run.saved[: last[k] + 1] - step).argmin()) for step in wanted]
-    for axes, column in zip(row, columns, strict=True):
-        draw_similarity(run.history(layer)[k, column], axes, bar=False)
-        lines = str(history.lines[k, column])
-        said = lines if history.condensed[k, column] else f"({lines})"
-        axes.set(xlabel=f"step {run.saved[column]}: {said}", ylabel="", xticks=[], yticks=[])
-    row[0].set_ylabel(title, fontsize=7)
-
-
-RECIPE = Recipe("fc-a6", "FC App. A.6: several steps of the initial stage", A6, experiments, measure, show)
+def _in_words(steps: np.ndarray) -> str:
+    return " ".join("-" if np.isnan(step) else f"{step:g}" for step in steps)

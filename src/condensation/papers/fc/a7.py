@@ -1,102 +1,103 @@
 """FC App. A.7: simple data: a low-frequency target, MNIST, CIFAR-100."""
 
-from collections.abc import Mapping
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from ...activations import label
 from ...experiment import Experiment
-from .._claims import PerSeed
-from .._counts import Counts, count, stack_columns
-from .._legacy import Claim, Findings, Lab, Recipe, Runs
+from .._claims import Claim, PerSeed, at_most
+from .._counts import Counts, stack_columns
+from .._figure import Available, Drawing, PaperFigure
 from .._panels import draw_maps
 from .._tables import Table
-from .._variant import Variant
 from .experiments import FIG3_EPOCH, FIG3_RATES, LINES, fig3, low_frequency, resnet
-from .statements import A7
 
-IMAGES = {"mnist": "MNIST", "cifar100": "CIFAR-100"}
-CIFAR10 = "cifar10"
+IMAGES = {"cifar10": "CIFAR-10", "mnist": "MNIST", "cifar100": "CIFAR-100"}
 HIGHER = ("x_tanh", "x2_tanh")
-REDUCED = (
-    "the images as in Fig. 2 at quick scale (640, of CIFAR-100 1,000 balanced images, the small network, 64 steps at "
-    "rate 1e-3)"
-)
 
 
-def experiments(scale: str) -> Mapping[str, Experiment]:
-    """Fig. 3's network on both targets, and Fig. 2's x tanh x network on two other sets of images."""
-    return {
-        **{f"low-{name}": low_frequency(name) for name in FIG3_RATES},
-        **{f"fig3-{name}": fig3(name) for name in HIGHER},
-        **{data: resnet("x_tanh", scale, data) for data in (CIFAR10, *IMAGES)},
+def _low(name: str) -> "Claim[A7]":
+    return Claim(
+        f"low-{name}", "Sec. 6, App. A.7",
+        f"{label(name)}: fewer lines on the low-frequency target than on Fig. 3's, seed by seed",
+        f"lines at epoch {FIG3_EPOCH}, less those of Fig. 3", at_most(-1),
+        lambda figure: figure.difference(f"low-{name}", f"fig3-{name}"),
+        lambda figure: figure.not_in_every_seed(name),
+    )  # fmt: skip
+
+
+def _images(data: str) -> "Claim[A7]":
+    return Claim(
+        data, "Sec. 6, App. A.7", f"ResNet18-like, x tanh x: fewer lines on {IMAGES[data]} than on CIFAR-10",
+        "lines where the layer is most condensed within the initial stage, less those on CIFAR-10", at_most(-1),
+        lambda figure: figure.difference(data, "cifar10"), lambda figure: figure.lines_of_the_seeds(data),
+    )  # fmt: skip
+
+
+class A7(PaperFigure):
+    """Lines on simple data against those on the data of Figs. 2 and 3."""
+
+    name, title, paper = "fc-a7", "FC App. A.7: simple data", "FC"
+    titles: ClassVar = {
+        **{f"low-{name}": f"low, {label(name)}" for name in FIG3_RATES},
+        **{data: f"{title}, x tanh x" for data, title in IMAGES.items()},
+        **{f"fig3-{name}": f"Fig. 3, {label(name)}" for name in HIGHER},
     }
+    claims = *map(_low, HIGHER), *map(_images, ("mnist", "cifar100"))
 
+    @classmethod
+    def experiments(cls, scale: str) -> dict[str, Experiment]:
+        """Fig. 3's network on both targets, and Fig. 2's x tanh x network on three sets of images."""
+        return {
+            **{f"low-{name}": low_frequency(name) for name in FIG3_RATES},
+            **{f"fig3-{name}": fig3(name) for name in HIGHER},
+            **{data: resnet("x_tanh", scale, data) for data in IMAGES},
+        }
 
-def _counts(runs: Runs, variant: Variant) -> dict[str, Counts]:
-    return {
-        name: count(run, "dense1", None if name in (CIFAR10, *IMAGES) else FIG3_EPOCH, variant)
-        for name, run in runs.items()
-    }
+    @cached_property
+    def counts(self) -> Available[Counts]:
+        """Lines at the captioned epoch, on images where the layer is most condensed."""
+        return self.runs.each(lambda name, run: self.count(run, "dense1", None if name in IMAGES else FIG3_EPOCH))
 
+    def difference(self, simple: str, other: str) -> PerSeed:
+        """Lines on simple data less those on other data, seed by seed."""
+        low, high = self.counts[simple], self.counts[other]
+        return PerSeed(low.lines - high.lines, low.condensed & high.condensed)
 
-def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
-    """Differences of lines, seed by seed, and lines on images."""
-    counts = _counts(runs, variant)
-    pairs = {f"low-{name}": (f"low-{name}", f"fig3-{name}") for name in HIGHER} | {
-        data: (data, CIFAR10) for data in IMAGES
-    }
-    found = {}
-    for key, (simple, other) in pairs.items():
-        if {simple, other} <= counts.keys():
-            low, high = counts[simple], counts[other]
-            found[f"fc-a7-{key}"] = PerSeed(low.lines - high.lines, low.condensed & high.condensed)
-    return found
-
-
-def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
-    """Heat maps and counts on the low-frequency target and on images."""
-    counts = _counts(runs, lab.variant)
-    titles = {f"low-{name}": f"low\n{label(name)}" for name in FIG3_RATES}
-    titles |= {data: f"{said}\nx tanh x" for data, said in (IMAGES | {CIFAR10: "CIFAR-10"}).items()}
-    chosen = {titles[key]: found for key, found in counts.items() if key in titles}
-    expected = {titles[f"low-{name}"]: LINES[name] for name in FIG3_RATES}
-    expected |= {titles[data]: LINES["x_tanh"] for data in (CIFAR10, *IMAGES)}
-    rows = tuple(
-        (label(name), *(" ".join(map(str, counts[f"{part}-{name}"].lines.tolist())) for part in ("low", "fig3")))
-        for name in HIGHER
-    )
-    why = {}
-    for name in HIGHER:
-        low, high = (np.median(counts[f"{part}-{name}"].lines) for part in ("low", "fig3"))
-        why[f"fc-a7-low-{name}"] = (
-            f"The median is {low:g} lines on the simple target and {high:g} on Fig. 3's, but it does not fall in "
-            f"every seed: of the {len(counts[f'low-{name}'].lines)} seeds some are not condensed on one of the two "
-            "(see the table)."
+    def not_in_every_seed(self, name: str) -> str:
+        """Why the number of lines does not fall."""
+        low, high = (self.counts[f"{part}-{name}"].lines for part in ("low", "fig3"))
+        return (
+            f"The median is {np.median(low):g} lines on the simple target and {np.median(high):g} on Fig. 3's, but it "
+            f"does not fall in every seed: of the {len(low)} seeds some are not condensed on one of the two (see the "
+            "table)."
         )
-    for data in IMAGES:
-        if {data, CIFAR10} <= counts.keys():
-            simple, other = (", ".join(map(str, counts[key].lines.tolist())) for key in (data, CIFAR10))
-            lost = sum(int((~counts[key].condensed).sum()) for key in (data, CIFAR10))
-            why[f"fc-a7-{data}"] = (
-                f"Lines of the seeds: {simple}; on CIFAR-10: {other}; {lost} of these are not condensed."
-            )
-    return Findings(
-        caption=(
-            f"The networks of Fig. 3 on the low-frequency target at epoch {FIG3_EPOCH}, and that of Fig. 2 with x "
-            "tanh x on simpler images: cosine similarity (top, median seed) and lines over the seeds (bottom; "
-            "orange: p lines)."
-        ),
-        settings={
-            "low frequency": "Fig. 3 with the target sum 3.5 sin(2 x_k + 1)",
-            "images": "Fig. 2's network with x tanh x, where it is most condensed within the initial stage; the text "
-            "names the data only, the rest is our choice",
-        },
-        pictures={"fc-a7": draw_maps(chosen, expected)},
-        tables=(Table("Lines at epoch 100, seed by seed", ("activation", "low frequency", "Fig. 3's target"), rows),),
-        data=stack_columns({key: found.columns() for key, found in counts.items()}, "experiment"),
-        why={key: text for key, text in why.items() if claims[key].verdict not in ("reproduced", "not run")},
-    )
 
+    def lines_of_the_seeds(self, data: str) -> str:
+        """The lines on two sets of images."""
+        both = self.counts[data], self.counts["cifar10"]
+        simple, other = (", ".join(map(str, counts.lines)) for counts in both)
+        lost = sum(int((~counts.condensed).sum()) for counts in both)
+        return f"Lines of the seeds: {simple}; on CIFAR-10: {other}; {lost} of these are not condensed."
 
-RECIPE = Recipe("fc-a7", "FC App. A.7: simple data", A7, experiments, measure, show, REDUCED)
+    def draw(self) -> Drawing:
+        """Heat maps and counts on the low-frequency target and on images."""
+        panels = {key: title.replace(", ", "\n") for key, title in self.titles.items() if not key.startswith("fig3")}
+        expected = {title: LINES[key[4:] if key.startswith("low-") else "x_tanh"] for key, title in panels.items()}
+        pairs = {name: (self.counts[f"low-{name}"], self.counts[f"fig3-{name}"]) for name in HIGHER}
+        rows = ((label(name), *(" ".join(map(str, each.lines)) for each in pair)) for name, pair in pairs.items())
+        header = "activation", "low frequency", "Fig. 3's target"
+        return Drawing(
+            caption=f"The networks of Fig. 3 on the low-frequency target at epoch {FIG3_EPOCH}, and that of Fig. 2 "
+            "with x tanh x on simpler images: cosine similarity (top, median seed) and lines over the seeds (bottom; "
+            "orange: p lines).",
+            pictures={"": draw_maps(self.counts.renamed(panels), expected)},
+            tables=(Table(f"Lines at epoch {FIG3_EPOCH}, seed by seed", header, tuple(rows)),),
+            data=stack_columns({key: counts.columns() for key, counts in self.counts.items()}, "experiment"),
+            settings_extra={
+                "images": "where the layer is most condensed within the initial stage; the text names the data only, "
+                "the rest is our choice"
+            },
+        )

@@ -1,5 +1,7 @@
 """The fully connected paper's experiments, with its captions' hyperparameters and with those of the quick scale."""
 
+import numpy as np
+
 from ...data import Images, sine_sum, two_waves
 from ...data._catalog import known
 from ...experiment import Experiment
@@ -7,7 +9,9 @@ from ...initialization import FanOutPower, Glorot, Init, Normal
 from ...losses import Loss
 from ...networks import Dense, ResNet
 from ...optimizers import Adam
+from ...runs import Trajectory
 from ...saving import At, Evenly, Geometric
+from ...seeds import Seed
 
 FIG3_EPOCH, FIG3_LAST = 100, 600  # the last step is beyond the caption, to show that condensation is transient
 FIG3_RATES = {"tanh": 1e-3, "x_tanh": 1e-3, "x2_tanh": 1e-3, "sigmoid": 8e-4, "softplus": 2.5e-4}
@@ -24,12 +28,7 @@ FIG2_RATES = {"tanh": 3e-8, "sigmoid": 1e-8, "softplus": 1e-8, "x_tanh": 5e-6}
 FIG2_EPOCHS = {"tanh": 20, "sigmoid": 30, "softplus": 30, "x_tanh": 61}
 MNIST_EPOCHS = 10  # by then its loss is far below 70%
 QUICK_BATCH, QUICK_STEPS = 64, 64
-QUICK_RATES = {
-    "tanh": 2e-4,
-    "sigmoid": 4e-4,
-    "softplus": 4e-4,
-    "x_tanh": 1e-3,
-}  # chosen on other seeds than are reported
+QUICK_RATES = {"tanh": 2e-4, "sigmoid": 4e-4, "softplus": 4e-4, "x_tanh": 1e-3}  # chosen on other seeds
 
 
 def fig3(activation: str, frequency: float = 5.0) -> Experiment:
@@ -103,18 +102,25 @@ def _small_resnet(images: Images, activation: str, optimizer: Adam, steps: int) 
     return _resnet(images, activation, optimizer, steps, Evenly(11), small).replace(batch_size=QUICK_BATCH)
 
 
-def resnet_start(common: bool, scale: str) -> Experiment:
-    """App. A.4: the network of Fig. 2 with tanh, trained on from its small start or from a common one."""
+def resnet_from(initialization: str, scale: str) -> Experiment:
+    """App. A.4: the network of Fig. 2 with tanh, trained on from its small initialization or from a common one."""
     if scale == "paper":
-        one = _resnet(Images("cifar10"), "tanh", Adam(1e-3), 20 * (known("cifar10").counts[0] // BATCH), Evenly(11))
+        steps = 20 * (known("cifar10").counts[0] // BATCH)
+        small = _resnet(Images("cifar10"), "tanh", Adam(1e-3), steps, Evenly(11))
         test = Images("cifar10", split="test")
     else:
-        one = _small_resnet(Images("cifar10", n=2000, balanced=True), "tanh", Adam(3e-3), 200)
+        small = _small_resnet(Images("cifar10", n=2000, balanced=True), "tanh", Adam(3e-3), 200)
         test = Images("cifar10", n=1000, balanced=True, split="test")
-    start = Init(Glorot(), convolution=Glorot()) if common else one.init
-    return one.replace(init=start, test=test, save=Evenly(6), record=Evenly(6 if scale == "quick" else 21))
+    init = Init(Glorot(), convolution=Glorot()) if initialization == "common" else small.init
+    return small.replace(init=init, test=test, save=Evenly(6), record=Evenly(6 if scale == "quick" else 21))
 
 
 def low_frequency(activation: str) -> Experiment:
     """App. A.7: Fig. 3 with the target sum 3.5 sin(2 x_k + 1)."""
     return fig3(activation, frequency=2.0)
+
+
+def data_with_bias(run: Trajectory, seed: Seed) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs with a last column of ones, which the bias multiplies, and targets."""
+    x, y = run.data(seed)
+    return np.c_[x, np.ones(len(x))], y

@@ -1,6 +1,6 @@
 """FC Fig. 1, the illustration of condensation, made from a real network: random, condensed, reduced."""
 
-from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,96 +11,102 @@ from ...experiment import Experiment
 from ...measure._similarity import norms
 from ...reduction import Reduction, reduce
 from ...reduction._reduce import centred_error
-from ...runs import Trajectory
-from .._claims import PerSeed
-from .._counts import count
-from .._legacy import Claim, Findings, Lab, Recipe, Runs
-from .._variant import Variant
-from .experiments import fig3
-from .statements import FIG1
+from .._claims import Claim, PerSeed, at_most, exactly
+from .._counts import Counts
+from .._figure import Drawing, PaperFigure
+from .experiments import data_with_bias, fig3
 
 EPOCH = 50
 
 
-def experiments(scale: str) -> Mapping[str, Experiment]:
-    """The tanh network of Fig. 3."""
-    return {"tanh": fig3("tanh")}
+class Fig1(PaperFigure):
+    """The tanh network of Fig. 3 and the network of one neuron that takes its place."""
 
-
-def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
-    """Lines, equality of amplitudes, and the effective network's error."""
-    run = runs["tanh"]
-    found = count(run, "dense1", EPOCH, variant)
-    sizes = [norms(found.weights[k, column]) for k, column in enumerate(found.column)]
-    errors = [_reduced(run, k, int(step)).centred_error for k, step in enumerate(found.steps)]
-    return {
-        "fc-fig1-line": found.lines_found(),
-        "fc-fig1-same": PerSeed([float(r.std() / r.mean()) for r in sizes], found.condensed),
-        "fc-fig1-effective": PerSeed([float("nan") if error is None else error for error in errors]),
-        "fc-fig1-sum": PerSeed([_summed_error(run, k, int(step)) for k, step in enumerate(found.steps)]),
-    }
-
-
-def _summed_error(run: Trajectory, k: int, step: int) -> float:
-    """Error of one neuron with the largest neuron's input weight and the sum of all output weights."""
-    model, x = run.model(step, run.seeds[k]), run.data(run.seeds[k])[0]
-    w, a = model.weights("dense1"), model.parameters["output.weight"][0]
-    summed = a.sum() * np.tanh(np.c_[x, np.ones(len(x))] @ w[norms(w).argmax()])
-    return centred_error(model(x), summed[:, None])
-
-
-def _reduced(run: Trajectory, k: int, step: int) -> Reduction:
-    seed = run.seeds[k]
-    return reduce(run.model(step, seed), run.data(seed)[0], units=1)
-
-
-def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
-    """The network of the median seed at the start, at epoch 50, and as one neuron."""
-    run = runs["tanh"]
-    found = count(run, "dense1", EPOCH, lab.variant)
-    k = found.median_seed
-    seed, step = run.seeds[k], int(found.steps[k])
-    effective = _reduced(run, k, step)
-    before, after = run.model(0, seed), run.model(step, seed)
-    order = np.argsort(after.weights("dense1") @ effective.model.weights("dense1")[0])
-    error = f"{effective.centred_error:.1%}"
-    with look():
-        figure = Figure(figsize=(PAGE, 3.1), layout="constrained")
-        panels = figure.subplots(1, 3)
-        draw_network(before, panels[0], order=order, title="(a) at the start: random")
-        draw_network(after, panels[1], order=order, title=f"(b) epoch {step}: condensed")
-        draw_network(effective.model, panels[2], title=f"(c) one effective neuron: {error} away")
-    spread = claims["fc-fig1-same"].measured
-    assert spread is not None
-    why = {
-        "fc-fig1-same": "The directions agree, up to the sign; the amplitudes do not: they differ by "
-        f"{spread.median:.0%} (std over mean, median of the seeds), as the paper's discussion grants. The reduction "
-        "takes them into account.",
-        "fc-fig1-sum": "The neurons condense on a line, not in one direction: those on its two sides have output "
-        "weights of opposite signs, which cancel in the plain sum. With the sign of each neuron's side, and its "
-        f"amplitude, the effective neuron is {_median(claims, 'fc-fig1-effective'):.1%} away (median) instead of "
-        f"{_median(claims, 'fc-fig1-sum'):.0%}.",
-    }
-    return Findings(
-        caption=(
-            "Condensation in a trained network: the 5-50-1 tanh network of Fig. 3 (median seed) at the start (a) and "
-            f"at epoch {step} (b), and the network of one effective neuron that takes its place (c), whose output "
-            f"differs by {error}. A line is a weight: orange positive, blue negative, the stronger the larger it is "
-            "within its layer. Neurons stand in the order of their signed amplitude at epoch 50 in (a) too."
+    name, title, paper = "fc-fig1", "FC Fig. 1: what condensation is", "FC"
+    claims = (
+        Claim(
+            "line", "Fig. 1", "soon after training begins, the neurons of a wide tanh layer have one direction",
+            f"lines at epoch {EPOCH}", exactly(1), lambda figure: figure.counts.lines_found(),
         ),
-        settings={
-            "network, data, start, optimizer": "those of Fig. 3, tanh",
-            "reduction": "all neurons to one, by the line's sign",
-        },
-        pictures={"fc-fig1": figure},
-        data=found.columns() | {"error": np.asarray(claims["fc-fig1-effective"].measured.values)},  # type: ignore[union-attr]
-        why={key: text for key, text in why.items() if claims[key].verdict != "reproduced"},
-    )
+        Claim(
+            "same", "Fig. 1",
+            "the weights from an input to all hidden neurons are then the same (read with size: equal amplitudes)",
+            f"spread of the amplitudes (std / mean) at epoch {EPOCH}", at_most(0.1), lambda figure: figure.spread(),
+            lambda figure: "The directions agree, up to the sign; the amplitudes do not: they differ by "
+            f"{figure.measured('same').median:.0%} (std over mean, median of the seeds), as the paper's discussion "
+            "grants. The reduction takes them into account.",
+        ),
+        Claim(
+            "effective", "Fig. 1, Sec. 6",
+            "the neurons can be replaced by one effective neuron, although their amplitudes differ",
+            f"error of the one-neuron network at epoch {EPOCH}, relative, mean removed", at_most(0.05),
+            lambda figure: PerSeed([np.nan if (error := small.centred_error) is None else error for small in figure.reductions]),
+        ),
+        Claim(
+            "sum", "Fig. 1",
+            "read to the letter: the effective neuron has the input weight of one of them and the sum of all output "
+            "weights",
+            f"error of that neuron at epoch {EPOCH}, relative, mean removed", at_most(0.05),
+            lambda figure: figure.errors_of_the_sum(),
+            lambda figure: "The neurons condense on a line, not in one direction: those on its two sides have output "
+            "weights of opposite signs, which cancel in the plain sum. With the sign of each neuron's side, and its "
+            f"amplitude, the effective neuron is {figure.measured('effective').median:.1%} away (median) instead of "
+            f"{figure.measured('sum').median:.0%}.",
+        ),
+    )  # fmt: skip
 
+    @classmethod
+    def experiments(cls, scale: str) -> dict[str, Experiment]:
+        """The tanh network of Fig. 3."""
+        return {"tanh": fig3("tanh")}
 
-def _median(claims: Mapping[str, Claim], key: str) -> float:
-    measured = claims[key].measured
-    return float("nan") if measured is None else measured.median
+    @cached_property
+    def counts(self) -> Counts:
+        """The lines of the network."""
+        return self.count(self.runs["tanh"], "dense1", EPOCH)
 
+    @cached_property
+    def reductions(self) -> list[Reduction]:
+        """The network of each seed with one neuron in place of all."""
+        run = self.runs["tanh"]
+        pairs = zip(run.seeds, self.counts.steps.tolist(), strict=True)
+        return [reduce(run.model(step, seed), run.data(seed)[0], units=1) for seed, step in pairs]
 
-RECIPE = Recipe("fc-fig1", "FC Fig. 1: what condensation is", FIG1, experiments, measure, show)
+    def spread(self) -> PerSeed:
+        """How much the amplitudes of the neurons differ."""
+        sizes = [norms(self.counts.weights[k, column]) for k, column in enumerate(self.counts.column)]
+        return PerSeed([float(size.std() / size.mean()) for size in sizes], self.counts.condensed)
+
+    def errors_of_the_sum(self) -> PerSeed:
+        """Error of one neuron with the largest neuron's input weight and the sum of all output weights."""
+        run, errors = self.runs["tanh"], []
+        for seed, step in zip(run.seeds, self.counts.steps.tolist(), strict=True):
+            model, inputs = run.model(step, seed), data_with_bias(run, seed)[0]
+            w, a = model.weights("dense1"), model.parameters["output.weight"][0]
+            summed = a.sum() * np.tanh(inputs @ w[norms(w).argmax()])
+            errors.append(centred_error(model(inputs[:, :-1]), summed[:, None]))
+        return PerSeed(errors)
+
+    def draw(self) -> Drawing:
+        """The network of the median seed at initialization, at epoch 50, and as one neuron."""
+        run, k = self.runs["tanh"], self.counts.median_seed
+        seed, step, effective = run.seeds[k], int(self.counts.steps[k]), self.reductions[k]
+        before, after = run.model(0, seed), run.model(step, seed)
+        order = np.argsort(after.weights("dense1") @ effective.model.weights("dense1")[0])
+        error = f"{effective.centred_error:.1%}"
+        with look():
+            figure = Figure(figsize=(PAGE, 3.1), layout="constrained")
+            panels = figure.subplots(1, 3)
+            draw_network(before, panels[0], order=order, title="(a) at initialization: random")
+            draw_network(after, panels[1], order=order, title=f"(b) epoch {step}: condensed")
+            draw_network(effective.model, panels[2], title=f"(c) one effective neuron: {error} away")
+        return Drawing(
+            caption="Condensation in a trained network: the 5-50-1 tanh network of Fig. 3 (median seed) at "
+            f"initialization (a) and at epoch {step} (b), and the network of one effective neuron that takes its place "
+            f"(c), whose output differs by {error}. A line is a weight: orange positive, blue negative, the stronger "
+            "the larger it is within its layer. Neurons stand in the order of their signed amplitude at epoch "
+            f"{EPOCH} in (a) too.",
+            pictures={"": figure},
+            data=self.counts.columns() | {"error": np.asarray(self.measured("effective").values)},
+            settings_extra={"reduction": "all neurons to one, by the line's sign"},
+        )

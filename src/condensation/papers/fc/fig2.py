@@ -22,28 +22,22 @@ ORIENTATIONS = {"tanh": 2, "sigmoid": 1, "softplus": 1}
 def _lines(name: str) -> "Claim[Fig2]":
     epoch = FIG2_EPOCHS[name]
     return Claim(
-        name,
-        "Fig. 2",
+        name, "Fig. 2",
         f"ResNet18-like, {with_multiplicity(name)}: the first dense layer condenses on {lines_in_words(name)} by epoch "
         f"{epoch}",
-        f"lines at epoch {epoch} (at the quick scale: at the last step)",
-        exactly(LINES[name]),
-        lambda figure: figure.counts[name].lines_found(),
-        lambda figure: figure.why(name),
-    )
+        f"lines at epoch {epoch} (at the quick scale: at the last step)", exactly(LINES[name]),
+        lambda figure: figure.counts[name].lines_found(), lambda figure: figure.why(name),
+    )  # fmt: skip
 
 
 def _orientations(name: str) -> "Claim[Fig2]":
     count = ORIENTATIONS[name]
     return Claim(
-        f"{name}-orientations",
-        "Fig. 2, Sec. 4.2",
+        f"{name}-orientations", "Fig. 2, Sec. 4.2",
         f"ResNet18-like, {label(name)}: " + ("two opposite directions" if count == 2 else "one direction"),
-        "orientations at the same step",
-        exactly(count),
-        lambda figure: figure.counts[name].sides_found(),
+        "orientations at the same step", exactly(count), lambda figure: figure.counts[name].sides_found(),
         lambda figure: figure.why(name),
-    )
+    )  # fmt: skip
 
 
 class Fig2(PaperFigure):

@@ -16,7 +16,7 @@ from .._figure import Available, Drawing, PaperFigure
 from .._panels import draw_maps, draw_times
 from .._tables import Table, least_to_most, settings_table
 from .._variant import Variant
-from .experiments import FIG3_EPOCH, FIG3_RATES, LINES, fig3
+from .experiments import FIG3_EPOCH, FIG3_RATES, LINES, data_with_bias, fig3
 from .wording import at_most_2p, lines_in_words, with_multiplicity
 
 HIGHER, ORIENTED = ("x_tanh", "x2_tanh"), ("tanh", "sigmoid", "softplus")
@@ -53,31 +53,24 @@ def _reason(name: str) -> "str | Callable[[Fig3], str]":
 
 def _lines(name: str) -> "Claim[Fig3]":
     return Claim(
-        name,
-        "Fig. 3",
+        name, "Fig. 3",
         f"{with_multiplicity(name)}: 50 neurons in six dimensions condense on {lines_in_words(name)} by epoch "
         f"{FIG3_EPOCH}",
-        f"lines at epoch {FIG3_EPOCH}",
-        exactly(LINES[name]),
-        lambda figure: figure.counts[name].lines_found(),
+        f"lines at epoch {FIG3_EPOCH}", exactly(LINES[name]), lambda figure: figure.counts[name].lines_found(),
         _reason(name) or ((lambda figure: figure.not_small_enough()) if name == "softplus" else ""),
-    )
+    )  # fmt: skip
 
 
 def _orientations(name: str) -> "Claim[Fig3]":
     return Claim(
-        f"{name}-orientations",
-        "Sec. 4.3",
-        f"{label(name)}: the line has two opposite directions",
-        f"orientations at epoch {FIG3_EPOCH}",
-        exactly(2),
-        lambda figure: figure.counts[name].sides_found(),
+        f"{name}-orientations", "Sec. 4.3", f"{label(name)}: the line has two opposite directions",
+        f"orientations at epoch {FIG3_EPOCH}", exactly(2), lambda figure: figure.counts[name].sides_found(),
         ""
         if name == "tanh"
         else f"{label(name)} is not zero at 0, so the network first learns the mean of the targets by its output "
         "weights. Where that mean is far from zero they have one sign, and the neurons of the line take one "
         "direction; other seeds that fail have more than one line.",
-    )
+    )  # fmt: skip
 
 
 def _most(name: str) -> "Claim[Fig3]":
@@ -131,8 +124,7 @@ class Fig3(PaperFigure):
         run, counts, p = self.runs[name], self.counts[name], LINES[name]
         rows = []
         for k, seed in enumerate(run.seeds):
-            x, y = run.data(seed)
-            inputs = np.c_[x, np.ones(len(x))]
+            inputs, y = data_with_bias(run, seed)
             sphere, cube = stationary_directions(inputs, y[:, 0], p), cube_directions(inputs, y[:, 0], p)
             weights = counts.weights[k, counts.column[k]]
             lines = (sphere.directions[sphere.attracts], cube.directions)
@@ -145,11 +137,12 @@ class Fig3(PaperFigure):
         sphere, cube, on_sphere, on_cube = self.predicted[name]
         p = multiplicity(name)
         return (
-            f"Adam's lines are not the theory's: its ball is the cube, on which these data have {least_to_most(cube)} "
-            f"attracting lines (median {np.median(cube):g}), while gradient flow has {least_to_most(sphere)} "
-            f"(exactly {p} in {np.sum(sphere == p)} of {len(sphere)} seeds). {np.median(on_cube):.0%} of the neurons "
-            f"(median) are within a cosine of {NEAR} of a line of the cube, {np.median(on_sphere):.0%} of one of "
-            "gradient flow's. The table below has other starts and optimizers."
+            "Adam's lines are not the theory's: it moves each coordinate by its sign, so its lines are those of the "
+            f"cube, on which these data have {least_to_most(cube)} attracting lines (median {np.median(cube):g}), "
+            f"while gradient flow has {least_to_most(sphere)} (exactly {p} in {np.sum(sphere == p)} of {len(sphere)} "
+            f"seeds). {np.median(on_cube):.0%} of the neurons (median) are within a cosine of {NEAR} of a line of the "
+            f"cube, {np.median(on_sphere):.0%} of one of gradient flow's. The table below has other initial weights "
+            "and optimizers."
         )
 
     def not_small_enough(self) -> str:
@@ -160,8 +153,8 @@ class Fig3(PaperFigure):
             self.elsewhere[setting]["softplus"].holds(rule) for setting in ("init scale 0.1", "threshold 0.8")
         )
         return (
-            f"The start is not small enough: from a tenth of it {sum(small)} of {len(small)} seeds are on one line, "
-            f"and {sum(loose)} as captioned if the threshold is 0.8."
+            f"The initial weights are not small enough: from a tenth of them {sum(small)} of {len(small)} seeds are on "
+            f"one line, and {sum(loose)} as captioned if the threshold is 0.8."
         )
 
     def draw(self) -> Drawing:
@@ -172,7 +165,7 @@ class Fig3(PaperFigure):
         return Drawing(
             caption=f"Cosine similarity of all pairs of the 50 neurons' input weights at epoch {FIG3_EPOCH} (top; "
             "beige: same, navy: opposite direction; the seed shown is the median one by number of lines), and the "
-            f"number of lines over {self.seeds} seeds of data and start (bottom).",
+            f"number of lines over {self.seeds} seeds of data and initialization (bottom).",
             pictures={
                 "": draw_maps(counts, {label(name): LINES[name] for name in self.runs}),
                 "time": draw_times(runs, counts, dict.fromkeys(runs, FIG3_EPOCH)),

@@ -1,22 +1,24 @@
 """FC Fig. 4 and App. A.5: six layers, an activation a layer, with and without residual connections."""
 
-from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from ...activations import label
 from ...experiment import Experiment
-from ...runs import Trajectory
-from .._claims import REPRODUCED, PerSeed, Rule, judge
-from .._counts import Counts, count, median_seed, stack_columns
-from .._legacy import Claim, Findings, Lab, Recipe, Runs, Statement
+from .._claims import REPRODUCED, Claim, PerSeed, exactly, judge
+from .._counts import Counts, median_seed, stack_columns
+from .._figure import Drawing, PaperFigure
 from .._panels import draw_maps, draw_times
 from .._tables import settings_table
 from .._variant import Variant
 from .experiments import FIG4_EPOCHS, FIG4_LAYERS, LINES, six_layers
-from .statements import A5, FIG4
+from .wording import at_most_2p, lines_in_words, with_multiplicity
 
 COSINES = (None, 0.9, 0.9, 0.9, 0.9)  # in the first layer's four dimensions chance alone reaches 0.96
+LAYERS = [*zip(range(1, 6), FIG4_EPOCHS, COSINES, strict=True)]
+TITLES = [f"layer {k}: {label(name)}" for k, name in enumerate(FIG4_LAYERS, 1)]
 VARIANTS = (
     Variant(threshold=0.95),
     Variant(eps=1e-30),
@@ -27,126 +29,126 @@ VARIANTS = (
     Variant(rotated=True),
     Variant(dtype="float32"),
 )
-
-
-def _titles() -> list[str]:
-    return [f"layer {k}: {label(name)}" for k, name in enumerate(FIG4_LAYERS, 1)]
-
-
-def _counts(run: Trajectory, variant: Variant) -> list[Counts]:
-    return [
-        count(run, k, epoch, variant, cosine)
-        for k, (epoch, cosine) in enumerate(zip(FIG4_EPOCHS, COSINES, strict=True), 1)
-    ]
-
-
-def _measure(figure: str) -> Callable[[Runs, Variant], Mapping[str, PerSeed]]:
-    def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
-        """Lines of each layer at its epoch."""
-        counts = _counts(runs["six"], variant)
-        lines = {f"{figure}-layer{k}": found.lines_found() for k, found in enumerate(counts, 1)}
-        return lines | {f"{figure}-layer{k}-most": found.orientations_found() for k, found in enumerate(counts, 1)}
-
-    return measure
-
-
-def _show(figure: str, residual: bool) -> Callable[[Lab, Runs, Mapping[str, Claim]], Findings]:
-    def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
-        """Heat maps and counts of the five hidden layers, and what other settings do."""
-        run, titles = runs["six"], _titles()
-        counts = dict(zip(titles, _counts(run, lab.variant), strict=True))
-        sums = (np.sum([getattr(one, what) for one in counts.values()], axis=0) for what in ("lines", "k_eff"))
-        k = median_seed(*sums)
-        shown = {title: found.weights[k, found.column[k]] for title, found in counts.items()}
-        expected = {title: LINES[name] for title, name in zip(titles, FIG4_LAYERS, strict=True)}
-        tables, why = (), {}
-        if lab.variant == Variant():
-            found = _evidence(lab, figure, residual, claims)
-            tables = (settings_table(found, titles, [Rule("exactly", LINES[name]) for name in FIG4_LAYERS]),)
-            why = _why(figure, claims, found)
-        return Findings(
-            caption=(
-                "Cosine similarity of the 18 neurons' input weights of each hidden layer at epochs "
-                f"{', '.join(map(str, FIG4_EPOCHS))} (top; the median seed by the lines of all layers), and its "
-                f"number of lines over {len(run.seeds)} seeds (bottom)."
-            ),
-            settings={
-                "network": f"3-18-18-18-18-18-1, {'with' if residual else 'without'} residual connections, no output "
-                "bias, float64; " + ", ".join(titles),
-                "data": "80 points of sum 4 sin(12 x_k + 1), x_k uniform on [-4, 2]",
-                "start": "N(0, 0.01²)",
-                "optimizer": "Adam, full batch, learning rate 4e-5, eps 1e-8",
-                "loss": "1/(2n) sum of squares",
-                "a line": "2 neurons and 5% of the norm within a cosine of 0.96 in layer 1, where chance alone comes "
-                "near it, and of 0.9 in the deeper ones (0.95 is in the table below)",
-            },
-            pictures={
-                figure: draw_maps(counts, expected, shown),
-                f"{figure}-time": draw_times(
-                    dict.fromkeys(titles, run), counts, dict(zip(titles, FIG4_EPOCHS, strict=True))
-                ),
-            },
-            tables=tables,
-            data=stack_columns({title: found.columns() for title, found in counts.items()}, "layer"),
-            why=why,
-        )
-
-    return show
-
-
-def _evidence(lab: Lab, figure: str, residual: bool, claims: Mapping[str, Claim]) -> dict[str, list[PerSeed]]:
-    """Lines of the layers as captioned and under other settings."""
-    found = {"as captioned": [one for k in range(1, 6) if (one := claims[f"{figure}-layer{k}"].measured) is not None]}
-    for variant in VARIANTS:
-        run = lab.train(str(variant), six_layers(residual), variant)
-        found[str(variant)] = [one.lines_found() for one in _counts(run, variant)]
-    return found
-
-
+SMALLER_EPS, TOO_LARGE = "eps 1e-30", "the initial weights are not small enough"
 REASONS = {  # in the order in which they are tried
-    "eps 1e-30": "Adam's eps is larger than the gradients of this layer, which so hardly moves",
-    "init scale 0.3": "the start is not small enough",
-    "init scale 0.1": "the start is not small enough",
-    "eps 1e-30, init scale 0.1": "the start is not small enough, and from a smaller one Adam's eps is larger than "
-    "the gradients",
+    SMALLER_EPS: "Adam's eps is larger than the gradients of this layer, which therefore hardly moves",
+    "init scale 0.3": TOO_LARGE,
+    "init scale 0.1": TOO_LARGE,
+    "eps 1e-30, init scale 0.1": f"{TOO_LARGE}, and from smaller ones Adam's eps is larger than the gradients",
 }
 
 
-def _why(figure: str, claims: Mapping[str, Claim], found: Mapping[str, list[PerSeed]]) -> dict[str, str]:
-    """A sentence for each layer that fails: the reason that mends it, or what is seen where none does."""
-    why = {}
-    for k in range(1, 6):
-        claim, captioned = claims[f"{figure}-layer{k}"], found["as captioned"][k - 1]
-        rule, seeds = claim.statement.expected, len(claim.holds)
-        mended = next((said for said in REASONS if judge(found[said][k - 1].holds(rule)) == "reproduced"), None)
-        if mended is not None:
-            held = sum(found[mended][k - 1].holds(rule))
-            why[claim.statement.id] = f"With {mended} it holds in {held} of {seeds} seeds: {REASONS[mended]}."
-            continue
-        lost, mended_lost = (int(np.sum(~np.asarray(one.valid))) for one in (captioned, found["eps 1e-30"][k - 1]))
+def _lines(layer: int, where: str, network: str) -> "Claim[SixLayers]":
+    activation = FIG4_LAYERS[layer - 1]
+    return Claim(
+        f"layer{layer}", where,
+        f"{network}, hidden layer {layer}, {with_multiplicity(activation)}: condenses on {lines_in_words(activation)}",
+        f"lines at epoch {FIG4_EPOCHS[layer - 1]} (cosine {0.96 if layer == 1 else 0.9})", exactly(LINES[activation]),
+        lambda figure: figure.counts[layer - 1].lines_found(), lambda figure: figure.why(layer),
+    )  # fmt: skip
+
+
+def _most(layer: int, where: str, network: str) -> "Claim[SixLayers]":
+    activation = FIG4_LAYERS[layer - 1]
+    return at_most_2p(
+        f"layer{layer}", where, f"{network}, layer {layer}, {label(activation)}", activation,
+        lambda figure: figure.counts[layer - 1],
+        lambda figure: text if "eps" in (text := figure.why(layer)) else "",
+    )  # fmt: skip
+
+
+def _claims(where: str, network: str) -> tuple["Claim[SixLayers]", ...]:
+    layers = range(1, 6)
+    return *(_lines(k, where, network) for k in layers), *(_most(k, where, network) for k in layers)
+
+
+class SixLayers(PaperFigure):
+    """The five hidden layers of a network."""
+
+    residual: ClassVar[bool]
+    paper = "FC"
+
+    @classmethod
+    def experiments(cls, scale: str) -> dict[str, Experiment]:
+        """The network."""
+        return {"six": six_layers(cls.residual)}
+
+    @classmethod
+    def evidence(cls, scale: str) -> dict[str, Experiment]:
+        """The network under other settings."""
+        return {str(variant): variant.apply(six_layers(cls.residual)) for variant in VARIANTS}
+
+    @cached_property
+    def counts(self) -> list[Counts]:
+        """Lines of each layer at its captioned epoch."""
+        return [self.count(self.runs["six"], k, at, threshold=cosine) for k, at, cosine in LAYERS]
+
+    @cached_property
+    def elsewhere(self) -> dict[str, list[PerSeed]]:
+        """Lines of the layers as captioned and under other settings."""
+        lines = {"as captioned": [counts.lines_found() for counts in self.counts]}
+        for variant in VARIANTS:
+            run = self.others[str(variant)]
+            lines[str(variant)] = [self.count(run, k, at, variant, cosine).lines_found() for k, at, cosine in LAYERS]
+        return lines
+
+    def why(self, layer: int) -> str:
+        """The reason whose remedy makes a layer's claim hold, or what is seen where none does."""
+        rule = self.claim(f"layer{layer}").rule
+        lines = {setting: each[layer - 1] for setting, each in self.elsewhere.items()}
+        held = {setting: sum(each.holds(rule)) for setting, each in lines.items()}
+        remedy = next((name for name in REASONS if judge(lines[name].holds(rule)) == "reproduced"), None)
+        if remedy is not None:
+            return f"With {remedy} it holds in {held[remedy]} of {self.seeds} seeds: {REASONS[remedy]}."
+        captioned, smaller = lines["as captioned"], lines[SMALLER_EPS]
+        lost, still_lost = (each.counted.count(False) for each in (captioned, smaller))
         stuck = (
-            f"{lost} of {seeds} seeds are not condensed, and {mended_lost} with eps 1e-30: {REASONS['eps 1e-30']}. "
-            if lost > mended_lost + 1
+            f"{lost} of {self.seeds} seeds are not condensed, and {still_lost} with {SMALLER_EPS}: "
+            f"{REASONS[SMALLER_EPS]}. "
+            if lost > still_lost + 1
             else ""
         )
-        counts = {said: sum(each[k - 1].holds(rule)) for said, each in found.items()}
-        best = max(counts, key=lambda said: counts[said])
-        why[claim.statement.id] = (
-            f"{stuck}The median number of lines is {captioned.median:g}, with eps 1e-30 "
-            f"{found['eps 1e-30'][k - 1].median:g}. No setting in the table gives {rule} in {REPRODUCED:.0%} of the "
-            f"seeds for a reason of the theory's (most often: {best}, {counts[best]} of {seeds}): above multiplicity "
-            "1 the number of lines is not the multiplicity."
+        best = max(held, key=lambda setting: held[setting])
+        return (
+            f"{stuck}The median number of lines is {captioned.median:g}, with {SMALLER_EPS} {smaller.median:g}. No "
+            f"setting in the table gives {rule} in {REPRODUCED:.0%} of the seeds for a reason that the theory names "
+            f"(most often: {best}, {held[best]} of {self.seeds}): above multiplicity 1 the number of lines is not the "
+            "multiplicity."
         )
-    stuck = {f"{key}-most": text for key, text in why.items() if "not condensed" in text or "eps" in text}
-    return {key: text for key, text in (why | stuck).items() if claims[key].verdict != "reproduced"}
+
+    def draw(self) -> Drawing:
+        """Heat maps and counts of the five hidden layers, and what other settings do."""
+        run, counts = self.runs["six"], dict(zip(TITLES, self.counts, strict=True))
+        k = median_seed(*(np.sum([getattr(each, part) for each in self.counts], axis=0) for part in ("lines", "k_eff")))
+        shown = {title: each.weights[k, each.column[k]] for title, each in counts.items()}
+        expected = [LINES[name] for name in FIG4_LAYERS]
+        epochs = dict(zip(TITLES, FIG4_EPOCHS, strict=True))
+        return Drawing(
+            caption="Cosine similarity of the 18 neurons' input weights of each hidden layer at epochs "
+            f"{', '.join(map(str, FIG4_EPOCHS))} (top; the median seed by the lines of all layers), and its number of "
+            f"lines over {self.seeds} seeds (bottom).",
+            pictures={
+                "": draw_maps(counts, dict(zip(TITLES, expected, strict=True)), shown),
+                "time": draw_times(dict.fromkeys(TITLES, run), counts, epochs),
+            },
+            tables=(settings_table(self.elsewhere, TITLES, [*map(exactly, expected)]),) if self.others else (),
+            data=stack_columns({title: each.columns() for title, each in counts.items()}, "layer"),
+            settings_extra={
+                "a line": "2 neurons and 5% of the norm within a cosine of 0.96 in layer 1, where chance alone comes "
+                "near it, and of 0.9 in the deeper ones (0.95 is in the table below)"
+            },
+        )
 
 
-def _recipe(figure: str, title: str, statements: tuple[Statement, ...], residual: bool) -> Recipe:
-    def experiments(scale: str) -> Mapping[str, Experiment]:
-        return {"six": six_layers(residual)}
+class Fig4(SixLayers):
+    """With residual connections."""
 
-    return Recipe(figure, title, statements, experiments, _measure(figure), _show(figure, residual))
+    name, title, residual = "fc-fig4", "FC Fig. 4: six layers with residual connections", True
+    claims = _claims("Fig. 4", "six layers with residual connections")
 
 
-RECIPE = _recipe("fc-fig4", "FC Fig. 4: six layers with residual connections", FIG4, residual=True)
-WITHOUT = _recipe("fc-a5", "FC App. A.5: six layers without residual connections", A5, residual=False)
+class A5(SixLayers):
+    """Without residual connections."""
+
+    name, title, residual = "fc-a5", "FC App. A.5: six layers without residual connections", False
+    claims = _claims("App. A.5", "six layers without residual connections")

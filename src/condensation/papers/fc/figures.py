@@ -1,0 +1,15 @@
+"""All figures of this paper, in their order."""
+
+from .a3 import A3
+from .a4 import A4
+from .a6 import A6
+from .a7 import A7
+from .fig1 import Fig1
+from .fig2 import Fig2
+from .fig3 import Fig3
+from .fig4 import A5, Fig4
+from .fig5 import Fig5
+from .fig6 import Fig6
+from .prop1 import Prop1
+
+FIGURES = Fig1, Fig2, Fig3, Fig4, Fig5, Fig6, Prop1, A3, A4, A5, A6, A7
