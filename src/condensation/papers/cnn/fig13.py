@@ -1,6 +1,6 @@
 """CNN Fig. 13: the training loss of each experiment."""
 
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -59,8 +59,7 @@ class Fig13(PaperFigure):
     """The losses of all experiments."""
 
     name, title, paper = "cnn-fig13", "CNN Fig. 13: the losses", "CNN"
-    has_variants = False
-    titles: ClassVar = {key: f"Fig. {key.replace('-', ', ')}" for key in SOURCES}
+    has_variants, settings_of = False, "as in each figure"
     claims = tuple(map(_in_stage, SOURCES))
 
     @classmethod
