@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 from condensation import GD, Adam, Conv, Evenly, Experiment, Images, Init, Loss, Model, Normal, train
-from condensation.papers import FIGURES, Variant
+from condensation.papers import FIGURES
+from condensation.papers._figure import Available
 from condensation.papers._legacy import Recipe
 from condensation.papers._trainings import untrained
+from condensation.papers._variant import NotRun
 from condensation.papers.cnn import fig1, optimizers
 from condensation.papers.cnn.experiments import balanced, deep, deep_to_the_end, descent, shallow
-from condensation.papers.cnn.fig2 import DescentFigure
+from condensation.papers.cnn.fig2 import Fig2
 from condensation.papers.cnn.kernels import cosine_to_v1, dynamics, predicted_sides, predicted_turning, start_of, times
-from condensation.papers.cnn.maps import Panel, map_statements
+from condensation.papers.cnn.maps import Panel, map_claims
 from condensation.theory import KernelDynamics
 
 FIGURES_OF_THE_PAPER = (
@@ -65,16 +67,13 @@ def test_captioned_settings():
 
 
 def test_what_is_measured_of_descent(run):
-    figure = DescentFigure(2, "digits", 16, "at the end")
-    found = figure.measure({"descent": run}, Variant())
-    control = figure.measure({"descent": untrained(run)}, Variant())
-    assert found.keys() == control.keys() == {statement.id for statement in figure.statements()}
-    for statement in figure.statements():
-        if statement.trained:
-            assert not any(control[statement.id].holds(statement.expected)), statement.id
-    assert np.min(found["cnn-fig2-predicted"].values) >= 0.9
-    assert np.min(found["cnn-fig2-v1"].values) >= 0.95
-    assert list(found["cnn-fig2-line"].values) == [1, 1, 1]
+    figure, control = Fig2({"descent": run}), Fig2({"descent": untrained(run)})
+    for claim in Fig2.claims:
+        if claim.trained:
+            assert not any(control.measured(claim.key).holds(claim.rule)), claim.key
+    assert np.min(figure.measured("predicted").values) >= 0.9
+    assert np.min(figure.measured("v1").values) >= 0.95
+    assert list(figure.measured("line").values) == [1, 1, 1]
 
 
 def test_the_linear_dynamics_tell_how_filters_turn(run):
@@ -87,7 +86,7 @@ def test_times_are_of_the_mean_loss(run):
     np.testing.assert_allclose(times(run), 5e-4 * 200 * run.saved)
 
 
-def test_the_start_is_the_one_that_was_trained(run):
+def test_the_initial_weights_are_those_that_were_trained(run):
     filters, outputs = start_of(run, 1)
     np.testing.assert_allclose(filters, run.weights("conv1", 0, 1, view="filter"), rtol=1e-6)
     assert outputs.shape == (16, 2 * 36)
@@ -136,11 +135,19 @@ def test_two_filters_with_summed_output_weights(dtype):
         np.testing.assert_allclose(small(x), model(x), atol=1e-5)
 
 
-def test_statements_of_maps():
+def test_claims_of_maps():
     panels = (Panel("a", "run", "conv1", "a network, layer 1", "a", 2), Panel("b", "run", "conv2", "it, layer 2", "b"))
-    found = {statement.id: statement for statement in map_statements("cnn-figX", "Fig. X", panels, "at the end")}
-    assert set(found) == {"cnn-figX-a", "cnn-figX-b", "cnn-figX-a-sides", "cnn-figX-run-accuracy"}
-    assert found["cnn-figX-a-sides"].expected.value == 2
+    claims = {claim.key: claim for claim in map_claims("Fig. X", panels, "at the end")}
+    assert set(claims) == {"a", "b", "a-sides", "run-accuracy"}
+    assert claims["a-sides"].rule.value == 2
+
+
+@pytest.mark.parametrize("name", ["cnn-fig3", "cnn-fig4"])
+def test_a_panel_without_its_run_is_not_run(name):
+    figure = FIGURES[name](Available({}, dict.fromkeys(FIGURES[name].experiments("quick"), "no images")))
+    for claim in figure.claims:
+        with pytest.raises(NotRun, match="no images"):
+            figure.measured(claim.key)
 
 
 def shares(measured_of, name):

@@ -74,6 +74,7 @@ class PaperFigure:
         title: what stands above it.
         paper: ``FC``, ``CNN`` or ``PHASES``.
         has_variants: whether its settings can be changed.
+        settings_of: where the settings are told, if its experiments are those of other figures.
         titles: how its experiments are called in pictures and settings, by name, where not by that.
         claims: what is claimed, in the order of the report.
         runs: the runs of its experiments (``tables``: of its sweeps).
@@ -86,6 +87,7 @@ class PaperFigure:
     title: ClassVar[str]
     paper: ClassVar[str]
     has_variants: ClassVar[bool] = True
+    settings_of: ClassVar[str] = ""
     titles: ClassVar[Mapping[str, str]] = {}
     claims: ClassVar[tuple[Claim[Any], ...]]
 

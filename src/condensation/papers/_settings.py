@@ -55,15 +55,21 @@ def _axis(values: Sequence[object]) -> str:
 def merge(values: Mapping[str, str], total: int) -> str:
     """One text for the values of several titles.
 
-    Parts between commas that are common stand first; behind them those that differ, without the words they share.
+    Clauses between semicolons are merged one by one. Of a clause the parts between commas that are common stand first;
+    behind them those that differ, without the words they share.
 
     >>> merge({"tanh": "Adam, rate 1, eps 2", "relu": "Adam, rate 3, eps 2"}, 2)
     'Adam, eps 2; rate 1 (tanh), 3 (relu)'
     >>> merge({"a": "80 points", "b": "500 images"}, 2), merge({"a": "x"}, 2)
     ('80 points (a), 500 images (b)', 'x (a)')
+    >>> merge({"relu": "kernels, relu; 10 outputs", "tanh": "kernels, tanh; 10 outputs"}, 2)
+    'kernels; relu, tanh; 10 outputs'
     """
     if len(values) == total and len({*values.values()}) == 1:
         return next(iter(values.values()))
+    clauses = [value.split("; ") for value in values.values()]
+    if len(clauses[0]) > 1 and len({len(each) for each in clauses}) == 1:
+        return "; ".join(merge(dict(zip(values, column, strict=True)), total) for column in zip(*clauses, strict=True))
     parts = {title: _parts(value) for title, value in values.items()}
     if len({len(each) for each in parts.values()}) > 1 or len(values) < total:
         return _listed(values, total)
@@ -86,6 +92,8 @@ def _listed(values: Mapping[str, str], total: int) -> str:
     rest = len(titles) > 1 and len(titles[most]) > MANY and len(values) == total
     listed = [
         f"{value} ({'otherwise' if rest and value == most else ('; ' if ',' in ''.join(each) else ', ').join(each)})"
+        if each != [value.strip("()")]
+        else value
         for value, each in sorted(titles.items(), key=lambda item: rest and item[0] == most)
     ]
     return " ".join([*words[0][:shared], ", ".join(listed)])
@@ -93,7 +101,7 @@ def _listed(values: Mapping[str, str], total: int) -> str:
 
 def _different(here: str, there: str) -> tuple[str, str]:
     """Two texts without the parts that both have, as far as something is left of each."""
-    first, second = _parts(here), _parts(there)
+    first, second = (_parts(text.replace("; ", ", ")) for text in (here, there))
     ours, theirs = ([part for part in one if part not in other] for one, other in ((first, second), (second, first)))
     return (", ".join(ours), ", ".join(theirs)) if ours and theirs else (here, there)
 

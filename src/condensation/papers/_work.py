@@ -217,7 +217,7 @@ class Work:
         return {self.figure.titles.get(name, name): one for name, one in self.figure.experiments(scale).items()}
 
     def _reduced(self) -> str:
-        return reduced_text(self._titled("quick"), self._titled("paper"))
+        return self.figure.settings_of or reduced_text(self._titled("quick"), self._titled("paper"))
 
     def _settings(self, drawing: Drawing) -> dict[str, str]:
         """The paper's settings, with what was changed in them first."""
@@ -226,7 +226,9 @@ class Work:
         if variant.tag:
             moment = "; in place of the captioned epochs each seed's most condensed saved step"
             changed = {"changed": f"{variant}{'' if variant.by_caption else moment}"}
-        return changed | settings_text(self._titled("paper")) | dict(drawing.settings_extra)
+        elsewhere = self.figure.settings_of
+        told = {"all settings": elsewhere} if elsewhere else settings_text(self._titled("paper"))
+        return changed | told | dict(drawing.settings_extra)
 
     def _save(self, drawing: Drawing) -> list[str]:
         """The pictures as files; their names."""

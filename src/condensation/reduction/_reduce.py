@@ -123,7 +123,7 @@ def reduce(
 
 
 def _is_rounding(model: Model, x: np.ndarray) -> bool:
-    """Whether a network's output is nothing but rounding, its output weights cancelling (an antisymmetric initialization)."""
+    """Whether a network's output is nothing but rounding: its output weights cancel (antisymmetric initialization)."""
     name = "output.weight"
     together = Model(model.network, model.parameters | {name: np.abs(model.parameters[name])})
     return bool(np.abs(model(x)).max() < 1e3 * np.finfo(model(x).dtype).eps * np.abs(together(x)).max())

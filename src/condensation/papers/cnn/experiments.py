@@ -15,6 +15,9 @@ from ...saving import At, Evenly, Geometric
 
 SAMPLES = 500
 OUTPUT_STD = 1e-4
+# choices where the text is silent, in words
+SUMMED = "the loss is summed over the samples: with the mean the captioned steps do not condense"
+NO_CAPTION = "the caption is not in the text: all settings are those of"
 
 # one convolution layer by gradient descent: Figs. 2, 10, 11
 GD_KERNEL, GD_GAMMA, GD_RATE = 3, 4, 5e-6

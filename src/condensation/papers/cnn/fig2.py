@@ -1,187 +1,225 @@
 """CNN Figs. 2, 10 and 11: one convolution layer under gradient descent: spectrum, kernels, and their direction."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ...data._catalog import known
 from ...drawing import draw_history, draw_similarity, draw_spectrum, look
 from ...drawing._style import COLOURS, FAINT, PAGE
 from ...experiment import Experiment
 from ...runs import Trajectory
-from .._claims import PerSeed, Rule
-from .._counts import Counts, count
-from .._legacy import Claim, Findings, Lab, Recipe, Runs, Statement
+from ...theory import KernelDynamics
+from .._claims import Claim, PerSeed, at_least, at_most, exactly
+from .._counts import Counts
+from .._figure import Drawing, PaperFigure
 from .._tables import Table
-from .._variant import Variant
-from .experiments import CHANNELS, MANY, descent
+from .experiments import CHANNELS, MANY, NO_CAPTION, SUMMED, descent
 from .kernels import cosine_to_v1, cosines_to, cosines_to_ones, dynamics, predicted_sides, predicted_turning
 from .maps import ACCURACY, accuracy_at
-from .words import GD_SETTINGS, NO_CAPTION, QUICK_DESCENT, SETS
 
 
-@dataclass(frozen=True)
-class DescentFigure:
-    """One of the three figures: its number, data, number of kernels of an input channel, and step in words."""
+def _step(data: str, channels: int) -> str:
+    """The step that is shown, in words."""
+    full, small = (descent(scale, data, channels) for scale in ("paper", "quick"))
+    return f"at step {full.steps} (at the quick scale: {small.steps})"
 
-    number: int
-    data: str
-    channels: int
-    step: str
+
+def _claims(figure: str, data: str, channels: int) -> "tuple[Claim[Descent], ...]":
+    """What a figure states, and what the theory says of it."""
+    there, own = _step(data, channels), figure == "Fig. 2"  # what is said of cosines and accuracy is said of Fig. 2
+    kernels = channels * (3 if data == "cifar10" else 1)
+    like: dict[str, Any] = {"where": figure if own else "ours, as of Fig. 2", "ours": not own}
+    return (
+        Claim(
+            "gap", f"{figure}, Assumption 4", "Z has a clear spectral gap (read as: at least 30%)", "(λ1 - λ2) / λ1",
+            at_least(0.3), lambda figure: PerSeed([z.gap for z in figure.theory]), trained=False,
+        ),
+        Claim(
+            "line", figure, f"the {kernels} kernels condense on one line", f"lines of kernels {there}", exactly(1),
+            lambda figure: figure.counts.lines_found(),
+        ),
+        Claim(
+            "sides", figure, "at two opposite directions", f"orientations of kernels {there}", exactly(2),
+            lambda figure: figure.counts.sides_found(),
+        ),
+        Claim(
+            key="ones",
+            text="the cosine between each kernel and 1 is almost 1 or -1 (read as: at least 0.95 for 90% of them)",
+            quantity=f"10% quantile of |cos| with 1 {there}", rule=at_least(0.95),
+            measure=lambda figure: PerSeed(np.quantile(np.abs(cosines_to_ones(figure.kernels)), 0.1, axis=1)),
+            why=lambda figure: figure.not_turned_yet(), **like,
+        ),
+        Claim(
+            "v1", "Theorem 1", "filters condense on the leading singular vector v1 of Z",
+            f"median |cos| of filters with v1 {there}", at_least(0.99),
+            lambda figure: PerSeed(np.median(np.abs(figure.along), axis=1)),
+        ),
+        Claim(
+            "predicted", "ours, from (9)", "each filter goes to the side of v1 that its initial weights predict",
+            "share of filters on the predicted side", at_least(0.95), lambda figure: figure.predicted(), ours=True,
+        ),
+        Claim(
+            key="accuracy", text="that is the initial stage, the accuracy is below 20% (21% allowed)",
+            quantity=f"training accuracy {there}", rule=at_most(ACCURACY),
+            measure=lambda figure: PerSeed(figure.accuracy),
+            why=lambda figure: figure.told_apart(), trained=False, **like,
+        ),
+    )  # fmt: skip
+
+
+class Descent(PaperFigure):
+    """The kernels of one convolution layer, their direction and what the images predict of it.
+
+    Attributes:
+        data: which images.
+        channels: the number of kernels for each input channel.
+    """
+
+    paper = "CNN"
+    data: ClassVar[str]
+    channels: ClassVar[int]
+    chosen: ClassVar[str] = f"{NO_CAPTION} Fig. 2, but for the number of steps"
+
+    @classmethod
+    def experiments(cls, scale: str) -> dict[str, Experiment]:
+        """The network."""
+        return {"descent": descent(scale, cls.data, cls.channels)}
 
     @property
-    def name(self) -> str:
-        """Such as ``cnn-fig2``."""
-        return f"cnn-fig{self.number}"
+    def run(self) -> Trajectory:
+        """The run."""
+        return self.runs["descent"]
 
-    def experiments(self, scale: str) -> Mapping[str, Experiment]:
-        """The network."""
-        return {"descent": descent(scale, self.data, self.channels)}
+    @cached_property
+    def theory(self) -> list[KernelDynamics]:
+        """The linear dynamics of each seed's images."""
+        return [dynamics(self.run, k) for k in range(len(self.run.seeds))]
 
-    def counts(self, run: Trajectory, variant: Variant) -> Counts:
+    @cached_property
+    def counts(self) -> Counts:
         """Lines of kernels at the last step."""
-        return count(run, "conv1", int(run.saved[-1]), variant)
+        return self.count(self.run, "conv1", int(self.run.saved[-1]))
 
-    def statements(self) -> tuple[Statement, ...]:
-        """What the figure states, and what the theory says of it."""
+    @property
+    def kernels(self) -> np.ndarray:
+        """The kernels of each seed where their lines are counted."""
+        return self._there(self.counts.weights)
 
-        def state(
-            key: str, where: str, text: str, quantity: str, rule: Rule, trained: bool = True, ours: bool = False
-        ) -> Statement:
-            return Statement(f"{self.name}-{key}", self.name, where, text, quantity, rule, trained, "CNN", ours)
+    @cached_property
+    def along(self) -> np.ndarray:
+        """The cosine of each filter with v1, in each seed."""
+        filters = self._there(self.run.history("conv1", view="filter"))
+        return np.stack([cosines_to(each, z.v1) for each, z in zip(filters, self.theory, strict=True)])
 
-        there, fig = self.step, f"Fig. {self.number}"
-        kernels = self.channels * (3 if self.data == "cifar10" else 1)
-        own = self.number == 2  # what is said of cosines and accuracy is said of Fig. 2
-        like = fig if own else "ours, as of Fig. 2"
+    def _there(self, history: np.ndarray) -> np.ndarray:
+        return history[np.arange(len(history)), self.counts.column].astype(float)
+
+    @property
+    def accuracy(self) -> np.ndarray:
+        """The training accuracy of each seed at that step."""
+        return accuracy_at(self.run, self.counts)
+
+    def predicted(self) -> PerSeed:
+        """The share of filters on the side of v1 that the linear dynamics predict."""
+        sides = [predicted_sides(self.run, k) for k in range(len(self.run.seeds))]
+        return PerSeed(np.mean(np.sign(self.along) == sides, axis=1))
+
+    def told_apart(self) -> str:
+        """Why the accuracy is above that of the initial stage."""
+        classes = [self.run.data(seed)[1].argmax(1) for seed in self.run.seeds]
+        largest = ", ".join(f"{np.bincount(each).max() / len(each):.0%}" for each in classes)
         return (
-            state(
-                "gap",
-                f"{fig}, Assumption 4",
-                "Z has a clear spectral gap (read as: at least 30%)",
-                "(λ1 - λ2) / λ1",
-                Rule("at least", 0.3),
-                trained=False,
-            ),
-            state(
-                "line",
-                fig,
-                f"the {kernels} kernels condense on one line",
-                f"lines of kernels {there}",
-                Rule("exactly", 1),
-            ),
-            state("sides", fig, "at two opposite directions", f"orientations of kernels {there}", Rule("exactly", 2)),
-            state(
-                "ones",
-                like,
-                "the cosine between each kernel and 1 is almost 1 or -1 (read as: at least 0.95 for 90% of them)",
-                f"10% quantile of |cos| with 1 {there}",
-                Rule("at least", 0.95),
-                ours=not own,
-            ),
-            state(
-                "v1",
-                "Theorem 1",
-                "filters condense on the leading singular vector v1 of Z",
-                f"median |cos| of filters with v1 {there}",
-                Rule("at least", 0.99),
-            ),
-            state(
-                "predicted",
-                "ours, from (9)",
-                "each filter goes to the side of v1 that its start predicts",
-                "share of filters on the predicted side",
-                Rule("at least", 0.95),
-                ours=True,
-            ),
-            state(
-                "accuracy",
-                like,
-                "that is the initial stage, the accuracy is below 20% (21% allowed)",
-                f"training accuracy {there}",
-                Rule("at most", ACCURACY),
-                trained=False,
-                ours=not own,
-            ),
+            f"The loss is still at {np.median(self.counts.loss):.2f} of its first value, but one direction of "
+            f"kernels tells some images apart: {', '.join(f'{value:.1%}' for value in self.accuracy)}. (The largest "
+            f"class has {largest} of the images.)"
         )
 
-    def measure(self, runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
-        """Gap, lines, directions, predictions and accuracy of each seed."""
-        run = runs["descent"]
-        counts, seeds = self.counts(run, variant), range(len(run.seeds))
-        filters = [run.history("conv1", view="filter")[k, counts.column[k]].astype(float) for k in seeds]
-        kernels = [counts.weights[k, counts.column[k]].astype(float) for k in seeds]
-        along = [cosines_to(filters[k], dynamics(run, k).v1) for k in seeds]
-        found = {
-            "gap": PerSeed([dynamics(run, k).gap for k in seeds]),
-            "line": counts.lines_found(),
-            "sides": counts.sides_found(),
-            "ones": PerSeed([float(np.quantile(np.abs(cosines_to_ones(one)), 0.1)) for one in kernels]),
-            "v1": PerSeed([float(np.median(np.abs(one))) for one in along]),
-            "predicted": PerSeed([float(np.mean(np.sign(along[k]) == predicted_sides(run, k))) for k in seeds]),
-            "accuracy": PerSeed(accuracy_at(run, counts)),
-        }
-        return {f"{self.name}-{key}": value for key, value in found.items()}
+    def not_turned_yet(self) -> str:
+        """Why kernels are not along the kernel of ones."""
+        nearest = ", ".join(f"{z.channel_cosines.min():.3f}" for z in self.theory)
+        return f"The kernel of ones is nearly v1 ({nearest}); the shortest kernels have not turned to it by this step."
 
-    def show(self, lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
+    def draw(self) -> Drawing:
         """Spectrum, heat map, amplitudes and cosines of the median seed; lines and directions against time."""
-        run = runs["descent"]
-        counts = self.counts(run, lab.variant)
-        k, said = counts.median_seed, SETS[self.data]
-        seeds, step = len(run.seeds), int(counts.steps[k])
+        counts, title = self.counts, known(self.data).title
         with look():
             figure = Figure(figsize=(PAGE, 2.5), layout="constrained")
             left, middle, right = figure.subplots(1, 3)
-            draw_spectrum(np.stack([dynamics(run, j).values for j in range(seeds)]), left, title=f"(a) {said}: Z")
-            draw_similarity(counts.shown, middle, title=f"(b) kernels at step {step}")
+            draw_spectrum(np.stack([z.values for z in self.theory]), left, title=f"(a) {title}: Z")
+            draw_similarity(counts.shown, middle, title=f"(b) kernels at step {counts.steps[counts.median_seed]}")
             middle.set(xticks=[], yticks=[])
             _draw_directions(right, counts.shown.astype(float))
             right.set_title("(c) amplitude and cosine with 1")
             later = Figure(figsize=(PAGE, 2.3), layout="constrained")
             left, right = later.subplots(1, 2)
-            draw_history(run.saved, counts.history, left, title="lines of kernels")
-            _draw_turning(right, run)
-        return Findings(
-            caption=f"(a) The largest eigenvalues of ZᵀZ for the loss that is trained on; thin: {seeds} draws of "
-            f"images. (b) Cosine similarity of all pairs of kernels {self.step} (median seed). (c) Amplitude of each "
-            "kernel, and its cosine with the kernel of ones. Against time: lines over the seeds, and the median "
-            "|cos| of filters with v1 beside what the linear dynamics (9) predict from the start.",
-            settings={
-                "network": f"one convolution layer of {self.channels} channels with 3 x 3 kernels (tanh), 10 outputs",
-                "data": f"500 images of {said} drawn at random, pixels in [-1, 1]",
-                **GD_SETTINGS,
-                **({} if self.number == 2 else {"chosen by us": f"{NO_CAPTION} Fig. 2, but for the step: {self.step}"}),
-            },
-            pictures={self.name: figure, f"{self.name}-time": later},
-            tables=(_table(run, counts, lab.variant),),
-            data=counts.columns() | {"gap": np.array([dynamics(run, j).gap for j in range(seeds)])},
-            why=self._why(run, counts, claims),
+            draw_history(self.run.saved, counts.history, left, title="lines of kernels")
+            _draw_turning(right, self.run)
+        return Drawing(
+            caption=f"(a) The largest eigenvalues of ZᵀZ for the loss that is trained on; thin: {self.seeds} draws of "
+            f"images. (b) Cosine similarity of all pairs of kernels {_step(self.data, self.channels)} (median seed). "
+            "(c) Amplitude of each kernel, and its cosine with the kernel of ones. Against time: lines over the seeds, "
+            "and the median |cos| of filters with v1 beside what the linear dynamics (9) predict from the initial "
+            "weights.",
+            pictures={"": figure, "time": later},
+            tables=(self._table(),),
+            data=counts.columns() | {"gap": np.array([z.gap for z in self.theory])},
+            settings_extra={"chosen by us": self.chosen},
         )
 
-    def _why(self, run: Trajectory, counts: Counts, claims: Mapping[str, Claim]) -> dict[str, str]:
-        """Why claims fail, from what was measured."""
-        drawn = ", ".join(
-            f"{np.bincount(run.data(seed)[1].argmax(1)).max() / len(run.data(seed)[0]):.0%}" for seed in run.seeds
+    def _table(self) -> Table:
+        """Numbers of each seed."""
+        kernels, filters = self.counts, self.count(self.run, "conv1", int(self.run.saved[-1]), view="filter")
+        header = (
+            "seed", "step", "loss / first", "accuracy", "lines: kernels, filters", "gap", "parts of v1 · 1", "bias part"
+        )  # fmt: skip
+        rows = tuple(
+            (
+                str(self.run.seeds[k].data),
+                str(kernels.steps[k]),
+                f"{kernels.loss[k]:.3f}",
+                f"{self.accuracy[k]:.1%}",
+                f"{kernels.lines[k]}, {filters.lines[k]}",
+                f"{z.gap:.2f}",
+                ", ".join(f"{value:.4f}" for value in z.channel_cosines),
+                f"{z.bias_part:.2f}",
+            )
+            for k, z in enumerate(self.theory)
         )
-        values = accuracy_at(run, counts)
-        found = {
-            "accuracy": f"The loss is still at {np.median(counts.loss):.2f} of its first value, but one direction of "
-            f"kernels tells some images apart: {', '.join(f'{value:.1%}' for value in values)}. (The largest class "
-            f"has {drawn} of the images.)",
-            "ones": "The kernel of ones is nearly v1 ("
-            + ", ".join(f"{dynamics(run, k).channel_cosines.min():.3f}" for k in range(len(run.seeds)))
-            + "); the shortest kernels have not turned to it by this step.",
-        }
-        found = {f"{self.name}-{key}": text for key, text in found.items()}
-        return {key: text for key, text in found.items() if claims[key].verdict != "reproduced"}
+        return Table("Seed by seed", header, rows)
+
+
+class Fig2(Descent):
+    """32 kernels for each colour."""
+
+    name, title = "cnn-fig2", "CNN Fig. 2: the spectrum of Z, and kernels under gradient descent"
+    data, channels, chosen = "cifar10", CHANNELS, SUMMED
+    claims = _claims("Fig. 2", data, channels)
+
+
+class Fig10(Descent):
+    """32 kernels on MNIST."""
+
+    name, title = "cnn-fig10", "CNN Fig. 10: 32 kernels under gradient descent, MNIST"
+    data, channels = "mnist", CHANNELS
+    claims = _claims("Fig. 10", data, channels)
+
+
+class Fig11(Descent):
+    """320 kernels on MNIST."""
+
+    name, title = "cnn-fig11", "CNN Fig. 11: 320 kernels under gradient descent, MNIST"
+    data, channels = "mnist", MANY
+    claims = _claims("Fig. 11", data, channels)
 
 
 def _draw_directions(axes: Axes, kernels: np.ndarray) -> None:
     """Amplitude (left axis) and cosine with the kernel of ones (right axis) of each kernel."""
-    cosines, order = cosines_to_ones(kernels), np.argsort(cosines_to_ones(kernels))
-    places = np.arange(len(kernels))
+    cosines = cosines_to_ones(kernels)
+    order, places = np.argsort(cosines), np.arange(len(kernels))
     axes.plot(places, np.linalg.norm(kernels, axis=1)[order], ".", color=COLOURS[1], markersize=3)
     axes.set(xlabel="kernel, in order of the cosine")
     axes.set_ylabel("amplitude", color=COLOURS[1])
@@ -195,52 +233,9 @@ def _draw_directions(axes: Axes, kernels: np.ndarray) -> None:
 
 def _draw_turning(axes: Axes, run: Trajectory) -> None:
     """The median |cos| of filters with v1 at the saved steps, found and predicted."""
-    found = cosine_to_v1(run)
-    axes.plot(run.saved, found.T, color=FAINT, linewidth=0.6)
-    axes.plot(run.saved, np.median(found, axis=0), color=COLOURS[0], label="found (thick: median)")
+    turning = cosine_to_v1(run)
+    axes.plot(run.saved, turning.T, color=FAINT, linewidth=0.6)
+    axes.plot(run.saved, np.median(turning, axis=0), color=COLOURS[0], label="found (thick: median)")
     axes.plot(run.saved, np.median(predicted_turning(run), axis=0), "--", color=COLOURS[1], label="predicted by (9)")
     axes.set(xlabel="step", ylabel="median |cos| with v1", ylim=(0, 1.02), title="filters turn to v1")
     axes.legend(loc="lower right")
-
-
-def _table(run: Trajectory, counts: Counts, variant: Variant) -> Table:
-    """Numbers of each seed."""
-    filters = count(run, "conv1", int(run.saved[-1]), variant, view="filter")
-    rows = tuple(
-        (
-            str(run.seeds[k].data),
-            str(counts.steps[k]),
-            f"{counts.loss[k]:.3f}",
-            f"{accuracy_at(run, counts)[k]:.1%}",
-            f"{counts.lines[k]}, {filters.lines[k]}",
-            f"{dynamics(run, k).gap:.2f}",
-            ", ".join(f"{value:.4f}" for value in dynamics(run, k).channel_cosines),
-            f"{dynamics(run, k).bias_part:.2f}",
-        )
-        for k in range(len(run.seeds))
-    )
-    header = (
-        "seed",
-        "step",
-        "loss / first",
-        "accuracy",
-        "lines: kernels, filters",
-        "gap",
-        "parts of v1 · 1",
-        "bias part",
-    )
-    return Table("Seed by seed", header, rows)
-
-
-def _recipe(number: int, data: str, channels: int, title: str) -> Recipe:
-    full, small = (descent(scale, data, channels) for scale in ("paper", "quick"))
-    one = DescentFigure(number, data, channels, f"at step {full.steps} (at the quick scale: {small.steps})")
-    reduced = QUICK_DESCENT.format(samples=small.data.n, steps=small.steps, all_steps=full.steps)  # type: ignore[union-attr]
-    return Recipe(
-        one.name, f"CNN Fig. {number}: {title}", one.statements(), one.experiments, one.measure, one.show, reduced
-    )
-
-
-RECIPE = _recipe(2, "cifar10", CHANNELS, "the spectrum of Z, and kernels under gradient descent")
-FIG10 = _recipe(10, "mnist", CHANNELS, "32 kernels under gradient descent, MNIST")
-FIG11 = _recipe(11, "mnist", MANY, "320 kernels under gradient descent, MNIST")

@@ -1,6 +1,6 @@
-"""What the theory of kernels says of a run's own images, beside what its kernels did."""
+"""What the theory of kernels predicts from a run's own images, beside what its kernels did."""
 
-from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -12,32 +12,36 @@ from ...optimizers import GD
 from ...runs import Trajectory
 from ...theory import KernelDynamics
 
+_DYNAMICS: WeakKeyDictionary[Trajectory, dict[int, KernelDynamics]] = WeakKeyDictionary()  # kept as long as their run
 
-@lru_cache(maxsize=64)
+
 def dynamics(run: Trajectory, k: int) -> KernelDynamics:
     """The linear dynamics that the images of a run's k-th seed give, for the mean loss."""
-    network = run.experiment.network
-    assert isinstance(network, Conv)
-    x, y = run.data(run.seeds[k])
-    return KernelDynamics.of(x, y, network.kernel, Loss(run.experiment.loss.name))
+    of_run = _DYNAMICS.setdefault(run, {})
+    if k not in of_run:
+        network = run.experiment.network
+        assert isinstance(network, Conv)
+        x, y = run.data(run.seeds[k])
+        of_run[k] = KernelDynamics.of(x, y, network.kernel, Loss(run.experiment.loss.name))
+    return of_run[k]
 
 
 def start_of(run: Trajectory, k: int) -> tuple[Float[np.ndarray, "filters columns"], Float[np.ndarray, "filters rows"]]:
-    """The filters of a run's k-th seed at its start, and the output weights of each, as the rows of Z stand."""
+    """The initial filters of a run's k-th seed, and the output weights of each in the order of the rows of Z."""
     network = run.experiment.network
-    start = run.experiment.init.draw(network, run.seeds[k].init_stream())
-    filters = network.layers[0].units(start, "filter")
-    by_filter = start["output.weight"].reshape(len(start["output.weight"]), len(filters), -1)
+    initial = run.experiment.init.draw(network, run.seeds[k].init_stream())
+    filters = network.layers[0].units(initial, "filter")
+    by_filter = initial["output.weight"].reshape(len(initial["output.weight"]), len(filters), -1)
     return filters, np.moveaxis(by_filter, 1, 0).reshape(len(filters), -1)
 
 
 def predicted_sides(run: Trajectory, k: int) -> Int[np.ndarray, " filters"]:
-    """The side of v1 that each filter of a seed goes to, from its start alone."""
+    """The side of v1 that each filter of a seed goes to, from its initial weights alone."""
     return dynamics(run, k).orientations(*start_of(run, k))
 
 
 def times(run: Trajectory) -> Float[np.ndarray, " saved"]:
-    """The time of gradient flow on the mean loss that the saved steps of gradient descent stand for."""
+    """The time of gradient flow on the mean loss that corresponds to each saved step of gradient descent."""
     experiment = run.experiment
     assert isinstance(experiment.optimizer, GD)
     summed = len(run.data(run.seeds[0])[0]) if experiment.loss.reduction == "sum" else 1
@@ -45,12 +49,12 @@ def times(run: Trajectory) -> Float[np.ndarray, " saved"]:
 
 
 def predicted_turning(run: Trajectory) -> Float[np.ndarray, "seeds saved"]:
-    """The median |cos| of filters with v1 at the saved steps by the linear dynamics, from the start."""
+    """The median |cos| of filters with v1 at the saved steps by the linear dynamics, from the initial weights."""
     rows = []
     for k in range(len(run.seeds)):
-        theory, start = dynamics(run, k), start_of(run, k)
-        moved = [theory.evolve(*start, time)[0] for time in times(run)]
-        rows.append([np.median(np.abs(cosines_to(one, theory.v1))) for one in moved])
+        theory, initial = dynamics(run, k), start_of(run, k)
+        filters = [theory.evolve(*initial, time)[0] for time in times(run)]
+        rows.append([np.median(np.abs(cosines_to(each, theory.v1))) for each in filters])
     return np.array(rows)
 
 

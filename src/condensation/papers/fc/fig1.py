@@ -40,7 +40,9 @@ class Fig1(PaperFigure):
             "effective", "Fig. 1, Sec. 6",
             "the neurons can be replaced by one effective neuron, although their amplitudes differ",
             f"error of the one-neuron network at epoch {EPOCH}, relative, mean removed", at_most(0.05),
-            lambda figure: PerSeed([np.nan if (error := small.centred_error) is None else error for small in figure.reductions]),
+            lambda figure: PerSeed(
+                [np.nan if (error := small.centred_error) is None else error for small in figure.reductions]
+            ),
         ),
         Claim(
             "sum", "Fig. 1",
