@@ -44,9 +44,8 @@ def test_a_link_shows_exactly_the_same_again(page, other, fragment):
     page.go(fragment).reach(45)
     until(lambda: page.hash.get("step") == "45", "the address to have the step")
     address, settings, weights = page.driver.current_url, page.settings, page.weights
-    settings = Settings.from_text(settings)
     shown = page.state("layerName")
-    same(weights, weights_at(settings, 45, shown))
+    same(weights, weights_at(Settings.from_text(settings), 45, shown))
     front(other).go("#" + urlsplit(address).fragment)
     until(lambda: other.step == 45, "the step")
     other.settle()
