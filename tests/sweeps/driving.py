@@ -107,7 +107,8 @@ def stop(process: subprocess.Popen[Any]) -> None:
 
 def environment() -> dict[str, str]:
     """Of drivers and workers: they find ``poison``, use one thread, and tell nobody."""
-    own = {"PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0", "JAX_PLATFORMS": "cpu"}
+    found_first = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
+    own = {"PYTHONPATH": found_first, "OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0", "JAX_PLATFORMS": "cpu"}
     return dict(os.environ) | own
 
 
