@@ -17,20 +17,20 @@ Tell = Callable[[dict[str, float], int], Any]
 def as_loggers(to: Any) -> list[Tell]:
     """What tells each of some loggers, guarded; one alone need not stand in a list."""
     loggers = to if isinstance(to, list | tuple) else (to,)
-    return [guarded(f"the logger {_name(one)}", _as_logger(one)) for one in loggers]
+    return [guarded(f"the logger {_name(logger)}", _as_logger(logger)) for logger in loggers]
 
 
 def guarded(name: str, tell: Callable[..., Any]) -> Callable[..., None]:
     """A call that stops no training: what it raises is told as a warning, once."""
-    said = False
+    warned = False
 
-    def call(*told: Any) -> None:
-        nonlocal said
+    def call(*arguments: Any) -> None:
+        nonlocal warned
         try:
-            tell(*told)
+            tell(*arguments)
         except Exception as error:  # of a network, a disk, a user's function: anything
-            if not said:
-                said = True
+            if not warned:
+                warned = True
                 warnings.warn(f"{name} failed: {error!r}; the training goes on", stacklevel=2)
 
     return call
@@ -38,38 +38,41 @@ def guarded(name: str, tell: Callable[..., Any]) -> Callable[..., None]:
 
 def named(rows: Iterable[WatchedRow]) -> dict[str, float]:
     """The measured numbers of rows by the names that loggers give them: ``condensation/LAYER/k_eff``."""
-    found = {f"condensation/{row.layer}/{name}": float(getattr(row, name)) for row in told(rows) for name in QUANTITIES}
-    return {name: value for name, value in found.items() if not np.isnan(value)}
+    numbers = {
+        f"condensation/{row.layer}/{name}": float(getattr(row, name)) for row in measured(rows) for name in QUANTITIES
+    }
+    return {name: value for name, value in numbers.items() if not np.isnan(value)}
 
 
-def told(rows: Iterable[WatchedRow]) -> Sequence[WatchedRow]:
+def measured(rows: Iterable[WatchedRow]) -> Sequence[WatchedRow]:
     """The rows that have measures."""
     return [row for row in rows if not row.reason]
 
 
-def _as_logger(one: Any) -> Tell:
-    if callable(getattr(one, "add_scalar", None)):  # TensorBoard's SummaryWriter
+def _as_logger(logger: Any) -> Tell:
+    if callable(getattr(logger, "add_scalar", None)):  # TensorBoard's SummaryWriter
 
         def scalars(numbers: dict[str, float], step: int) -> None:
             for name, value in numbers.items():
-                one.add_scalar(name, value, step)
+                logger.add_scalar(name, value, step)
 
         return scalars
-    if callable(getattr(one, "log_metrics", None)):  # Lightning's loggers
-        return lambda numbers, step: one.log_metrics(numbers, step)
-    log = getattr(one, "log", None)
+    if callable(getattr(logger, "log_metrics", None)):  # Lightning's loggers
+        return lambda numbers, step: logger.log_metrics(numbers, step)
+    log = getattr(logger, "log", None)
     if callable(log):  # Weights & Biases and its like
         by_name = _has_step(log)
         return lambda numbers, step: log(numbers, step=step) if by_name else log(numbers, step)
-    if callable(one):
-        return one
+    if callable(logger):
+        return logger
     raise InputError(
-        f"to must be a SummaryWriter, an object with log or log_metrics, or a function of numbers and step, not {one!r}"
+        "to must be a SummaryWriter, an object with log or log_metrics, or a function of numbers and step, "
+        f"not {logger!r}"
     )
 
 
-def _name(one: Any) -> str:
-    return one.__qualname__ if inspect.isroutine(one) else type(one).__qualname__
+def _name(logger: Any) -> str:
+    return logger.__qualname__ if inspect.isroutine(logger) else type(logger).__qualname__
 
 
 def _has_step(log: Callable[..., Any]) -> bool:
@@ -77,4 +80,4 @@ def _has_step(log: Callable[..., Any]) -> bool:
         parameters = inspect.signature(log).parameters.values()
     except (TypeError, ValueError):  # a builtin that does not tell
         return True
-    return any(one.name == "step" or one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
+    return any(parameter.name == "step" or parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)

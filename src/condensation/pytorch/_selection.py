@@ -11,62 +11,64 @@ from ._units import units
 
 
 def as_names(names: Iterable[str] | None) -> list[str] | None:
-    """Names in a list; one alone need not stand in one."""
+    """Names in a list; a single name need not stand in a list."""
     return [names] if isinstance(names, str) else None if names is None else list(names)
 
 
 def listed(model: nn.Module, heads: bool, view: str, names: list[str]) -> list[Units]:
     """All units, and those which only the other way of cutting attention projections has, if they are named."""
-    found = units(model, heads=heads, view=view)
-    known = {name for one in found for name in (one.name, one.parameter)}
+    every = units(model, heads=heads, view=view)
+    known = {name for layer in every for name in (layer.name, layer.parameter)}
     if known.issuperset(names):
-        return found
-    return found + [one for one in units(model, heads=not heads, view=view) if one.name in {*names} - known]
+        return every
+    return every + [layer for layer in units(model, heads=not heads, view=view) if layer.name in {*names} - known]
 
 
-def chosen(model: str, found: list[Units], layers: list[str] | None) -> list[Units]:
+def chosen(model: str, every: list[Units], layers: list[str] | None) -> list[Units]:
     """The listed units that are to be measured."""
-    there = [one for one in found if not one.reason]
-    if not there:
-        raise InputError(f"the model {model} has no units to watch; {found[0].name}: {found[0].reason}")
+    measurable = [layer for layer in every if not layer.reason]
+    if not measurable:
+        raise InputError(f"the model {model} has no units to watch; {every[0].name}: {every[0].reason}")
     if layers is None:
-        return there
+        return measurable
     if not layers:
         raise InputError("layers names no layer: leave it out to watch all of them")
-    return find_named(there, layers, "layer", {one.name: one.reason for one in found if one.reason})
+    return find_named(measurable, layers, "layer", {layer.name: layer.reason for layer in every if layer.reason})
 
 
-def find_named(there: list[Units], names: list[str], what: str, reasons: dict[str, str] | None = None) -> list[Units]:
+def find_named(
+    measurable: list[Units], names: list[str], what: str, reasons: dict[str, str] | None = None
+) -> list[Units]:
     """The units of these names; the name of a parameter stands for all that it was cut into."""
     for name in names:
         if name in (reasons or {}):
             raise InputError(f"the layer {name} has no units: {(reasons or {})[name]}")
-        if not any(name in (one.name, one.parameter) for one in there):
-            raise unknown_name(what, name, [one.name for one in there])
-    return [one for one in there if one.name in names or one.parameter in names]
+        if not any(name in (layer.name, layer.parameter) for layer in measurable):
+            raise unknown_name(what, name, [layer.name for layer in measurable])
+    return [layer for layer in measurable if layer.name in names or layer.parameter in names]
 
 
-def about(one: Units) -> tuple[str, str, int, int]:
+def about(layer: Units) -> tuple[str, str, int, int]:
     """Name, kind, units and inputs, as rows and layers have them."""
-    return one.name, one.kind, one.units, one.inputs
+    return layer.name, layer.kind, layer.units, layer.inputs
 
 
-def weights_of(one: Units) -> np.ndarray:
-    """The weights as they are now; a layer that was resized, moved or deleted is told in one sentence."""
+def weights_of(layer: Units) -> np.ndarray:
+    """The weights as they are now; a layer that was resized, moved or deleted raises an InputError that says so."""
     try:
-        weights = one.weights()
+        weights = layer.weights()
     except Exception as error:  # a model can be changed in many ways
         raise InputError(f"cannot be read: {str(error).splitlines()[0] if str(error) else repr(error)}") from error
-    if weights.shape != (one.units, one.inputs):
+    if weights.shape != (layer.units, layer.inputs):
         now = " x ".join(map(str, weights.shape))
-        raise InputError(f"cannot be read: it was {one.units} x {one.inputs} when watching began, and is {now}")
+        raise InputError(f"cannot be read: it was {layer.units} x {layer.inputs} when watching began, and is {now}")
     return weights
 
 
-def starts_of(watched: list[Units]) -> Iterator[np.ndarray]:
+def initial_weights(watched: list[Units]) -> Iterator[np.ndarray]:
     """The weights of one layer after the other, all of which can be read."""
-    for one in watched:
+    for layer in watched:
         try:
-            yield weights_of(one)
+            yield weights_of(layer)
         except InputError as error:
-            raise InputError(f"the layer {one.name} {error}") from error
+            raise InputError(f"the layer {layer.name} {error}") from error

@@ -41,7 +41,7 @@ def units(model: nn.Module, *, heads: bool = True, view: str = "filter") -> list
     """
     model = unwrapped(model)
     reads: dict[str, tuple[tuple[int, ...], Read]] = {}
-    found: dict[str, UnitLayout | str] = {}
+    layouts: dict[str, UnitLayout | str] = {}
     seen: dict[tuple[Any, ...], str] = {}
     for prefix, module in model.named_modules(remove_duplicate=False):
         where = "".join(f"{part}." for part in prefix.split(".") if part and part not in _WRAPPERS[1:])
@@ -51,14 +51,14 @@ def units(model: nn.Module, *, heads: bool = True, view: str = "filter") -> list
             reads[name] = (shapes[name], partial(_read, model, prefix, short))
             key = _place(value)
             if key in seen:
-                found[name] = f"tied: it is {seen[key]}"
+                layouts[name] = f"tied: it is {seen[key]}"
                 continue
             if key is not None:
                 seen[key] = name
-            found[name] = _unreadable(prefix, short, module, value) or _layout(name, model, prefix, module, shapes)
-    if not found:
+            layouts[name] = _unreadable(prefix, short, module, value) or _layout(name, model, prefix, module, shapes)
+    if not layouts:
         raise InputError(f"the model {type(model).__name__} has no parameters")
-    return list_units(reads, found, heads=heads, view=view)
+    return list_units(reads, layouts, heads=heads, view=view)
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
@@ -116,15 +116,15 @@ def _made(module: nn.Module, name: str) -> Any:
 
 def _hooks(module: nn.Module) -> dict[str, Callable[[], torch.Tensor]]:
     """What makes a weight before each forward pass, by the weight's name: pruning, and norms of the older kind."""
-    found: dict[str, Callable[[], torch.Tensor]] = {}
+    makers: dict[str, Callable[[], torch.Tensor]] = {}
     for hook in module._forward_pre_hooks.values():
         if isinstance(hook, WeightNorm):
-            found[hook.name] = partial(hook.compute_weight, module)
+            makers[hook.name] = partial(hook.compute_weight, module)
         elif isinstance(hook, SpectralNorm):
-            found[hook.name] = partial(hook.compute_weight, module, do_power_iteration=False)
+            makers[hook.name] = partial(hook.compute_weight, module, do_power_iteration=False)
         elif isinstance(hook, BasePruningMethod):
-            found[hook._tensor_name] = partial(hook.apply_mask, module)
-    return found
+            makers[hook._tensor_name] = partial(hook.apply_mask, module)
+    return makers
 
 
 def _place(value: torch.Tensor) -> tuple[Any, ...] | None:

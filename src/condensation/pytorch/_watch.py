@@ -27,7 +27,7 @@ from ..runs import Trajectory, Watched, WatchedLayer, WatchedRow, WatchWriter
 from ..runs._watched import QUANTITIES
 from ..saving import At, Every, Geometric, OpenSaveSchedule
 from ._loggers import as_loggers, guarded, named
-from ._selection import about, as_names, chosen, find_named, listed, starts_of, weights_of
+from ._selection import about, as_names, chosen, find_named, initial_weights, listed, weights_of
 from ._units import unwrapped
 
 DEFAULT = Geometric(10)
@@ -58,29 +58,15 @@ def check_options(options: Options) -> None:
     as_loggers(options.get("to", ()))
 
 
-def watch(
-    model: nn.Module,
-    out: str | Path | None = None,
-    *,
-    schedule: OpenSaveSchedule = DEFAULT,
-    layers: Iterable[str] | None = None,
-    heads: bool = False,
-    view: str = "filter",
-    keep: Iterable[str] = (),
-    to: Any = (),
-    budget: float | None = None,
-    threshold: float | None = None,
-    live: bool = False,
-    resume: bool = False,
-) -> "Watcher":
-    """Watch a model while a loop of the user trains it; its weights as they are now are the start, step 0.
+def watch(model: nn.Module, out: str | Path | None = None, **options: Unpack[Options]) -> "Watcher":
+    """Watch a model while the user's loop trains it; its present weights are those of step 0.
 
     Args:
         model: any model, also compiled or inside DistributedDataParallel (the first process watches, the others do
             nothing).
         out: a folder for this run, which ``load_run`` and ``condensation watch`` read; the rows are in memory only if
             it is not given.
-        schedule: the steps at which layers are measured, besides the start and the last: ``Geometric``, ``Every`` or
+        schedule: the steps at which layers are measured, besides the first and the last: ``Geometric``, ``Every`` or
             ``At``.
         layers: names of the layers to measure, all of them if not given: those of ``units(model)``, with heads or
             without; a parameter's own name stands for all that it is cut into.
@@ -101,20 +87,7 @@ def watch(
     >>> [(row.step, row.lines, row.change) for row in watcher.rows]
     [(0, 0, 0.0), (1, 0, 0.0)]
     """
-    return Watcher(
-        model,
-        out,
-        schedule=schedule,
-        layers=layers,
-        heads=heads,
-        view=view,
-        keep=keep,
-        to=to,
-        budget=budget,
-        threshold=threshold,
-        live=live,
-        resume=resume,
-    )
+    return Watcher(model, out, **options)
 
 
 class Watcher:
@@ -141,9 +114,9 @@ class Watcher:
         self._units = chosen(name, listed(model, heads, view, [*(layers or ()), *(keep or ())]), layers)
         watched = Watched(
             name,
-            tuple(WatchedLayer(*about(one)) for one in self._units),
+            tuple(WatchedLayer(*about(layer)) for layer in self._units),
             options.get("schedule", DEFAULT),
-            tuple(one.name for one in find_named(self._units, keep or [], "layer to keep")),
+            tuple(layer.name for layer in find_named(self._units, keep or [], "layer to keep")),
             options.get("threshold"),
             str(torch.__version__),
         )
@@ -153,20 +126,20 @@ class Watcher:
         self._begun = self._closed = False
         self._silent, self._shown, self._live = _rank() != 0, options.get("live", False), None
         path = None if out is None or self._silent else Path(out)
-        self._ledger = WatchWriter(watched, path, resume=options.get("resume", False), rows=rows)
+        self._writer = WatchWriter(watched, path, resume=options.get("resume", False), rows=rows)
         if self._silent:
             return
-        if self._ledger.resumed:
-            self._step = self._ledger.steps[-1]
+        if self._writer.resumed:
+            self._step = self._writer.steps[-1]
         else:
             with _undisturbed():
-                self._ledger.keep_start(starts_of(self._units))
+                self._writer.keep_start(initial_weights(self._units))
             self._measure(first, None)
 
     @property
     def rows(self) -> list[WatchedRow]:
         """One for each layer and measured step."""
-        return self._ledger.rows
+        return self._writer.rows
 
     @property
     def last(self) -> int:
@@ -176,18 +149,18 @@ class Watcher:
     @property
     def trajectory(self) -> Trajectory:
         """What was measured until now, as ``load_run`` would give it."""
-        return self._ledger.trajectory
+        return self._writer.trajectory
 
     def history(self, layer: str, quantity: str) -> tuple[Int[np.ndarray, " steps"], Float[np.ndarray, " steps"]]:
         """The measured steps, and a quantity of a layer at each: ``history("0.weight", "k_eff")``."""
-        known = [one.name for one in self._ledger.watched.layers]
+        known = [watched.name for watched in self._writer.watched.layers]
         if layer not in known:
             raise unknown_name("layer", layer, known)
         if quantity not in QUANTITIES:
             raise unknown_name("quantity", quantity, QUANTITIES)
-        found = [row for row in self.rows if row.layer == layer]
-        values = [NAN if row.reason else float(getattr(row, quantity)) for row in found]
-        return np.array([row.step for row in found], int), np.array(values, float)
+        rows = [row for row in self.rows if row.layer == layer]
+        values = [NAN if row.reason else float(getattr(row, quantity)) for row in rows]
+        return np.array([row.step for row in rows], int), np.array(values, float)
 
     def step(self, loss: torch.Tensor | float | None = None, step: int | None = None) -> None:
         """Tell that the optimizer has made a step.
@@ -210,12 +183,12 @@ class Watcher:
         if self._silent:
             return
         self._loss = loss.detach() if isinstance(loss, torch.Tensor) else loss
-        schedule = self._ledger.watched.schedule
+        schedule = self._writer.watched.schedule
         due = (schedule.next_due(last) or math.inf) <= now and not self._over_budget()
         if due:
             self._measure(now, loss)
         if due or new:
-            self._ledger.write(now, now=new)
+            self._writer.write(now, now=new)
 
     def tell(self, loss: float) -> None:
         """Tell the loss of the present step after the step."""
@@ -232,7 +205,7 @@ class Watcher:
         """
         if self._closed:
             return
-        untold = self._ledger.resumed and not self._begun
+        untold = self._writer.resumed and not self._begun
         if not self._begun and not untold:
             self._begin(self._step + 1)
         self._closed = True
@@ -240,13 +213,13 @@ class Watcher:
             end.callback(self._release)
             if self._silent or untold:
                 return
-            end.callback(self._ledger.write, self._step, finished=True)
-            if measure and self._ledger.steps[-1] != self._step:
+            end.callback(self._writer.write, self._step, finished=True)
+            if measure and self._writer.steps[-1] != self._step:
                 self._measure(self._step, self._loss)
 
     def _release(self) -> None:
         self._units, self._loss = [], None
-        self._ledger.release()
+        self._writer.release()
         if self._live is not None:
             self._live.stop()
 
@@ -260,12 +233,12 @@ class Watcher:
         """At the first step told it is known which process writes, and where a resumed training goes on."""
         if not self._silent and _rank() != 0:  # torch.distributed was initialised after watch()
             self._silent = True
-            self._ledger.abandon()
+            self._writer.abandon()
         self._begun = self._silent
         if self._silent:
             return
-        resumed, schedule = self._ledger.resumed, self._ledger.watched.schedule
-        self._ledger.begin(lambda step: not resumed or (step < now and schedule.next_due(step - 1) == step))
+        resumed, schedule = self._writer.resumed, self._writer.watched.schedule
+        self._writer.begin(lambda step: not resumed or (step < now and schedule.next_due(step - 1) == step))
         self._begun = True
         if self._shown:
             from ..drawing._terminal import LiveTable
@@ -278,23 +251,23 @@ class Watcher:
             self._tell(self.rows)
 
     def _measure(self, step: int, loss: torch.Tensor | float | None) -> None:
-        began, value, watched = time.perf_counter(), _as_float(loss), self._ledger.watched
+        began, value, watched = time.perf_counter(), _as_float(loss), self._writer.watched
         rows, kept, finite, threads = [], {}, True, ThreadpoolController()
         with _undisturbed():
-            for one in self._units:
+            for layer in self._units:
                 try:
-                    weights = weights_of(one)
+                    weights = weights_of(layer)
                 except InputError as error:
-                    rows.append(WatchedRow(*about(one), reason=str(error), step=step, loss=value))
+                    rows.append(WatchedRow(*about(layer), reason=str(error), step=step, loss=value))
                     continue
-                if one.name in watched.keep:
-                    kept[one.name] = np.array(weights)
+                if layer.name in watched.keep:
+                    kept[layer.name] = np.array(weights)
                 finite = finite and bool(np.isfinite(weights).all())
-                start = self._ledger.start_of(one.name)
+                start = self._writer.start_of(layer.name)
                 with threads.limit(limits=1 if min(weights.shape) <= SMALL else None, user_api="blas"):
-                    row = measure_units(one.name, weights, one.kind, threshold=watched.threshold, start=start)
+                    row = measure_units(layer.name, weights, layer.kind, threshold=watched.threshold, start=start)
                 rows.append(WatchedRow(**vars(row), step=step, loss=value))
-        self._ledger.add(rows, kept, finite=finite)
+        self._writer.add(rows, kept, finite=finite)
         if self._begun:
             self._tell(rows)
         self._measuring += time.perf_counter() - began
@@ -307,17 +280,17 @@ class Watcher:
             self._show(self.trajectory)
 
     def _over_budget(self) -> bool:
-        spent = self._measuring + self._ledger.seconds_written
-        return self._budget is not None and spent > self._budget * self._ledger.seconds
+        spent = self._measuring + self._writer.seconds_written
+        return self._budget is not None and spent > self._budget * self._writer.seconds
 
 
 def _check(schedule: Any, budget: Any, threshold: Any) -> None:
     if not isinstance(schedule, At | Every | Geometric):
         known = "Geometric(per_decade), Every(k) or At(steps), which need no last step"
         raise InputError(f"a schedule is {known}, not {schedule!r}")
-    for name, value, said in (("budget", budget, "a share of the time"), ("threshold", threshold, "a cosine")):
+    for name, value, meaning in (("budget", budget, "a share of the time"), ("threshold", threshold, "a cosine")):
         if value is not None and not (isinstance(value, int | float) and 0 < value < 1):
-            raise InputError(f"{name} is {said} between 0 and 1, not {value!r}")
+            raise InputError(f"{name} is {meaning} between 0 and 1, not {value!r}")
 
 
 def _rank() -> int:
@@ -345,5 +318,5 @@ def _as_float(loss: Any) -> float:
     try:
         return float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
     except (TypeError, ValueError, RuntimeError):
-        said = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else repr(loss)
-        raise InputError(f"the loss must be one number, not {said}") from None
+        given = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else repr(loss)
+        raise InputError(f"the loss must be one number, not {given}") from None

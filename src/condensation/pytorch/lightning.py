@@ -25,9 +25,9 @@ class WatchCallback(Callback):
     """Watches the module that a trainer fits; its numbers go to the trainer's loggers, too.
 
     Steps are optimizer steps (``trainer.global_step``); the loss of a step is what ``training_step`` returned for its
-    last batch. A fit that goes on from a checkpoint goes on with the run in
-    the folder; without a folder the checkpoint brings the rows, but not the start: the change is NaN from there on. A
-    fast development run writes no files.
+    last batch. A fit that goes on from a checkpoint goes on with the run in the folder; without a folder the checkpoint
+    brings the rows, but not the initial weights: the change is NaN from there on. A fast development run writes no
+    files.
 
     Args:
         out: a folder for this run.

@@ -94,7 +94,7 @@ def merge_groups(
 
 
 def in_place(merge: Merge, groups: Int[np.ndarray, " units"], weights: Float[np.ndarray, "units inputs"]) -> Merge:
-    """The same function with as many units as before, for comparing many reductions by one compiled network.
+    """The merge written with as many units as before, so that one compiled network computes many reductions.
 
     The first unit of a group stands for it, nothing reads the others.
     """
@@ -143,8 +143,8 @@ def _readers(network: Network, name: str) -> list[tuple[str, Any]]:
     place = names.index(name)
     layer = network.layers[place]
     if isinstance(network, Dense) and network.concatenated:
-        before = sum(one.weight[0] for one in network.layers[:place])
-        return [(one.name, _View(before, layer.weight[0], 1)) for one in network.layers[place + 1 :]]
+        before = sum(earlier.weight[0] for earlier in network.layers[:place])
+        return [(reader.name, _View(before, layer.weight[0], 1)) for reader in network.layers[place + 1 :]]
     reader = network.layers[place + 1]
     entries = int(np.prod(reader.weight[1:])) // layer.weight[0]
     return [(reader.name, _View(0, layer.weight[0], entries))]

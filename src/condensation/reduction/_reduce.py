@@ -123,7 +123,7 @@ def reduce(
 
 
 def _is_rounding(model: Model, x: np.ndarray) -> bool:
-    """Whether a network's output is nothing but rounding: its output weights cancel (antisymmetric initialization)."""
+    """Whether the output is nothing but rounding: output weights of an antisymmetric initialization cancel."""
     name = "output.weight"
     together = Model(model.network, model.parameters | {name: np.abs(model.parameters[name])})
     return bool(np.abs(model(x)).max() < 1e3 * np.finfo(model(x).dtype).eps * np.abs(together(x)).max())
@@ -187,7 +187,7 @@ class _Reducer:
         return replace_units(self.model, self._merges(groups))
 
     def in_place(self, groups: dict[str, np.ndarray]) -> Model:
-        """The same function with as many units as before."""
+        """The function of ``merged`` by a network with as many units as before."""
         merges = self._merges(groups).items()
         return replace_units(
             self.model, {name: in_place(merge, groups[name], self.weights[name]) for name, merge in merges}

@@ -44,12 +44,12 @@ def smallest(full: LayerSizes, order: list[str], fits: Callable[[LayerSizes], bo
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if does(sizes(middle)) else (middle, high)
-    found = sizes(high)
-    left = [name for name in found if found[name] > 1] if len(found) > 1 else []
+    best = sizes(high)
+    left = [name for name in best if best[name] > 1] if len(best) > 1 else []
     while left:
-        fewer = found | {left[0]: found[left[0]] - 1}
+        fewer = best | {left[0]: best[left[0]] - 1}
         if does(fewer):
-            found = fewer
-        if found != fewer or found[left[0]] == 1:
+            best = fewer
+        if best != fewer or best[left[0]] == 1:
             left.pop(0)
-    return found
+    return best

@@ -34,8 +34,8 @@ class Tree:
     def groups(self, count: int) -> Int[np.ndarray, " units"]:
         """The group of each unit if ``count`` groups are left; groups are numbered by their first unit."""
         labels = np.arange(len(self.weights))
-        for one, other in self.merges[: len(labels) - count]:
-            labels[labels == labels[other]] = labels[one]
+        for first, second in self.merges[: len(labels) - count]:
+            labels[labels == labels[second]] = labels[first]
         return renumber(labels)
 
     def groups_within(self, threshold: float) -> Int[np.ndarray, " units"]:

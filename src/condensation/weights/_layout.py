@@ -92,15 +92,15 @@ def list_units(
     if view not in VIEWS:
         raise unknown_name("view of convolution layers", view, VIEWS)
     biases = {layout.bias[0] for layout in layouts.values() if isinstance(layout, UnitLayout) and layout.bias}
-    found = []
+    units = []
     for name, layout in layouts.items():
         if name in biases:
             continue  # it is the last input of the units of its weight
         if isinstance(layout, str):
-            found.append(Units(name, name, reason=layout))
+            units.append(Units(name, name, reason=layout))
         else:
-            found += _units_of(name, layout, reads, heads, view)
-    return found
+            units += _units_of(name, layout, reads, heads, view)
+    return units
 
 
 def _units_of(
@@ -174,14 +174,14 @@ def _parts(layout: UnitLayout, units: int) -> list[tuple[str, range | np.ndarray
         return [("", range(units))]
     turn = sum(count for _, count in layout.parts)
     starts = np.cumsum([0, *(count for _, count in layout.parts)])
-    found: list[tuple[str, range | np.ndarray]] = []
+    parts: list[tuple[str, range | np.ndarray]] = []
     for (name, count), start in zip(layout.parts, starts, strict=False):
         if layout.turns == 1:
-            found.append((name, range(int(start), int(start) + count)))
+            parts.append((name, range(int(start), int(start) + count)))
         else:
             turns = np.arange(layout.turns)[:, None] * turn
-            found.append((name, (turns + start + np.arange(count)).ravel()))
-    return found
+            parts.append((name, (turns + start + np.arange(count)).ravel()))
+    return parts
 
 
 def _reader(layout: UnitLayout, shape: tuple[int, ...], block: _Block, read: Read, bias: Read | None) -> Read:

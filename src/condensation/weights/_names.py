@@ -23,21 +23,21 @@ NORM = "a norm's scale or shift: one number a channel is no direction"
 def layouts(shapes: Mapping[str, Shape], config: Mapping[str, Any] | None = None) -> dict[str, UnitLayout | str]:
     """The layout of each array of a checkpoint, or why it has no units.
 
-    >>> found = layouts({"fc.weight": (50, 5), "fc.bias": (50,), "norm.weight": (50,)})
-    >>> found["fc.weight"].bias, found["norm.weight"]
+    >>> known = layouts({"fc.weight": (50, 5), "fc.bias": (50,), "norm.weight": (50,)})
+    >>> known["fc.weight"].bias, known["norm.weight"]
     (('fc.bias', 0), "a norm's scale or shift: one number a channel is no direction")
     """
     heads = Heads.of(config or {})
     conv1d = any(_inputs_first(name, shapes) for name in shapes if _INPUTS_FIRST.search(name))
-    found: dict[str, UnitLayout | str] = {}
+    known: dict[str, UnitLayout | str] = {}
     for name, shape in shapes.items():
         if len(shape) < 2 or 0 in shape or _BUFFER.search(name) or _MADE_FROM.search(name):
-            found[name] = why_not(name, shape, shapes)
+            known[name] = why_not(name, shape, shapes)
         elif _RECURRENT.search(name):
-            found[name] = recurrent(name, shapes)
+            known[name] = recurrent(name, shapes)
         else:
-            found[name] = _layout(name, shapes, heads, conv1d and bool(_INPUTS_FIRST.search(name)))
-    return found
+            known[name] = _layout(name, shapes, heads, conv1d and bool(_INPUTS_FIRST.search(name)))
+    return known
 
 
 def why_not(name: str, shape: Shape, shapes: Mapping[str, Shape]) -> str:

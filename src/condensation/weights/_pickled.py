@@ -94,8 +94,8 @@ def _load(path: Path) -> Any:
 
 def _refused(path: Path, message: str) -> str:
     """The name in a pickle that was refused: told by PyTorch, else the first one that is not PyTorch's own."""
-    told = re.search(r"GLOBAL ([\w.]+)", message)
-    return told[1] if told else next((name for name in _names(path) if not name.startswith(_HARMLESS)), "")
+    refused = re.search(r"GLOBAL ([\w.]+)", message)
+    return refused[1] if refused else next((name for name in _names(path) if not name.startswith(_HARMLESS)), "")
 
 
 def _names(path: Path) -> Iterator[str]:
@@ -106,15 +106,15 @@ def _names(path: Path) -> Iterator[str]:
             content = archive.read(inside[0]) if inside else b""
     else:
         content = path.read_bytes()
-    said: list[str] = []
+    words: list[str] = []
     try:
         for code, value, _ in pickletools.genops(content):
             if code.name == "GLOBAL":
                 yield str(value).replace(" ", ".")
-            elif code.name == "STACK_GLOBAL" and len(said) > 1:
-                yield ".".join(said[-2:])
+            elif code.name == "STACK_GLOBAL" and len(words) > 1:
+                yield ".".join(words[-2:])
             elif isinstance(value, str):
-                said.append(value)
+                words.append(value)
     except ValueError:
         return  # no pickle from here on
 
@@ -132,7 +132,7 @@ def _state_dict(content: Any, place: str, axes: int) -> tuple[dict[str, torch.Te
         for key, value in content.items()
         if isinstance(key, str) and not no_weights(key)
     }
-    inside = {key: found for key, found in inside.items() if found[0]}
+    inside = {key: state for key, state in inside.items() if state[0]}
     called = next((key for key in _OF_A_MODEL if key in inside), None)
     if called is not None:
         return inside[called]
@@ -166,16 +166,16 @@ def _holds_tensors(value: Any) -> bool:
 
 def _tensors(content: Mapping[Any, Any]) -> dict[str, torch.Tensor]:
     """The tensors of a dictionary by name."""
-    found: dict[str, Any] = {}
+    tensors: dict[str, Any] = {}
     for key, value in content.items():
         if not isinstance(key, str):
             continue
         if isinstance(value, torch.Tensor):
-            found[key] = value
+            tensors[key] = value
         elif key.endswith(_PACKED) and isinstance(value, tuple):
             layer = key.removesuffix(_PACKED)
-            found |= {f"{layer}.{own}": part for own, part in zip(("weight", "bias"), value, strict=False)}
-    return {name: tensor for name, tensor in found.items() if isinstance(tensor, torch.Tensor)}
+            tensors |= {f"{layer}.{own}": part for own, part in zip(("weight", "bias"), value, strict=False)}
+    return {name: tensor for name, tensor in tensors.items() if isinstance(tensor, torch.Tensor)}
 
 
 def as_array(tensor: torch.Tensor) -> np.ndarray:

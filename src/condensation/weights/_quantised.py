@@ -20,35 +20,35 @@ _FIRST = "it has to be dequantised first"
 
 def dequantised(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
     """The arrays with quantised weights read as floats; what cannot be dequantised, and every scale, has a reason."""
-    found = dict(arrays)
+    weights = dict(arrays)
     for name in arrays:
         layer, _, own = name.rpartition(".")
         beside = {key: f"{layer}.{key}" if layer else key for key in (*_SCALES, "weight_zero_point", "weight_format")}
         if own in _PACKED:
             who, others = _PACKED[own]
-            _tell(found, [name], f"packed by {who}, several weights a number: {_FIRST}")
-            _tell(found, [f"{layer}.{other}" if layer else other for other in others], f"belongs to {name}")
+            _give_reason(weights, [name], f"packed by {who}, several weights a number: {_FIRST}")
+            _give_reason(weights, [f"{layer}.{other}" if layer else other for other in others], f"belongs to {name}")
         elif _FOUR_BIT in name:
             weight = name.partition(_FOUR_BIT)[0]
-            _tell(found, [weight], f"packed by bitsandbytes, two weights a byte: {_FIRST}")
-            _tell(found, [other for other in arrays if other.startswith(f"{weight}.")], f"belongs to {weight}")
+            _give_reason(weights, [weight], f"packed by bitsandbytes, two weights a byte: {_FIRST}")
+            _give_reason(weights, [other for other in arrays if other.startswith(f"{weight}.")], f"belongs to {weight}")
         elif (
             own == "weight"
             and _is_small(arrays[name])
             and (scale := next((beside[key] for key in _SCALES if beside[key] in arrays), ""))
         ):
             zero = beside["weight_zero_point"]
-            found[name] = _scaled(arrays[name], scale, arrays[scale], arrays.get(zero))
-            _tell(found, [scale, zero, beside["weight_format"]], f"belongs to {name}")
+            weights[name] = _scaled(arrays[name], scale, arrays[scale], arrays.get(zero))
+            _give_reason(weights, [scale, zero, beside["weight_format"]], f"belongs to {name}")
         elif own.endswith(("_blocks", "_scales")) and arrays[name].dtype == "uint8":
-            _tell(found, [name], f"packed, several weights a byte: {_FIRST}")
-    return found
+            _give_reason(weights, [name], f"packed, several weights a byte: {_FIRST}")
+    return weights
 
 
-def _tell(found: dict[str, Stored], names: list[str], reason: str) -> None:
+def _give_reason(weights: dict[str, Stored], names: list[str], reason: str) -> None:
     for name in names:
-        if name in found:
-            found[name] = replace(found[name], reason=reason)
+        if name in weights:
+            weights[name] = replace(weights[name], reason=reason)
 
 
 def _is_small(weight: Stored) -> bool:

@@ -28,7 +28,7 @@ def fitted(model: nn.Module, plans: Sequence[ShrinkPlan], batches: Sequence[Mode
     """The plans with combinations fitted on the inputs' batches; plans are in the order in which the layers run."""
     plans = list(plans)
     for k, plan in enumerate(plans):
-        if len(plan.slots) == plan.one.units:
+        if len(plan.slots) == plan.coupled.units:
             continue
         small = shrink(model, plans)
         plans[k] = replace(plan, combinations=_fit(model, small, plans, plan, batches))
@@ -73,7 +73,7 @@ class _Sums:
 
     def __init__(self, plan: ShrinkPlan, plans: Sequence[ShrinkPlan], name: str, module: nn.Module) -> None:
         self.name, self.combination = name, plan.combinations[name]
-        self.columns = plan.one.columns[name]
+        self.columns = plan.coupled.columns[name]
         self.left = new_columns(plans, plan, name, module)
         self.dense = isinstance(module, nn.Linear)
         self.rank = 2 if self.dense else module.weight.ndim  # pyright: ignore[reportAttributeAccessIssue]
@@ -123,13 +123,13 @@ class _Sums:
     def _change(self, all_squares: np.ndarray, products: np.ndarray, ridge: float) -> Float[np.ndarray, "inputs units"]:
         """What is added to C and d, as one matrix, fitted with a ridge; each unit is fitted by those of its group."""
         new = len(all_squares) - 1
-        found = np.zeros(products.shape)
+        change = np.zeros(products.shape)
         if np.isinf(ridge):
-            return found
+            return change
         ridge *= max(float(np.trace(all_squares[:new, :new])) / new, np.finfo(float).tiny)
         for group in np.unique(self.group_of_old):
             olds, news = np.flatnonzero(self.group_of_old == group), np.flatnonzero(self.group_of_new == group)
             used = np.concatenate([news, [new]])
             squares = all_squares[np.ix_(used, used)] + ridge * np.eye(len(used))
-            found[np.ix_(used, olds)] = np.linalg.solve(squares, products[np.ix_(used, olds)])
-        return found
+            change[np.ix_(used, olds)] = np.linalg.solve(squares, products[np.ix_(used, olds)])
+        return change

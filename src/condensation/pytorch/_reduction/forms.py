@@ -100,7 +100,7 @@ class Forms:
     ``scaled`` hands amplitudes on from stage to stage; without, each stage gives its activation alone.
     """
 
-    one: ChannelSet
+    coupled: ChannelSet
     model: nn.Module
     trace: Trace
     scaled: bool = True
@@ -113,25 +113,25 @@ class Forms:
         self.unknown = self.ordered = self.moves = self.raw = False
         self._values: dict[int, Form | None] = {}
         self._ended: dict[int, tuple[Form, Form]] = {}  # by the form's id
-        self.pads = any(pads_zeros(self.model.get_submodule(name)) for name in self.one.columns)
-        for name in self.one.columns:
+        self.pads = any(pads_zeros(self.model.get_submodule(name)) for name in self.coupled.columns)
+        for name in self.coupled.columns:
             for place in self.trace.entries[name]:
                 self._value(place)  # activations end their stages before readers do
-        self.readings = {name: self._reading(name, self.pads) for name in self.one.columns}
+        self.readings = {name: self._reading(name, self.pads) for name in self.coupled.columns}
 
     def _reading(self, name: str, pads: bool) -> Reading:
         place = next((k for k in self.trace.entries[name] if self._value(k) is not None), -1)
         form = self._value(place)
         if form is None:  # Torch-Pruning sees a way that the trace does not
             self.unknown = True
-            return Reading(np.ones(self.one.units), np.zeros(self.one.units))
+            return Reading(np.ones(self.coupled.units), np.zeros(self.coupled.units))
         plain = all(name.startswith("op ") for name, _ in form.parts) and len(form.parts) == 1
         if plain and (not pads or not np.any(form.constant)):
             return Reading(next(iter(form.parts.values()))[:, 0], form.constant)
         self.raw = True
         whole = pads or id(form) in self._ended  # its rows then have the constant
         ended = self._end(place, form, with_constant=whole)
-        return Reading(next(iter(ended.parts.values()))[:, 0], np.zeros(self.one.units) if whole else form.constant)
+        return Reading(next(iter(ended.parts.values()))[:, 0], np.zeros(self.coupled.units) if whole else form.constant)
 
     def _value(self, place: int) -> Form | None:
         """The form at a place of the trace; nothing where no channel of the set arrives."""
@@ -151,7 +151,7 @@ class Forms:
         op = self.trace.ops[place]
         if op.kind != "module":
             return op.inputs
-        through = op.name in self.one.channels and op.name not in self.one.producers
+        through = op.name in self.coupled.channels and op.name not in self.coupled.producers
         return op.inputs if through or isinstance(self.model.get_submodule(op.name), nn.PReLU) else ()
 
     def _form(self, place: int, op: Op) -> Form | None:
@@ -166,9 +166,9 @@ class Forms:
         if op.kind == "linear":
             return form.mapped(place)
         if op.kind == "scale":
-            return form.scaled(np.full(self.one.units, op.numbers[0]))
+            return form.scaled(np.full(self.coupled.units, op.numbers[0]))
         if op.kind == "add" and len(before) == len(op.inputs):
-            signs = [np.full(self.one.units, sign) for sign in op.numbers]
+            signs = [np.full(self.coupled.units, sign) for sign in op.numbers]
             return self._sum([value.scaled(sign) for (_, value), sign in zip(before, signs, strict=True)])
         if op.kind == "cat" and len({id(value) for _, value in before}) == 1:
             return form
@@ -181,12 +181,12 @@ class Forms:
         self.unknown = True
         for k, value in before:
             self._end(k, value)
-        return self._atom(place, np.ones(self.one.units))
+        return self._atom(place, np.ones(self.coupled.units))
 
     def _module(self, name: str, before: list[tuple[int, Form]]) -> Form | None:
         module = self.model.get_submodule(name)
-        where = self.one.channels.get(name)
-        if name in self.one.producers and where is not None:
+        where = self.coupled.channels.get(name)
+        if name in self.coupled.producers and where is not None:
             bias = bias_of(module)
             rows = matrix_of(module)[where].reshape(len(where), -1)
             ones = np.ones(len(where))
@@ -251,7 +251,7 @@ class Forms:
         return self._ended[id(form)][1]
 
     def _atom(self, place: int | str, factor: Vector) -> Form:
-        return Form({(f"op {place}", ()): factor[:, None]}, {}, np.zeros(self.one.units))
+        return Form({(f"op {place}", ()): factor[:, None]}, {}, np.zeros(self.coupled.units))
 
     def _amplitude(self, form: Form) -> Vector:
         return next(iter(form.parts.values()))[:, 0]
@@ -298,8 +298,8 @@ def is_homogeneous(function: Function) -> bool:
 def torch_rule(function: Callable[..., object]) -> MergeRule:
     """The rule of an activation; by lines only where the sign is exact, at any amplitude.
 
-    A network of any start may stand here: gelu(-z) is -gelu(z) for small z alone, while its units of one orientation
-    still merge well at large amplitudes, where it is relu.
+    A network of any initialization may stand here: gelu(-z) is -gelu(z) for small z alone, while its units of one
+    orientation still merge well at large amplitudes, where it is relu.
     """
     rule = merge_rule(function)
     if rule.oriented:

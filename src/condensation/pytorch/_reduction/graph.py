@@ -85,11 +85,11 @@ def is_depthwise(module: nn.Module) -> bool:
 def build_graph(model: nn.Module, inputs: ModelInputs) -> Graph:
     """The sets of a model in evaluation mode, all of whose parameters ask for gradients."""
     other = random_inputs(inputs, torch.Generator().manual_seed(0))
-    found = trace(model, inputs)
+    traced = trace(model, inputs)
     with suppress(RuntimeError, TypeError, ValueError, LookupError, ArithmeticError, AssertionError):
-        found = steady(found, trace(model, other))  # a model may ask more of its inputs than their shapes
+        traced = steady(traced, trace(model, other))  # a model may ask more of its inputs than their shapes
     modules = dict(model.named_modules())
-    layers = [name for name in found.calls if isinstance(modules[name], LAYERS)]
+    layers = [name for name in traced.calls if isinstance(modules[name], LAYERS)]
     roots = [name for name in layers if not is_depthwise(modules[name])]
     sets: dict[str, ChannelSet] = {}
     owned: dict[str, set[int]] = {name: set() for name in modules}
@@ -98,24 +98,24 @@ def build_graph(model: nn.Module, inputs: ModelInputs) -> Graph:
         for name in roots:
             free = [k for k in range(out_size(modules[name])) if k not in owned[name]]
             if free and modules[name] in dependencies.module2node:
-                one = _channel_set(name, free, model, dependencies, found)
-                sets[name] = one
-                for member in one.producers:
-                    owned[member].update(one.channels[member].tolist())
-    members = {member for one in sets.values() for member in one.channels}
+                coupled = _channel_set(name, free, model, dependencies, traced)
+                sets[name] = coupled
+                for member in coupled.producers:
+                    owned[member].update(coupled.channels[member].tolist())
+    members = {member for coupled in sets.values() for member in coupled.channels}
     outside = {}
     for name, module in modules.items():
         if name not in members and isinstance(module, LAYERS):
             ran = "it makes no part of a set: nothing of the model's output depends on it by gradients"
             ran = "a depthwise convolution of the model's input" if is_depthwise(module) else ran
-            ran = ran if name in found.calls else "it did not run on the example inputs as a layer"
+            ran = ran if name in traced.calls else "it did not run on the example inputs as a layer"
             outside[name] = ran if is_own(module) else f"{type(module).__name__} has a forward of its own"
         elif "quantized" in type(module).__module__:
             if not any(name.startswith(f"{other}.") for other in outside):
                 outside[name] = f"it is quantised ({type(module).__name__})"
         elif name not in members and _holds_matrix(module) and not isinstance(module, LAYERS):
             outside[name] = f"{type(module).__name__} is no dense or convolution layer"
-    return Graph(found, sets, outside)
+    return Graph(traced, sets, outside)
 
 
 def _holds_matrix(module: nn.Module) -> bool:
@@ -139,7 +139,7 @@ def _dependencies(model: nn.Module, inputs: ModelInputs) -> Any:
     bound = _Bound(max(out_size(module) for module in model.modules() if isinstance(module, LAYERS)))
     for node in graph.module2node.values():
         if node.type == OPTYPE.SLICE:
-            for dependency in (*node.dependencies, *(one for before in node.inputs for one in before.dependencies)):
+            for dependency in (*node.dependencies, *(edge for before in node.inputs for edge in before.dependencies)):
                 if node in (dependency.source, dependency.target):
                     dependency.index_mapping[1] = bound
     return graph
@@ -177,11 +177,11 @@ def out_size(module: nn.Module) -> int:
     raise InputError(f"a {type(module).__name__} has no channels")
 
 
-def _channel_set(name: str, roots: list[int], model: nn.Module, dependencies: Any, found: Trace) -> ChannelSet:
+def _channel_set(name: str, roots: list[int], model: nn.Module, dependencies: Any, traced: Trace) -> ChannelSet:
     """The set of some channels of a layer."""
     names = {module: key for key, module in model.named_modules()}
     root = model.get_submodule(name)
-    fate = _fate(name, model, found)
+    fate = _fate(name, model, traced)
     if fate:  # the dependency graph would follow the channels through whatever mixes them
         return ChannelSet(name, (name,), {name: np.array(roots)}, {}, np.zeros(len(roots), int), fate)
     prune = dependencies.get_pruner_of_module(root).prune_out_channels
@@ -206,20 +206,20 @@ def _channel_set(name: str, roots: list[int], model: nn.Module, dependencies: An
                     reasons.append("its channels are rearranged in a way that is not followed")
                     break
                 places.setdefault(unit[of], []).append(where)
-    makers = [key for key in found.calls if key in outs and _is_producer(model.get_submodule(key))]
+    makers = [key for key in traced.calls if key in outs and _is_producer(model.get_submodule(key))]
     makers, outs = (makers, outs) if makers else ([name], {name: {place: [k] for k, place in unit.items()}})
-    one = ChannelSet(name, tuple(makers), {}, {}, np.zeros(len(roots), int))
+    coupled = ChannelSet(name, tuple(makers), {}, {}, np.zeros(len(roots), int))
     for checked in (_places(outs, len(roots), exactly_one=True), _places(ins, len(roots), exactly_one=False)):
         if isinstance(checked, str):
             reasons.append(checked)
     if reasons:
         rows = {key: np.unique([k for where in outs[key].values() for k in where]) for key in makers}
-        return replace(one, reason=reasons[0], channels=rows)
+        return replace(coupled, reason=reasons[0], channels=rows)
     channels, columns = (_arrays(places, len(roots)) for places in (outs, ins))
-    one = replace(one, channels={key: value[:, 0] for key, value in channels.items()}, columns=columns)
-    blocks = _blocks(one, model)
-    reason = _reason(one, model, found) or (blocks if isinstance(blocks, str) else "")
-    return replace(one, reason=reason, blocks=one.blocks if isinstance(blocks, str) else blocks)
+    coupled = replace(coupled, channels={key: value[:, 0] for key, value in channels.items()}, columns=columns)
+    blocks = _blocks(coupled, model)
+    reason = _reason(coupled, model, traced) or (blocks if isinstance(blocks, str) else "")
+    return replace(coupled, reason=reason, blocks=coupled.blocks if isinstance(blocks, str) else blocks)
 
 
 def _is_common_slope(module: nn.Module) -> bool:
@@ -243,22 +243,22 @@ def _arrays(places: dict[str, dict[int, list[int]]], units: int) -> dict[str, np
     return {key: np.array([sorted(where[unit]) for unit in range(units)]) for key, where in places.items()}
 
 
-def _reason(one: ChannelSet, model: nn.Module, found: Trace) -> str:
+def _reason(coupled: ChannelSet, model: nn.Module, traced: Trace) -> str:
     """Why a set cannot be reduced, or nothing."""
-    for name in one.producers:
-        fate = _fate(name, model, found)
+    for name in coupled.producers:
+        fate = _fate(name, model, traced)
         if fate:
             return fate
-    if not one.columns:
+    if not coupled.columns:
         return "no layer reads it"
-    if one.units == 1:
+    if coupled.units == 1:
         return "it has one unit"
-    for name in (*one.channels, *one.columns):
+    for name in (*coupled.channels, *coupled.columns):
         module = model.get_submodule(name)
-        runs = found.calls.get(name, 0)
+        runs = traced.calls.get(name, 0)
         problem = _module_problem(module, model) or (runs != 1 and f"it runs {runs} times")
         if problem:
-            return problem if name == one.name else f"of {name} that belongs to it: {problem}"
+            return problem if name == coupled.name else f"of {name} that belongs to it: {problem}"
     return ""
 
 
@@ -281,19 +281,19 @@ def _module_problem(module: nn.Module, model: nn.Module) -> str:
     return ""
 
 
-def _fate(name: str, model: nn.Module, found: Trace) -> str:
+def _fate(name: str, model: nn.Module, traced: Trace) -> str:
     """Why a layer's channels cannot be merged, seen from what they meet before the next layer; or nothing."""
     ahead: dict[int, list[int]] = {}
-    for place, op in enumerate(found.ops):
+    for place, op in enumerate(traced.ops):
         for before in op.inputs:
             ahead.setdefault(before, []).append(place)
-    stack = [k for k, op in enumerate(found.ops) if op.kind == "module" and op.name == name]
+    stack = [k for k, op in enumerate(traced.ops) if op.kind == "module" and op.name == name]
     known, mixing, reads, ends = set(stack), "", False, False
     while stack:
         place = stack.pop()
-        ends = ends or place in found.outputs
+        ends = ends or place in traced.outputs
         for after in ahead.get(place, []):
-            op = found.ops[after]
+            op = traced.ops[after]
             if op.kind == "mix":
                 mixing = op.name
             elif op.kind == "module" and _is_producer(model.get_submodule(op.name)):
@@ -309,10 +309,10 @@ def _fate(name: str, model: nn.Module, found: Trace) -> str:
     return "" if reads else "no layer reads it"
 
 
-def _blocks(one: ChannelSet, model: nn.Module) -> Indices | str:
+def _blocks(coupled: ChannelSet, model: nn.Module) -> Indices | str:
     """The block of each unit: its group in every grouped convolution that makes or reads it."""
-    labels = [np.zeros(one.units, int)]
-    for places, ins in ((one.channels, False), (one.columns, True)):
+    labels = [np.zeros(coupled.units, int)]
+    for places, ins in ((coupled.channels, False), (coupled.columns, True)):
         for name, where in places.items():
             module = model.get_submodule(name)
             if isinstance(module, _ConvNd) and module.groups > 1 and not is_depthwise(module):

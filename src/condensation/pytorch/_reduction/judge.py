@@ -56,7 +56,7 @@ class Judge:
 
     def answers(self, model: nn.Module) -> Outputs:
         """A model's outputs to all samples: its logits where it has some, all others else; no scalars beside them."""
-        found: list[Outputs] = []
+        answered: list[Outputs] = []
         with torch.no_grad():
             for batch in self.batches:
                 answer = call(model, batch)
@@ -65,14 +65,14 @@ class Judge:
                 if not every:
                     raise InputError(f"the model answers with a {type(answer).__name__} without a tensor of floats")
                 every = [value for value in every if value.ndim > 0] or [value[None] for value in every]
-                found.append([value.detach().cpu() for value in every])
-        shapes = {tuple(tuple(value.shape[1:]) for value in outputs) for outputs in found}
+                answered.append([value.detach().cpu() for value in every])
+        shapes = {tuple(tuple(value.shape[1:]) for value in outputs) for outputs in answered}
         if len(shapes) > 1:
             raise InputError(
                 f"the outputs of two batches of data are of shapes {[list(shape) for shape in sorted(shapes)[:2]]} for "
                 "each sample: give batches of one length"
             )
-        return [torch.cat(parts) for parts in zip(*found, strict=True)]
+        return [torch.cat(parts) for parts in zip(*answered, strict=True)]
 
     def _predicted(self, outputs: Outputs, k: int) -> torch.Tensor:
         axis = self.axes[k]
@@ -91,7 +91,9 @@ class Judge:
     def judge(self, model: nn.Module) -> Judgement:
         """Hold a reduced model against the given one: of several outputs the one that does worst counts."""
         outputs = self.answers(model)
-        errors = [relative_error(_flat(one), _flat(other)) for one, other in zip(self.outputs, outputs, strict=True)]
+        errors = [
+            relative_error(_flat(given), _flat(reduced)) for given, reduced in zip(self.outputs, outputs, strict=True)
+        ]
         errors = [value for value in errors if not np.isnan(value)] or errors
         shares = [
             float((self._predicted(outputs, k) == self._predicted(self.outputs, k)).double().mean())
@@ -161,8 +163,8 @@ def _batches(data: Samples) -> Iterable[tuple[ModelInputs, Any]]:
         x, y = data
         y = torch.as_tensor(y) if isinstance(y, np.ndarray | list) else y
         if y is not None and (not isinstance(y, torch.Tensor) or y.ndim == 0 or len(y) != len(x)):
-            found = len(y) if isinstance(y, torch.Tensor) and y.ndim else f"a {type(y).__name__}"
-            raise InputError(f"data is x and y of as many samples, not {len(x)} and {found}")
+            count = len(y) if isinstance(y, torch.Tensor) and y.ndim else f"a {type(y).__name__}"
+            raise InputError(f"data is x and y of as many samples, not {len(x)} and {count}")
         for start in range(0, len(x), BATCH):
             yield x[start : start + BATCH], None if y is None else y[start : start + BATCH]
         return
@@ -182,6 +184,6 @@ def _batches(data: Samples) -> Iterable[tuple[ModelInputs, Any]]:
 
 
 def _all_tensors(value: Any) -> list[torch.Tensor]:
-    found: list[torch.Tensor] = []
-    mapped(value, lambda tensor: found.append(tensor) or tensor)
-    return found
+    leaves: list[torch.Tensor] = []
+    mapped(value, lambda tensor: leaves.append(tensor) or tensor)
+    return leaves

@@ -27,7 +27,7 @@ class Merging:
     """A set whose units are to be merged.
 
     Attributes:
-        one: the set.
+        coupled: the set.
         rule: by which its units merge; nothing where several stages decide.
         homogeneous: whether all its activations hand positive factors on.
         turned: vectors of each unit that must point the same way in all units that are merged.
@@ -41,7 +41,7 @@ class Merging:
         biases: of the modules that can move a constant.
     """
 
-    one: ChannelSet
+    coupled: ChannelSet
     rule: MergeRule | None
     homogeneous: bool
     turned: list[Float[np.ndarray, "units _"]] = field(repr=False)
@@ -55,34 +55,37 @@ class Merging:
     biases: dict[str, Float[np.ndarray, " _"]] = field(repr=False)
 
     @classmethod
-    def of(cls, one: ChannelSet, model: nn.Module, trace: Trace, copies: bool = False) -> "Merging":
+    def of(cls, coupled: ChannelSet, model: nn.Module, trace: Trace, copies: bool = False) -> "Merging":
         """The units of a set with the weights that a model has now; of ``copies`` all parameters are equal."""
-        modules = {name: model.get_submodule(name) for name in one.channels}
-        raw = {name: matrix_of(modules[name])[one.channels[name]].reshape(one.units, -1) for name in one.producers}
+        modules = {name: model.get_submodule(name) for name in coupled.channels}
+        raw = {
+            name: matrix_of(modules[name])[coupled.channels[name]].reshape(coupled.units, -1)
+            for name in coupled.producers
+        }
         biases = {name: value for name, module in modules.items() if (value := bias_of(module)) is not None}
         affine = {name: module for name, module in modules.items() if isinstance(module, _BatchNorm) and module.affine}
         scales = {name: array(module.weight) for name, module in affine.items()}
-        amounts = _amounts(one, model)
+        amounts = _amounts(coupled, model)
         if copies:
-            equal = [_own(module)[one.channels[name]] for name, module in modules.items()]
-            reading = Reading(np.ones(one.units), np.zeros(one.units))
-            readings = dict.fromkeys(one.columns, reading)
-            return cls(one, None, False, [], equal, readings, None, _lifted(equal), amounts, raw, scales, biases)
-        forms = Forms(one, model, trace)
+            equal = [_own(module)[coupled.channels[name]] for name, module in modules.items()]
+            reading = Reading(np.ones(coupled.units), np.zeros(coupled.units))
+            readings = dict.fromkeys(coupled.columns, reading)
+            return cls(coupled, None, False, [], equal, readings, None, _lifted(equal), amounts, raw, scales, biases)
+        forms = Forms(coupled, model, trace)
         rule, homogeneous = forms.rule, forms.homogeneous
         if rule is not None or not homogeneous:
-            forms = Forms(one, model, trace, scaled=False)
+            forms = Forms(coupled, model, trace, scaled=False)
         turned, equal = (forms.stages, forms.slopes) if rule or homogeneous else ([], [*forms.stages, *forms.slopes])
         vectors = forms.stages[0]
         if rule is None:
             vectors = _directions(forms) if homogeneous else _lifted(equal)
         first, readings = forms.first, forms.readings
-        return cls(one, rule, homogeneous, turned, equal, readings, first, vectors, amounts, raw, scales, biases)
+        return cls(coupled, rule, homogeneous, turned, equal, readings, first, vectors, amounts, raw, scales, biases)
 
     @property
     def blocks(self) -> list[Int[np.ndarray, " members"]]:
         """The units of each block."""
-        return [np.flatnonzero(self.one.blocks == block) for block in range(int(self.one.blocks.max()) + 1)]
+        return [np.flatnonzero(self.coupled.blocks == block) for block in range(int(self.coupled.blocks.max()) + 1)]
 
     @property
     def full(self) -> int:
@@ -108,9 +111,9 @@ class Merging:
         """The groups by a cosine: by default 0.95, or more where chance alone would reach it."""
         inputs = self.vectors.shape[1]
         cosine = threshold or max(LEAST_COSINE, chance_cosine(inputs) if inputs > 1 else 0)
-        found = [groups_by_cosine(self.likeness(block), cosine) for block in self.blocks]
-        count = max(int(labels.max()) + 1 for labels in found)
-        return self._joined([_split(labels, count) for labels in found])
+        groupings = [groups_by_cosine(self.likeness(block), cosine) for block in self.blocks]
+        count = max(int(labels.max()) + 1 for labels in groupings)
+        return self._joined([_split(labels, count) for labels in groupings])
 
     def likeness(self, members: Int[np.ndarray, " members"]) -> Float[np.ndarray, "members members"]:
         """How alike units are: the least over all stages of the cosine, or of 1 - distance^2 / 2 for what is equal.
@@ -118,7 +121,7 @@ class Merging:
         The distance is relative to the longer of the two; of units of one norm both are the same number.
         """
         oriented = self.rule is None or self.rule.oriented
-        found = np.ones((len(members), len(members)))
+        least = np.ones((len(members), len(members)))
         for rows, amplitudes in [*((rows, False) for rows in self.turned), *((rows, True) for rows in self.equal)]:
             long = norms(rows[members])
             products = rows[members] @ rows[members].T
@@ -129,13 +132,13 @@ class Merging:
             else:
                 alike = np.where(longer > 0, _ratio(products, both), 1.0)  # two zeros are alike
                 alike = alike if oriented else np.abs(alike)
-            found = np.minimum(found, np.clip(alike, -1, 1))
-        return found
+            least = np.minimum(least, np.clip(alike, -1, 1))
+        return least
 
-    def _joined(self, found: list[Int[np.ndarray, " members"]]) -> Labels:
-        labels = np.zeros(self.one.units, int)
-        for k, (block, groups) in enumerate(zip(self.blocks, found, strict=True)):
-            labels[block] = groups + k * self.one.units
+    def _joined(self, groupings: list[Int[np.ndarray, " members"]]) -> Labels:
+        labels = np.zeros(self.coupled.units, int)
+        for k, (block, groups) in enumerate(zip(self.blocks, groupings, strict=True)):
+            labels[block] = groups + k * self.coupled.units
         return renumber(labels)
 
     def plan(self, labels: Labels) -> ShrinkPlan:
@@ -144,7 +147,7 @@ class Merging:
         sources = self._sources(labels, len(slots))
         single = np.bincount(labels) == 1
         rows, shifts, gains = {}, {}, {}
-        combine, constant = np.ones(self.one.units), np.zeros(self.one.units)
+        combine, constant = np.ones(self.coupled.units), np.zeros(self.coupled.units)
         if self.rule is not None and self.first is not None:
             merge = merge_groups(self.vectors, self.amounts, self.rule, labels)
             combine = np.where(single[labels], 1, merge.combine[np.arange(len(labels)), labels])
@@ -160,7 +163,7 @@ class Merging:
             rest = reading.factor * constant + reading.constant - ratio * shift
             small = np.abs(rest) <= 1e-12 * (np.abs(reading.constant) + np.abs(ratio * shift))
             combinations[name] = Combination(matrix, np.where(small, 0, rest))  # rounding asks for no bias
-        return ShrinkPlan(self.one, slots, sources, combinations, rows, shifts, gains)
+        return ShrinkPlan(self.coupled, slots, sources, combinations, rows, shifts, gains)
 
     def _sources(self, labels: Labels, count: int) -> Int[np.ndarray, " new"]:
         """The unit of each group whose parameters stand for it: where factors differ, a large one."""
@@ -197,7 +200,7 @@ class Merging:
                 norm, owed = form.normed[key]
                 gain = np.where(keeps, 1, _ratio(norms(new), norms(part[sources])))
                 gain = np.where(gain > 0, gain, 1)
-                gains[norm] = gain * self.scales[norm][self.one.channels[norm][sources]]
+                gains[norm] = gain * self.scales[norm][self.coupled.channels[norm][sources]]
                 factor, constant = factor * gain, constant + (gain - 1) * owed[sources]
             new = new / np.where(factor == 0, 1, factor)[:, None]
             rows[name] = np.where(keeps[:, None], self.raw[name][sources], new)
@@ -206,7 +209,7 @@ class Merging:
             factor = knob.factor[sources]
             change = np.where(single, 0, wanted[:, -1] - constant)
             before = self.biases.get(knob.module)
-            old = 0 if before is None else before[self.one.channels[knob.module][sources]]
+            old = 0 if before is None else before[self.coupled.channels[knob.module][sources]]
             shifts[knob.module] = old + np.divide(change, factor, out=np.zeros(len(factor)), where=factor != 0)
         return rows, shifts, gains
 
@@ -215,10 +218,10 @@ class Merging:
         size = self.amounts * norms(self.vectors)
         best = [block[np.argsort(-size[block], kind="stable")[:count]] for block in self.blocks]
         kept = np.sort(np.concatenate(best))
-        combine = np.zeros((self.one.units, len(kept)))
+        combine = np.zeros((self.coupled.units, len(kept)))
         combine[kept, np.arange(len(kept))] = 1
-        combination = Combination(combine, np.zeros(self.one.units))
-        return ShrinkPlan(self.one, kept, kept, dict.fromkeys(self.one.columns, combination))
+        combination = Combination(combine, np.zeros(self.coupled.units))
+        return ShrinkPlan(self.coupled, kept, kept, dict.fromkeys(self.coupled.columns, combination))
 
 
 def _directions(forms: Forms) -> Float[np.ndarray, "units inputs"]:
@@ -228,9 +231,14 @@ def _directions(forms: Forms) -> Float[np.ndarray, "units inputs"]:
     return np.concatenate(parts, axis=1) / np.sqrt(len(parts)) * arrives[:, None]
 
 
-def _ratio(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     """One over the other, 0 where that is 0."""
-    return np.divide(one, other, out=np.zeros(np.broadcast_shapes(one.shape, other.shape)), where=other != 0)
+    return np.divide(
+        numerator,
+        denominator,
+        out=np.zeros(np.broadcast_shapes(numerator.shape, denominator.shape)),
+        where=denominator != 0,
+    )
 
 
 def _own(module: nn.Module) -> Float[np.ndarray, "channels _"]:
@@ -253,10 +261,10 @@ def _lifted(stages: list[np.ndarray]) -> Float[np.ndarray, "units inputs"]:
     return np.concatenate(parts, axis=1)
 
 
-def _amounts(one: ChannelSet, model: nn.Module) -> Float[np.ndarray, " units"]:
+def _amounts(coupled: ChannelSet, model: nn.Module) -> Float[np.ndarray, " units"]:
     """Norm of the columns of each unit over all readers."""
-    squares = np.zeros(one.units)
-    for name, columns in one.columns.items():
+    squares = np.zeros(coupled.units)
+    for name, columns in coupled.columns.items():
         module = model.get_submodule(name)
         matrix, groups = matrix_of(module), groups_of(module)
         grouped = matrix.reshape(groups, len(matrix) // groups, *matrix.shape[1:])

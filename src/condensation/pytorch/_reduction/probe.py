@@ -84,38 +84,38 @@ class PlantedProbe:
         except ERRORS:  # a model may ask more of its inputs than their shapes
             self.copies.append(Copy(self.model, self.inputs, LITTLE, self.random))
 
-    def passed(self, one: ChannelSet, trace: Trace) -> Merging | str:
+    def passed(self, coupled: ChannelSet, trace: Trace) -> Merging | str:
         """The merging of a set that passes: by its rule, or else of copies only; or why none does."""
         problem = ""
         for copies in (False, True):
             try:
-                problem = self._problem(one, trace, copies)
+                problem = self._problem(coupled, trace, copies)
                 if not problem:
-                    return Merging.of(one, self.model, trace, copies)
+                    return Merging.of(coupled, self.model, trace, copies)
             except ERRORS as error:
                 line = (str(error).strip().splitlines() or ["without a message"])[0]
                 problem = f"the model does not run with fewer of its channels ({type(error).__name__}: {line})"
         return problem
 
-    def _problem(self, one: ChannelSet, trace: Trace, copies: bool) -> str:
+    def _problem(self, coupled: ChannelSet, trace: Trace, copies: bool) -> str:
         effect, place = 0.0, 0
         while place < len(self.copies):
-            found = self._effect(self.copies[place], one, trace, copies)
-            if isinstance(found, str):
-                return found
-            effect, place = max(effect, found), place + 1
+            outcome = self._effect(self.copies[place], coupled, trace, copies)
+            if isinstance(outcome, str):
+                return outcome
+            effect, place = max(effect, outcome), place + 1
             if effect == 0 and place == len(self.copies) < MOST:  # units that are asleep may wake up in another copy
                 self._draw()
         return "" if effect > 0 else "it could not be tried: its units do nothing on inputs like the example's"
 
-    def _effect(self, copy: Copy, one: ChannelSet, trace: Trace, copies: bool) -> float | str:
+    def _effect(self, copy: Copy, coupled: ChannelSet, trace: Trace, copies: bool) -> float | str:
         """How much planted units change a copy's outputs; or what is wrong when they are merged."""
-        labels, pairs = _pairs(one)
+        labels, pairs = _pairs(coupled)
         effect = 0.0
-        for factors in _proposals(one, Merging.of(one, copy.model, trace, copies), len(pairs)):
+        for factors in _proposals(coupled, Merging.of(coupled, copy.model, trace, copies), len(pairs)):
             planted = deepcopy(copy.model)
-            _plant(planted, one, trace, pairs, *factors)
-            merging = Merging.of(one, planted, trace, copies)
+            _plant(planted, coupled, trace, pairs, *factors)
+            merging = Merging.of(coupled, planted, trace, copies)
             alike = [merging.likeness(pair)[0, 1] for pair in pairs]
             if min(alike) < 1 - 1e-9:
                 continue  # the rule does not say that these are the same
@@ -131,12 +131,12 @@ class PlantedProbe:
         return effect
 
 
-def _pairs(one: ChannelSet) -> tuple[Labels, np.ndarray]:
+def _pairs(coupled: ChannelSet) -> tuple[Labels, np.ndarray]:
     """An odd number of random pairs in each block, so that no regular cut of the channels stays as it was."""
     rng = np.random.default_rng(SEED)
-    labels, pairs = np.arange(one.units), []
-    for block in range(int(one.blocks.max()) + 1):
-        members = rng.permutation(np.flatnonzero(one.blocks == block))
+    labels, pairs = np.arange(coupled.units), []
+    for block in range(int(coupled.blocks.max()) + 1):
+        members = rng.permutation(np.flatnonzero(coupled.blocks == block))
         count = min(max(1, len(members) // 4) | 1, len(members) // 2)
         for pair in members[: 2 * count].reshape(-1, 2):
             labels[pair] = pair.min()
@@ -144,41 +144,41 @@ def _pairs(one: ChannelSet) -> tuple[Labels, np.ndarray]:
     return renumber(labels), np.array(pairs)
 
 
-def _proposals(one: ChannelSet, merging: Merging, count: int) -> Iterator[tuple[Factors, dict[str, Factors]]]:
+def _proposals(coupled: ChannelSet, merging: Merging, count: int) -> Iterator[tuple[Factors, dict[str, Factors]]]:
     """Factors of the planted units' rows, and of what each norm and depthwise convolution does: many, few, none."""
     rng = np.random.default_rng(SEED)
     ones = np.ones(count)
     lines = merging.rule is not None and not merging.rule.oriented
     rows = rng.uniform(0.5, 2, count) if merging.homogeneous else ones
     rows = rows * np.where(np.arange(count) % 2 == 0, -1, 1) if lines else rows
-    own = {name: ones if name in one.producers else rng.uniform(0.5, 2, count) for name in one.channels}
+    own = {name: ones if name in coupled.producers else rng.uniform(0.5, 2, count) for name in coupled.channels}
     plain = dict.fromkeys(own, ones)
     for factors in (rows, ones) if np.any(rows != 1) else (ones,):
-        if len(one.producers) < len(own):
+        if len(coupled.producers) < len(own):
             yield factors, own
         yield factors, plain
 
 
 def _plant(
-    model: nn.Module, one: ChannelSet, trace: Trace, pairs: np.ndarray, rows: Factors, own: dict[str, Factors]
+    model: nn.Module, coupled: ChannelSet, trace: Trace, pairs: np.ndarray, rows: Factors, own: dict[str, Factors]
 ) -> None:
     """Make a unit of each pair a multiple of the other, in all modules that the set passes."""
     arriving: dict[int, Factors] = {}
-    given = {name: np.ones(len(pairs)) for name in one.channels}
+    given = {name: np.ones(len(pairs)) for name in coupled.channels}
     for place, op in enumerate(trace.ops):  # what is before a place comes before it
         before = next((arriving[k] for k in op.inputs if k in arriving), None)
-        if op.kind == "module" and op.name in one.producers:
+        if op.kind == "module" and op.name in coupled.producers:
             arriving[place] = rows
-        elif op.kind == "module" and before is not None and op.name in one.channels:
+        elif op.kind == "module" and before is not None and op.name in coupled.channels:
             given[op.name] = before
             scales = not isinstance(model.get_submodule(op.name), nn.PReLU)
             arriving[place] = before * own[op.name] if scales else before
         elif before is not None and (op.kind != "module" or isinstance(model.get_submodule(op.name), nn.PReLU)):
             arriving[place] = before if op.kind != "activation" else _activated(before, activation(op.name, op.numbers))
-    for name, where in one.channels.items():
+    for name, where in coupled.channels.items():
         module, source, target = model.get_submodule(name), where[pairs[:, 0]], where[pairs[:, 1]]
         factors = {"weight": own[name], "bias": given[name] * own[name]}
-        if name in one.producers:
+        if name in coupled.producers:
             factors = {"weight": rows, "bias": rows}
         elif isinstance(module, nn.PReLU):
             factors = {}
@@ -203,8 +203,8 @@ def _copy_channels(module: nn.Module, source: np.ndarray, target: np.ndarray, fa
         if name == "weight" and transposed and groups != len(value):
             outs = value.shape[1]
             inputs = len(value) // groups
-            for one, other, times in zip(source, target, factor, strict=True):  # both in the same group
-                rows = slice(one // outs * inputs, (one // outs + 1) * inputs)
-                value.data[rows, other % outs] = times * value.data[rows, one % outs]
+            for first, second, times in zip(source, target, factor, strict=True):  # both in the same group
+                rows = slice(first // outs * inputs, (first // outs + 1) * inputs)
+                value.data[rows, second % outs] = times * value.data[rows, first % outs]
         elif value.ndim > 0:
             value.data[target] = value.data[source] * factor.reshape(-1, *[1] * (value.ndim - 1))

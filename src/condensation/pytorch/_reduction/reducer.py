@@ -21,7 +21,7 @@ from ...reduction._search import LayerSizes, merging_order, smallest
 from .._units import unwrapped
 from .fit import fitted
 from .graph import ChannelSet, Graph, build_graph
-from .judge import Judge, Judgement, Samples
+from .judge import Judge, Samples
 from .merging import Labels, Merging
 from .probe import PlantedProbe
 from .shrink import ShrinkPlan, shrink
@@ -114,11 +114,24 @@ def reduce_model(
         groups = work.within(threshold) if sizes is None else work.cut(sizes)
         small = work.merged(groups, batches)
         counts = {name: int(labels.max()) + 1 for name, labels in groups.items()}
-        after = pruned = None
-        if judge is not None:
-            after = judge.judge(small)
-            pruned = judge.judge(work.pruned(counts))
-    return _report(model, small, work, groups, counts, judge, after, pruned)
+        quality = {} if judge is None else _quality(judge, small, work.pruned(counts))
+    for name, module in small.named_modules():
+        module.training = model.get_submodule(name).training
+    sizes_before_after = {name: (len(labels), counts[name]) for name, labels in groups.items()}
+    parameters = (_count(model), _count(small))
+    return ReducedModel(small, sizes_before_after, groups, work.skipped, parameters, **quality)
+
+
+def _quality(judge: Judge, small: nn.Module, pruned: nn.Module) -> dict[str, Any]:
+    """What a reduced model and a pruned one of the same size do on the data, by the names of ``ReducedModel``."""
+    merged, kept, accuracy = judge.judge(small), judge.judge(pruned), judge.accuracy(judge.outputs)
+    return {
+        "relative_error": merged.relative_error,
+        "agreement": merged.agreement,
+        "accuracy": None if accuracy is None or merged.accuracy is None else (accuracy, merged.accuracy),
+        "pruned_error": kept.relative_error,
+        "pruned_agreement": kept.agreement,
+    }
 
 
 def _check(
@@ -143,8 +156,8 @@ def _check(
             raise InputError(f"{name} is a number above 0 and at most 1, not {value!r}")
     if error is not None and not error >= 0:
         raise InputError(f"an allowed error is a number of at least 0, not {error!r}")
-    for name, asked in {"error": error is not None, "agreement": agreement is not None, "fit": fit}.items():
-        if asked and data is None:
+    for name, needs_data in {"error": error is not None, "agreement": agreement is not None, "fit": fit}.items():
+        if needs_data and data is None:
             raise InputError(f"{name} is measured on samples: pass data=(x, y), x, or an iterable of batches")
     if any(value.is_meta for value in (*model.parameters(), *model.buffers())):
         raise InputError("the model is on the meta device, where weights have no values: load them first")
@@ -188,8 +201,8 @@ def _answer(model: nn.Module, inputs: ModelInputs) -> list[torch.Tensor]:
         return tensors(_run(model, inputs))
 
 
-def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return one.shape == other.shape and torch.allclose(one, other, equal_nan=True)
+def _same(first: torch.Tensor, second: torch.Tensor) -> bool:
+    return first.shape == second.shape and torch.allclose(first, second, equal_nan=True)
 
 
 def _run(model: nn.Module, inputs: ModelInputs) -> Any:
@@ -209,7 +222,7 @@ class _Reducer:
         inputs = mapped(inputs, lambda value: value.detach().clone())
         graph = _graph(given, inputs)
         self.skipped = dict(graph.outside)
-        self.names = {member: name for name, one in graph.sets.items() for member in reversed(one.producers)}
+        self.names = {member: name for name, coupled in graph.sets.items() for member in reversed(coupled.producers)}
         self.names |= {name: name for name in graph.sets}
         for name in layers or ():
             if name not in self.names and name not in graph.outside:
@@ -217,58 +230,62 @@ class _Reducer:
         chosen = None if layers is None else {self.names[name] for name in layers if name in self.names}
         trial = None
         self.sets: dict[str, Merging] = {}
-        for name, one in graph.sets.items():
-            problem = one.reason or ("" if chosen is None or name in chosen else "it is not among the layers asked for")
-            problem = problem or _not_finite(one, given)
+        for name, coupled in graph.sets.items():
+            problem = coupled.reason or (
+                "" if chosen is None or name in chosen else "it is not among the layers asked for"
+            )
+            problem = problem or _not_finite(coupled, given)
             if not problem:
                 trial = trial or PlantedProbe(given, inputs)
-                passed = trial.passed(one, graph.trace)
+                passed = trial.passed(coupled, graph.trace)
                 if isinstance(passed, Merging):
                     self.sets[name] = passed
                 else:
                     problem = passed
             if problem:
-                members = [member for member in one.producers if self.names[member] == name]
+                members = [member for member in coupled.producers if self.names[member] == name]
                 runs = {member: graph.trace.calls[member] for member in members}
                 self.skipped |= {key: f"it runs {k} times" if k > 1 else problem for key, k in runs.items()}
 
     def checked(self, units: int | Mapping[str, int]) -> LayerSizes:
         """The number of units that each set is left with, for each of its blocks."""
         wanted = dict(units) if isinstance(units, Mapping) else dict.fromkeys(self.sets, units)
-        found = {name: one.full for name, one in self.sets.items()}
+        sizes = {name: merging.full for name, merging in self.sets.items()}
         for name, count in wanted.items():
             key = self.names.get(name)
             if key is None or key not in self.sets:
                 why = f" ({self.skipped[name]})" if name in self.skipped else ""
                 raise unknown_name(f"layer that can be reduced{why}", name, self.sets)
             check_whole(f"units of {name}", count)
-            one, blocks = self.sets[key], len(self.sets[key].blocks)
-            if count > one.one.units:
-                raise InputError(f"{name} has {one.one.units} units and cannot be reduced to {count}")
+            merging, blocks = self.sets[key], len(self.sets[key].blocks)
+            if count > merging.coupled.units:
+                raise InputError(f"{name} has {merging.coupled.units} units and cannot be reduced to {count}")
             if count % blocks:
                 raise InputError(f"{name} is cut into {blocks} groups of equal size: {count} units cannot be")
-            found[key] = count // blocks
-        return found
+            sizes[key] = count // blocks
+        return sizes
 
     def cut(self, sizes: LayerSizes) -> dict[str, Labels]:
         """The groups of each set."""
-        return {name: one.cut(sizes[name]) for name, one in self.sets.items()}
+        return {name: merging.cut(sizes[name]) for name, merging in self.sets.items()}
 
     def within(self, threshold: float | None) -> dict[str, Labels]:
         """The groups of each set by a cosine."""
-        return {name: one.within(threshold) for name, one in self.sets.items()}
+        return {name: merging.within(threshold) for name, merging in self.sets.items()}
 
     def merged(self, groups: Mapping[str, Labels], batches: Sequence[ModelInputs] | None) -> nn.Module:
         """The model with each group as one unit; readers fitted where there are batches."""
-        plans = [one.plan(groups[name]) for name, one in self.sets.items()]
+        plans = [merging.plan(groups[name]) for name, merging in self.sets.items()]
         return self._shrunk(plans if batches is None else fitted(self.given, plans, batches))
 
     def pruned(self, counts: Mapping[str, int]) -> nn.Module:
         """The model with only the units of largest output times input weight."""
-        return self._shrunk([one.pruned(counts[name] // len(one.blocks)) for name, one in self.sets.items()])
+        return self._shrunk(
+            [merging.pruned(counts[name] // len(merging.blocks)) for name, merging in self.sets.items()]
+        )
 
     def _shrunk(self, plans: Sequence[ShrinkPlan]) -> nn.Module:
-        return shrink(self.given, [plan for plan in plans if len(plan.slots) < plan.one.units])
+        return shrink(self.given, [plan for plan in plans if len(plan.slots) < plan.coupled.units])
 
     def smallest(
         self, judge: Judge, error: float | None, agreement: float | None, batches: Sequence[ModelInputs] | None
@@ -287,8 +304,8 @@ class _Reducer:
                 return judgement.relative_error <= error
             return judgement.agreement is not None and agreement is not None and judgement.agreement >= agreement
 
-        full = {name: one.full for name, one in self.sets.items()}
-        return smallest(full, merging_order({name: one.costs for name, one in self.sets.items()}), fits)
+        full = {name: merging.full for name, merging in self.sets.items()}
+        return smallest(full, merging_order({name: merging.costs for name, merging in self.sets.items()}), fits)
 
 
 def _graph(given: nn.Module, inputs: ModelInputs) -> Graph:
@@ -309,41 +326,15 @@ def _graph(given: nn.Module, inputs: ModelInputs) -> Graph:
             return build_graph(traced, inputs)
 
 
-def _not_finite(one: ChannelSet, model: nn.Module) -> str:
-    for name in (*one.channels, *one.columns):
+def _not_finite(coupled: ChannelSet, model: nn.Module) -> str:
+    for name in (*coupled.channels, *coupled.columns):
         module = model.get_submodule(name)
         for value in (*module._parameters.values(), *module._buffers.values()):
             if value is not None and not bool(torch.isfinite(value).all()):
-                return "it holds NaN or Inf" if name == one.name else f"{name}, which belongs to it, holds NaN or Inf"
+                return (
+                    "it holds NaN or Inf" if name == coupled.name else f"{name}, which belongs to it, holds NaN or Inf"
+                )
     return ""
-
-
-def _report(
-    model: nn.Module,
-    small: nn.Module,
-    work: _Reducer,
-    groups: dict[str, Labels],
-    counts: dict[str, int],
-    judge: Judge | None,
-    after: Judgement | None,
-    pruned: Judgement | None,
-) -> ReducedModel:
-    for name, module in small.named_modules():
-        module.training = model.get_submodule(name).training
-    first = None if judge is None else judge.accuracy(judge.outputs)
-    accuracy = None if first is None or after is None or after.accuracy is None else (first, after.accuracy)
-    return ReducedModel(
-        model=small,
-        sizes={name: (len(labels), counts[name]) for name, labels in groups.items()},
-        groups=groups,
-        skipped=work.skipped,
-        parameters=(_count(model), _count(small)),
-        relative_error=after and after.relative_error,
-        agreement=after and after.agreement,
-        accuracy=accuracy,
-        pruned_error=pruned and pruned.relative_error,
-        pruned_agreement=pruned and pruned.agreement,
-    )
 
 
 def _count(model: nn.Module) -> int:

@@ -32,7 +32,7 @@ class ShrinkPlan:
     """What becomes of a set.
 
     Attributes:
-        one: the set.
+        coupled: the set.
         slots: the unit whose place each new unit takes, in rising order.
         sources: the unit whose parameters it takes, where no others are given.
         rows: new rows of the layers that make it, by layer.
@@ -41,7 +41,7 @@ class ShrinkPlan:
         combinations: of each reader.
     """
 
-    one: ChannelSet
+    coupled: ChannelSet
     slots: Int[np.ndarray, " new"]
     sources: Int[np.ndarray, " new"]
     combinations: dict[str, Combination]
@@ -71,22 +71,22 @@ class _Tall:
 def shrink(model: nn.Module, plans: Sequence[ShrinkPlan]) -> nn.Module:
     """A copy of a model with fewer channels."""
     small = deepcopy(model)
-    names = dict.fromkeys(name for plan in plans for name in (*plan.one.channels, *plan.one.columns))
+    names = dict.fromkeys(name for plan in plans for name in (*plan.coupled.channels, *plan.coupled.columns))
     talls = {name: _Tall(small.get_submodule(name)) for name in names}
     for plan in plans:
         for name, rows in plan.rows.items():
             matrix = talls[name].matrix
             assert matrix is not None
-            matrix[plan.one.channels[name][plan.sources]] = rows.reshape(len(rows), *matrix.shape[1:])
+            matrix[plan.coupled.channels[name][plan.sources]] = rows.reshape(len(rows), *matrix.shape[1:])
         for name, values in plan.shifts.items():
-            talls[name].wanted_bias()[plan.one.channels[name][plan.sources]] = values
+            talls[name].wanted_bias()[plan.coupled.channels[name][plan.sources]] = values
         for name, values in plan.gains.items():
             scale = talls[name].scale
             assert scale is not None
-            scale[plan.one.channels[name][plan.sources]] = values
+            scale[plan.coupled.channels[name][plan.sources]] = values
     for plan in plans:
         for name, combination in plan.combinations.items():
-            _combine(talls[name], plan.one.columns[name], plan.sources, combination)
+            _combine(talls[name], plan.coupled.columns[name], plan.sources, combination)
     for name in names:
         outs, ins = selections(plans, name, small.get_submodule(name))
         _cut(small.get_submodule(name), talls[name], outs, ins)
@@ -114,8 +114,8 @@ def selections(
     plans: Sequence[ShrinkPlan], name: str, module: nn.Module
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Which outputs and inputs of a module are left, in their new order; nothing where all stay."""
-    outs = [(plan.one.channels[name], plan) for plan in plans if name in plan.one.channels]
-    ins = [(plan.one.columns[name], plan) for plan in plans if name in plan.one.columns]
+    outs = [(plan.coupled.channels[name], plan) for plan in plans if name in plan.coupled.channels]
+    ins = [(plan.coupled.columns[name], plan) for plan in plans if name in plan.coupled.columns]
     sizes = {"outs": out_size(module), "ins": in_size(module) if ins else 0}
     return tuple(_selection(sizes[axis], where) if where else None for axis, where in (("outs", outs), ("ins", ins)))  # pyright: ignore[reportReturnType]
 
@@ -135,10 +135,10 @@ def new_columns(
     """The columns of a plan's new units in a reader after the cut; the module is the reader before it."""
     keep = np.ones(in_size(module), bool)
     for other in plans:
-        if name in other.one.columns:
-            keep[other.one.columns[name]] = False
-            keep[other.one.columns[name][other.slots]] = True
-    return (np.cumsum(keep) - 1)[plan.one.columns[name][plan.slots]]
+        if name in other.coupled.columns:
+            keep[other.coupled.columns[name]] = False
+            keep[other.coupled.columns[name][other.slots]] = True
+    return (np.cumsum(keep) - 1)[plan.coupled.columns[name][plan.slots]]
 
 
 def _cut(module: nn.Module, tall: _Tall, outs: np.ndarray | None, ins: np.ndarray | None) -> None:
@@ -171,7 +171,7 @@ def _cut(module: nn.Module, tall: _Tall, outs: np.ndarray | None, ins: np.ndarra
 
 
 def _cut_channels(module: nn.Module, tall: _Tall, outs: np.ndarray | None) -> None:
-    """The same for modules that hold a few numbers for each channel."""
+    """Give a batch norm or PReLU, which holds a few numbers for each channel, its new arrays and size."""
     if outs is None:
         return
     weight = module._parameters.get("weight")

@@ -117,13 +117,13 @@ def call(model: nn.Module, inputs: ModelInputs) -> Any:
 
 def tensors(value: Any) -> list[torch.Tensor]:
     """All floating-point tensors of an answer, however it is nested."""
-    found = []
+    floats = []
     for leaf in tree_leaves(value):
         if isinstance(leaf, torch.Tensor) and leaf.is_floating_point():
-            found.append(leaf)
+            floats.append(leaf)
         elif isinstance(leaf, Mapping):  # of a kind that PyTorch does not know
-            found += tensors(dict(leaf))
-    return found
+            floats += tensors(dict(leaf))
+    return floats
 
 
 def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
@@ -159,13 +159,13 @@ def steady(first: Trace, second: Trace) -> Trace:
     if [(op.kind, op.inputs) for op in first.ops] != [(op.kind, op.inputs) for op in second.ops]:
         return first
     pairs = zip(first.ops, second.ops, strict=True)
-    ops = [one if one == other else Op("unknown", one.name, (), one.inputs) for one, other in pairs]
+    ops = [op if op == other else Op("unknown", op.name, (), op.inputs) for op, other in pairs]
     return replace(first, ops=ops)
 
 
 def trace(model: nn.Module, inputs: ModelInputs) -> Trace:
     """Run a model once, all of whose parameters ask for gradients, and write down what it does."""
-    found = Trace()
+    traced = Trace()
     starts: dict[str, list[Any]] = {}
     ends: dict[Any, tuple[str, list[Any]]] = {}  # a module may run several times
 
@@ -177,7 +177,7 @@ def trace(model: nn.Module, inputs: ModelInputs) -> Trace:
 
     def leave(name: str) -> Any:
         def hook(_: nn.Module, __: Any, answer: Any) -> None:
-            found.calls[name] = found.calls.get(name, 0) + 1
+            traced.calls[name] = traced.calls.get(name, 0) + 1
             for tensor in tensors(answer):
                 ends[tensor.grad_fn] = (name, starts[name])
 
@@ -196,15 +196,15 @@ def trace(model: nn.Module, inputs: ModelInputs) -> Trace:
     ends.pop(None, None)
     modules = dict(model.named_modules())
     places: dict[Any, int] = {}
-    for name in found.calls:
-        found.entries[name] = tuple(_place(fn, found, places, ends, modules) for fn in starts[name])
-    found.outputs = tuple(_place(t.grad_fn, found, places, ends, modules) for t in tensors(answer))
-    return found
+    for name in traced.calls:
+        traced.entries[name] = tuple(_place(fn, traced, places, ends, modules) for fn in starts[name])
+    traced.outputs = tuple(_place(t.grad_fn, traced, places, ends, modules) for t in tensors(answer))
+    return traced
 
 
 def _place(
     root: Any,
-    found: Trace,
+    traced: Trace,
     places: dict[Any, int],
     ends: dict[Any, tuple[str, list[Any]]],
     modules: dict[str, nn.Module],
@@ -222,14 +222,14 @@ def _place(
             stack += missing
             continue
         stack.pop()
-        places[fn] = len(found.ops)
+        places[fn] = len(traced.ops)
         inputs = tuple(places[g] for g in before)
         if module is not None:
             mixes = isinstance(modules[module], MIXING)
             op = Op("mix", type(modules[module]).__name__) if mixes else Op("module", module)
         else:
             op = _operation(fn)
-        found.ops.append(Op(op.kind, op.name, op.numbers, inputs))
+        traced.ops.append(Op(op.kind, op.name, op.numbers, inputs))
     return places[root]
 
 
@@ -261,9 +261,9 @@ def _operation(fn: Any) -> Op:
         return Op("activation", "relu")
     if name in _ACTIVATIONS:
         kind, *fields = _ACTIVATIONS[name]
-        numbers = [getattr(fn, f"_saved_{one}") for one in fields]
-        if all(isinstance(one, int | float) for one in numbers):
-            return Op("activation", kind, tuple(float(one) for one in numbers))
+        numbers = [getattr(fn, f"_saved_{field}") for field in fields]
+        if all(isinstance(number, int | float) for number in numbers):
+            return Op("activation", kind, tuple(float(number) for number in numbers))
     if name in _MIX or "Attention" in name:
         return Op("mix", _MIX.get(name, "attention"))
     return Op("unknown", name)
