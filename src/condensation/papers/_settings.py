@@ -56,7 +56,8 @@ def merge(values: Mapping[str, str], total: int) -> str:
     """One text for the values of several titles.
 
     Clauses between semicolons are merged one by one. Of a clause the parts between commas that are common stand first;
-    behind them those that differ, without the words they share.
+    behind them those that differ, without the words they share. Of many titles, those with the same words before a
+    comma are merged first.
 
     >>> merge({"tanh": "Adam, rate 1, eps 2", "relu": "Adam, rate 3, eps 2"}, 2)
     'Adam, eps 2; rate 1 (tanh), 3 (relu)'
@@ -64,9 +65,18 @@ def merge(values: Mapping[str, str], total: int) -> str:
     ('80 points (a), 500 images (b)', 'x (a)')
     >>> merge({"relu": "kernels, relu; 10 outputs", "tanh": "kernels, tanh; 10 outputs"}, 2)
     'kernels; relu, tanh; 10 outputs'
+    >>> merge({"Fig. 1, tanh": "5-1, tanh", "Fig. 1, relu": "5-1, relu", "Fig. 2": "3-1", "Fig. 3": "3-1"}, 4)
+    'Fig. 1: 5-1; tanh, relu; Fig. 2, Fig. 3: 3-1'
     """
     if len(values) == total and len({*values.values()}) == 1:
         return next(iter(values.values()))
+    groups: dict[str, dict[str, str]] = {}
+    for title, value in values.items():
+        group, _, member = title.partition(", ")
+        groups.setdefault(group, {})[member] = value
+    if total > MANY and len(groups) < len(values) and (len(groups) > 1 or len(values) < total):
+        merged = {group: merge(members, len(members)) for group, members in groups.items()}
+        return "; ".join(f"{', '.join(names)}: {text}" for text, names in _titles_of(merged).items())
     clauses = [value.split("; ") for value in values.values()]
     if len(clauses[0]) > 1 and len({len(each) for each in clauses}) == 1:
         return "; ".join(merge(dict(zip(values, column, strict=True)), total) for column in zip(*clauses, strict=True))
@@ -76,7 +86,7 @@ def merge(values: Mapping[str, str], total: int) -> str:
     columns = [dict(zip(parts, column, strict=True)) for column in zip(*parts.values(), strict=True)]
     common = [next(iter(column.values())) for column in columns if len({*column.values()}) == 1]
     differing = [_listed(column, total) for column in columns if len({*column.values()}) > 1]
-    return "; ".join([", ".join(common), *differing] if common else differing)
+    return "; ".join([", ".join(common), *differing]) if common else _listed(values, total)
 
 
 def _listed(values: Mapping[str, str], total: int) -> str:
@@ -85,18 +95,24 @@ def _listed(values: Mapping[str, str], total: int) -> str:
     shared = 0
     while len(words) > 1 and all(len(each) > shared + 1 and each[shared] == words[0][shared] for each in words):
         shared += 1
-    titles: dict[str, list[str]] = {}
-    for title, value in values.items():
-        titles.setdefault(" ".join(value.split(" ")[shared:]), []).append(title)
+    while (before := " ".join(words[0][:shared])).count("(") > before.count(")"):
+        shared -= 1
+    titles = _titles_of({title: " ".join(value.split(" ")[shared:]) for title, value in values.items()})
     most = max(titles, key=lambda value: len(titles[value]))
     rest = len(titles) > 1 and len(titles[most]) > MANY and len(values) == total
-    listed = [
-        f"{value} ({'otherwise' if rest and value == most else ('; ' if ',' in ''.join(each) else ', ').join(each)})"
-        if each != [value.strip("()")]
-        else value
-        for value, each in sorted(titles.items(), key=lambda item: rest and item[0] == most)
-    ]
+    listed = []
+    for value, each in sorted(titles.items(), key=lambda item: rest and item[0] == most):
+        who = "otherwise" if rest and value == most else ("; " if "," in "".join(each) else ", ").join(each)
+        listed.append(value if value in (who, f"({who})") else f"{value} ({who})")
     return " ".join([*words[0][:shared], ", ".join(listed)])
+
+
+def _titles_of(values: Mapping[str, str]) -> dict[str, list[str]]:
+    """The titles that have each value."""
+    titles: dict[str, list[str]] = {}
+    for title, value in values.items():
+        titles.setdefault(value, []).append(title)
+    return titles
 
 
 def _different(here: str, there: str) -> tuple[str, str]:
@@ -107,9 +123,9 @@ def _different(here: str, there: str) -> tuple[str, str]:
 
 
 def _parts(text: str) -> list[str]:
-    """What stands between commas that are not inside brackets.
+    """What stands between commas and semicolons that are not inside brackets.
 
-    >>> _parts("normal(0, 1), bias")
-    ['normal(0, 1)', 'bias']
+    >>> _parts("normal(0, 1), bias; relu")
+    ['normal(0, 1)', 'bias', 'relu']
     """
-    return re.split(r", (?![^(\[]*[)\]])", text)
+    return re.split(r"[,;] (?![^(\[]*[)\]])", text)

@@ -44,7 +44,7 @@ class A3(PaperFigure):
     """Losses against time, a panel an experiment."""
 
     name, title, paper = "fc-a3", "FC App. A.3: the losses of all experiments", "FC"
-    titles: ClassVar = {key: title for key, (title, _) in CAPTIONED.items()} | {"end": "Fig. 3, tanh, continued"}
+    titles: ClassVar = {key: title for key, (title, _) in CAPTIONED.items()} | {"end": "Fig. 3 continued, tanh"}
     claims = (
         *map(_stage, CAPTIONED),
         Claim(

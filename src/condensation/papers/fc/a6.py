@@ -22,30 +22,29 @@ MOMENTS = 5  # steps that are shown of each example
 
 
 class Example(NamedTuple):
-    """A layer of one of the experiments: its figure and activation as they are written, its figure's cosine."""
+    """A layer of one of the experiments, with the cosine that decides there."""
 
     run: str
-    figure: str
-    activation: str
+    title: str
     layer: int = 1
     cosine: float | None = None
 
 
 EXAMPLES = {
-    **{f"fig3-{name}": Example(f"fig3-{name}", "Fig. 3", label(name)) for name in FIG3_RATES},
+    **{f"fig3-{name}": Example(f"fig3-{name}", f"Fig. 3, {label(name)}") for name in FIG3_RATES},
     **{
-        f"fig4-layer{k}": Example("fig4", f"Fig. 4, layer {k}", label(name), k, COSINES[k - 1])
+        f"fig4-layer{k}": Example("fig4", f"Fig. 4, layer {k}, {label(name)}", k, COSINES[k - 1])
         for k, name in enumerate(FIG4_LAYERS, 1)
     },
-    **{f"fig5-{name}": Example(f"fig5-{name}", "Figs. 5, 6", label(name)) for name in FIG5_ACTIVATIONS},
+    **{f"fig5-{name}": Example(f"fig5-{name}", f"Figs. 5 and 6, {label(name)}") for name in FIG5_ACTIVATIONS},
 }
 
 
 def _condenses(key: str) -> "Claim[A6]":
     example = EXAMPLES[key]
-    title = example.figure if example.run == "fig4" else f"{example.figure}, {example.activation}"
+    title = f"Fig. 4, layer {example.layer}" if example.run == "fig4" else example.title
     return Claim(
-        key, "Sec. 4.4, App. A.6", f"{title.replace('5, 6', '5 and 6')}: the layer condenses within the initial stage",
+        key, "Sec. 4.4, App. A.6", f"{title}: the layer condenses within the initial stage",
         "first condensed step over the last step of the initial stage", at_most(1),
         lambda figure: figure.share_of_stage(key),
         "In the seeds that fail, the layer is not condensed at any saved step of the initial stage (the table has "
@@ -57,9 +56,7 @@ class A6(PaperFigure):
     """Heat maps at steps that go through the initial stage, a row an example."""
 
     name, title, paper = "fc-a6", "FC App. A.6: several steps of the initial stage", "FC"
-    titles: ClassVar = {each.run: f"{each.figure}, {each.activation}" for each in EXAMPLES.values()} | {
-        "fig4": "Fig. 4"
-    }
+    titles: ClassVar = {each.run: each.title for each in EXAMPLES.values()} | {"fig4": "Fig. 4"}
     claims = tuple(map(_condenses, EXAMPLES))
 
     @classmethod
@@ -103,7 +100,7 @@ class A6(PaperFigure):
                 for row, example in zip(panels, examples, strict=True):
                     self._draw_row(row, example)
         numbers = {example: map(_in_words, self.steps(example)) for example in self.examples}
-        rows = tuple((f"{each.figure}, {each.activation}", *steps) for each, steps in numbers.items())
+        rows = tuple((each.title, *steps) for each, steps in numbers.items())
         title = "First condensed step, and last step of the initial stage, seed by seed"
         return Drawing(
             caption="Cosine similarity of the neurons' input weights at five saved steps from initialization to the "
@@ -128,7 +125,7 @@ class A6(PaperFigure):
             draw_similarity(run.history(example.layer)[k, column], axes, bar=False)
             lines = f"{history.lines[k, column]}" if history.condensed[k, column] else f"({history.lines[k, column]})"
             axes.set(xlabel=f"step {run.saved[column]}: {lines}", ylabel="", xticks=[], yticks=[])
-        row[0].set_ylabel(f"{example.figure}\n{example.activation}", fontsize=7)
+        row[0].set_ylabel("\n".join(example.title.replace(" and", ",").rsplit(", ", 1)), fontsize=7)
 
 
 def _in_words(steps: np.ndarray) -> str:

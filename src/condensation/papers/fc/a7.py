@@ -42,8 +42,8 @@ class A7(PaperFigure):
     name, title, paper = "fc-a7", "FC App. A.7: simple data", "FC"
     titles: ClassVar = {
         **{f"low-{name}": f"low, {label(name)}" for name in FIG3_RATES},
-        **{data: f"{title}, x tanh x" for data, title in IMAGES.items()},
         **{f"fig3-{name}": f"Fig. 3, {label(name)}" for name in HIGHER},
+        **IMAGES,
     }
     claims = *map(_low, HIGHER), *map(_images, ("mnist", "cifar100"))
 
@@ -84,8 +84,10 @@ class A7(PaperFigure):
 
     def draw(self) -> Drawing:
         """Heat maps and counts on the low-frequency target and on images."""
-        panels = {key: title.replace(", ", "\n") for key, title in self.titles.items() if not key.startswith("fig3")}
-        expected = {title: LINES[key[4:] if key.startswith("low-") else "x_tanh"] for key, title in panels.items()}
+        low = {f"low-{name}": f"low\n{label(name)}" for name in FIG3_RATES}
+        images = {data: f"{title}\n{label('x_tanh')}" for data, title in IMAGES.items()}
+        expected = dict(zip(low.values(), (LINES[name] for name in FIG3_RATES), strict=True))
+        expected |= dict.fromkeys(images.values(), LINES["x_tanh"])
         pairs = {name: (self.counts[f"low-{name}"], self.counts[f"fig3-{name}"]) for name in HIGHER}
         rows = ((label(name), *(" ".join(map(str, each.lines)) for each in pair)) for name, pair in pairs.items())
         header = "activation", "low frequency", "Fig. 3's target"
@@ -93,7 +95,7 @@ class A7(PaperFigure):
             caption=f"The networks of Fig. 3 on the low-frequency target at epoch {FIG3_EPOCH}, and that of Fig. 2 "
             "with x tanh x on simpler images: cosine similarity (top, median seed) and lines over the seeds (bottom; "
             "orange: p lines).",
-            pictures={"": draw_maps(self.counts.renamed(panels), expected)},
+            pictures={"": draw_maps(self.counts.renamed(low | images), expected)},
             tables=(Table(f"Lines at epoch {FIG3_EPOCH}, seed by seed", header, tuple(rows)),),
             data=stack_columns({key: counts.columns() for key, counts in self.counts.items()}, "experiment"),
             settings_extra={

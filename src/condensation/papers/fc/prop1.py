@@ -98,7 +98,7 @@ class Prop1(PaperFigure):
     name, title, paper = "fc-prop1", "FC Proposition 1, the conjecture, and statements of the text", "FC"
     has_variants = False
     titles: ClassVar = {
-        "flow": "gradient flow", "start": "rates of change", "six": "depth, residual", "a5": "depth",
+        "flow": "gradient flow", "start": "rates of change", "six": "depth, residual", "a5": "depth, plain",
         "conjecture": "solved labels", "outputs-mse": "ten outputs, MSE", "outputs-ce": "ten outputs, cross-entropy",
     }  # fmt: skip
     claims = (
