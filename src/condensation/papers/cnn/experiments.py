@@ -57,18 +57,12 @@ def descent(scale: str, data: str = "cifar10", channels: int = CHANNELS) -> Expe
     steps = int((GD_STEPS if paper else QUICK_GD_STEPS)[data] * (MANY_SHARE if many else 1))
     images = Images(data, n=SAMPLES if paper else MANY_SAMPLES if many else QUICK_GD_SAMPLES)
     rate = GD_RATE if paper else QUICK_GD_RATE * QUICK_GD_SAMPLES / (images.n or 1)
+    network = Conv(images.shape, (channels,), GD_KERNEL, images.outputs)
+    init = Init(Normal(OUTPUT_STD), convolution=ChannelPower(GD_GAMMA))
     return Experiment(
-        network=Conv(images.shape, (channels,), GD_KERNEL, images.outputs),
-        init=Init(Normal(OUTPUT_STD), convolution=ChannelPower(GD_GAMMA)),
-        data=images,
-        optimizer=GD(rate),
-        steps=steps,
-        loss=GD_LOSS,
-        save=Evenly(31) if paper else Evenly(17),
-        record=Evenly(91) if paper else Evenly(17),
-        dtype="tf32",
-        kept_layers=("conv1",),
-    )
+        network, init, images, GD(rate), steps, GD_LOSS, save=Evenly(31 if paper else 17),
+        record=Evenly(91 if paper else 17), dtype="tf32", kept_layers=("conv1",),
+    )  # fmt: skip
 
 
 def deep(scale: str, data: str = "cifar10", loss: Loss = CROSS_ENTROPY) -> Experiment:
@@ -78,16 +72,9 @@ def deep(scale: str, data: str = "cifar10", loss: Loss = CROSS_ENTROPY) -> Exper
     """
     paper = scale == "paper"
     images = Images(data, n=SAMPLES if paper else QUICK_FIG3_SAMPLES)
+    channels = (CHANNELS if paper else QUICK_FIG3_CHANNELS,) * 3
     steps = (FIG3_EPOCH if paper else QUICK_FIG3_EPOCH) * (2 if loss.name == "softmax_mse" else 1)
-    return _by_adam(
-        images,
-        "tanh",
-        (CHANNELS if paper else QUICK_FIG3_CHANNELS,) * 3,
-        HIDDEN if paper else QUICK_HIDDEN,
-        Adam(FIG3_RATE if paper else QUICK_FIG3_RATE),
-        steps,
-        loss,
-    )
+    return _by_adam(scale, images, "tanh", channels, FIG3_RATE if paper else QUICK_FIG3_RATE, steps, loss)
 
 
 def deep_to_the_end(scale: str) -> Experiment:
@@ -103,32 +90,23 @@ def deep_to_the_end(scale: str) -> Experiment:
 def shallow(scale: str, activation: str, data: str = "cifar10") -> Experiment:
     """Figs. 4 and 8: one convolution layer, a dense one with relu, Adam."""
     paper = scale == "paper"
-    return _by_adam(
-        Images(data, n=SAMPLES if paper else QUICK_FIG4_SAMPLES),
-        activation,
-        (CHANNELS if paper else QUICK_FIG4_CHANNELS,),
-        HIDDEN if paper else QUICK_HIDDEN,
-        Adam(FIG4_RATE if paper else QUICK_FIG4_RATES[activation]),
-        FIG4_EPOCHS[activation] if paper else QUICK_FIG4_STEPS,
-        CROSS_ENTROPY,
-    )
+    images = Images(data, n=SAMPLES if paper else QUICK_FIG4_SAMPLES)
+    channels = (CHANNELS if paper else QUICK_FIG4_CHANNELS,)
+    rate, steps = (FIG4_RATE, FIG4_EPOCHS[activation]) if paper else (QUICK_FIG4_RATES[activation], QUICK_FIG4_STEPS)
+    return _by_adam(scale, images, activation, channels, rate, steps)
 
 
 def _by_adam(
-    images: Images, activation: str, channels: tuple[int, ...], hidden: int, optimizer: Adam, steps: int, loss: Loss
-) -> Experiment:
+    scale: str, images: Images, activation: str, channels: tuple[int, ...], rate: float, steps: int,
+    loss: Loss = CROSS_ENTROPY,
+) -> Experiment:  # fmt: skip
+    hidden = (HIDDEN if scale == "paper" else QUICK_HIDDEN,)
+    network = Conv(images.shape, channels, KERNEL, images.outputs, hidden, activation)
+    init = Init(Normal(OUTPUT_STD), convolution=ChannelPower(GAMMA))
     return Experiment(
-        network=Conv(images.shape, channels, KERNEL, images.outputs, (hidden,), activation),
-        init=Init(Normal(OUTPUT_STD), convolution=ChannelPower(GAMMA)),
-        data=images,
-        optimizer=optimizer,
-        steps=steps,
-        loss=loss,
-        save=Evenly(11),
-        record=Evenly(31 if steps > 100 else 11),
-        dtype="tf32",
-        kept_layers=layers_of(len(channels)),
-    )
+        network, init, images, Adam(rate), steps, loss, save=Evenly(11), record=Evenly(31 if steps > 100 else 11),
+        dtype="tf32", kept_layers=layers_of(len(channels)),
+    )  # fmt: skip
 
 
 def balanced(experiment: Experiment) -> Experiment:

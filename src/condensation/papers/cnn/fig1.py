@@ -18,6 +18,7 @@ from .._claims import Claim, PerSeed, at_most, exactly
 from .._counts import Counts
 from .._figure import Drawing, PaperFigure
 from .experiments import SUMMED, descent
+from .maps import last_step
 
 
 def _error(key: str, text: str, network: str, ours: bool = False) -> "Claim[Fig1]":
@@ -61,12 +62,8 @@ class Fig1(PaperFigure):
     @cached_property
     def counts(self) -> Counts:
         """Lines of filters at the last step."""
-        return self.count(self.runs["descent"], "conv1", self.last, view="filter")
-
-    @property
-    def last(self) -> int:
-        """The last step."""
-        return int(self.runs["descent"].saved[-1])
+        run = self.runs["descent"]
+        return self.count(run, "conv1", last_step(run), view="filter")
 
     @cached_property
     def errors(self) -> dict[str, list[float]]:
@@ -74,7 +71,7 @@ class Fig1(PaperFigure):
         run = self.runs["descent"]
         errors: dict[str, list[float]] = {"effective": [], "one": [], "sum": []}
         for seed in run.seeds:
-            model, x = run.model(self.last, seed), run.data(seed)[0]
+            model, x = run.model(last_step(run), seed), run.data(seed)[0]
             whole, single = model(x), reduce(model, x, units=1).centred_error
             errors["one"].append(float("nan") if single is None else single)
             errors["effective"].append(centred_error(whole, merge_sides(model)(x)))
@@ -92,7 +89,8 @@ class Fig1(PaperFigure):
 
     def draw(self) -> Drawing:
         """The filters of the median seed at initialization, at the last step, and the two that replace them."""
-        run, last = self.runs["descent"], self.last
+        run = self.runs["descent"]
+        last = last_step(run)
         seed = run.seeds[self.counts.median_seed]
         before, after = (run.weights("conv1", step, seed, view="filter") for step in (0, last))
         model, x = run.model(last, seed), run.data(seed)[0]

@@ -1,7 +1,5 @@
 """CNN Fig. 13: the training loss of each experiment."""
 
-from typing import NamedTuple
-
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -18,26 +16,17 @@ from .fig6 import Fig6, Fig7, Fig9, Layers
 from .maps import last_step
 
 COLUMNS = 5
-
-
-class Source(NamedTuple):
-    """An experiment of another figure: that figure, the experiment's name there, and what it is in words."""
-
-    figure: type[Descent | Fig3 | Activations | Layers]
-    run: str
-    text: str
-
-
-SOURCES = {
-    "2": Source(Fig2, "descent", "GD, CIFAR-10"),
-    "3": Source(Fig3, "deep", "three layers, CIFAR-10"),
-    **{f"4-{name}": Source(Fig4, name, f"{name}, CIFAR-10") for name in ("relu", "sigmoid", "tanh")},
-    "6": Source(Fig6, "deep", "MSE after softmax"),
-    "7": Source(Fig7, "deep", "MSE"),
-    **{f"8-{name}": Source(Fig8, name, f"{name}, MNIST") for name in ("relu", "sigmoid", "tanh")},
-    "9": Source(Fig9, "deep", "three layers, MNIST"),
-    "10": Source(Fig10, "descent", "GD, MNIST, 32"),
-    "11": Source(Fig11, "descent", "GD, MNIST, 320"),
+# the figure, the experiment's name there, and what it is in words
+SOURCES: dict[str, tuple[type[Descent | Fig3 | Activations | Layers], str, str]] = {
+    "2": (Fig2, "descent", "GD, CIFAR-10"),
+    "3": (Fig3, "deep", "three layers, CIFAR-10"),
+    **{f"4-{name}": (Fig4, name, f"{name}, CIFAR-10") for name in ("relu", "sigmoid", "tanh")},
+    "6": (Fig6, "deep", "MSE after softmax"),
+    "7": (Fig7, "deep", "MSE"),
+    **{f"8-{name}": (Fig8, name, f"{name}, MNIST") for name in ("relu", "sigmoid", "tanh")},
+    "9": (Fig9, "deep", "three layers, MNIST"),
+    "10": (Fig10, "descent", "GD, MNIST, 32"),
+    "11": (Fig11, "descent", "GD, MNIST, 320"),
 }
 
 
@@ -48,7 +37,7 @@ def _number(key: str) -> str:
 def _in_stage(key: str) -> "Claim[Fig13]":
     return Claim(
         key, "Fig. 13",
-        f"{_number(key)} ({SOURCES[key].text}): what is shown of the initial stage is in it (loss above 70%, the fully "
+        f"{_number(key)} ({SOURCES[key][2]}): what is shown of the initial stage is in it (loss above 70%, the fully "
         "connected paper's rule)",
         "loss over first loss at the step that is shown", at_least(STAGE), lambda figure: figure.loss(key),
         trained=False,
@@ -65,7 +54,7 @@ class Fig13(PaperFigure):
     @classmethod
     def experiments(cls, scale: str) -> dict[str, Experiment]:
         """All of them, as trained for their own figures."""
-        return {key: source.figure.experiments(scale)[source.run] for key, source in SOURCES.items()}
+        return {key: figure.experiments(scale)[name] for key, (figure, name, _) in SOURCES.items()}
 
     def shown(self, key: str) -> int:
         """The step of the initial stage that a figure shows."""
@@ -88,7 +77,7 @@ class Fig13(PaperFigure):
                 axes.plot(run.recorded, np.median(relative, axis=0), color=COLOURS[0])
                 axes.axhline(STAGE, color=COLOURS[1], linestyle="--", linewidth=0.7)
                 axes.axvline(self.shown(key), color=COLOURS[6], linestyle=":", linewidth=0.8)
-                axes.set_title(f"{_number(key)}: {SOURCES[key].text}", fontsize=6.5)
+                axes.set_title(f"{_number(key)}: {SOURCES[key][2]}", fontsize=6.5)
                 axes.set_ylim(0, 1.06)
                 axes.tick_params(labelsize=6)
             for axes in grid[len(self.runs) :]:

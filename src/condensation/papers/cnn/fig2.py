@@ -19,7 +19,7 @@ from .._figure import Drawing, PaperFigure
 from .._tables import Table
 from .experiments import CHANNELS, MANY, NO_CAPTION, SUMMED, descent
 from .kernels import cosine_to_v1, cosines_to, cosines_to_ones, dynamics, predicted_sides, predicted_turning
-from .maps import ACCURACY, accuracy_at
+from .maps import ACCURACY, accuracy_at, last_step
 
 
 def _step(data: str, channels: int) -> str:
@@ -50,7 +50,7 @@ def _claims(figure: str, data: str, channels: int) -> "tuple[Claim[Descent], ...
             key="ones",
             text="the cosine between each kernel and 1 is almost 1 or -1 (read as: at least 0.95 for 90% of them)",
             quantity=f"10% quantile of |cos| with 1 {there}", rule=at_least(0.95),
-            measure=lambda figure: PerSeed(np.quantile(np.abs(cosines_to_ones(figure.kernels)), 0.1, axis=1)),
+            measure=lambda figure: PerSeed(np.quantile(np.abs(cosines_to_ones(figure.units("kernel"))), 0.1, axis=1)),
             why=lambda figure: figure.not_turned_yet(), **like,
         ),
         Claim(
@@ -102,21 +102,17 @@ class Descent(PaperFigure):
     @cached_property
     def counts(self) -> Counts:
         """Lines of kernels at the last step."""
-        return self.count(self.run, "conv1", int(self.run.saved[-1]))
+        return self.count(self.run, "conv1", last_step(self.run))
 
-    @property
-    def kernels(self) -> np.ndarray:
-        """The kernels of each seed where their lines are counted."""
-        return self._there(self.counts.weights)
+    def units(self, view: str) -> np.ndarray:
+        """The kernels or filters of each seed where lines are counted."""
+        history = self.run.history("conv1", view=view)
+        return history[np.arange(len(history)), self.counts.column].astype(float)
 
     @cached_property
     def along(self) -> np.ndarray:
         """The cosine of each filter with v1, in each seed."""
-        filters = self._there(self.run.history("conv1", view="filter"))
-        return np.stack([cosines_to(each, z.v1) for each, z in zip(filters, self.theory, strict=True)])
-
-    def _there(self, history: np.ndarray) -> np.ndarray:
-        return history[np.arange(len(history)), self.counts.column].astype(float)
+        return np.stack([cosines_to(each, z.v1) for each, z in zip(self.units("filter"), self.theory, strict=True)])
 
     @property
     def accuracy(self) -> np.ndarray:
@@ -172,23 +168,18 @@ class Descent(PaperFigure):
 
     def _table(self) -> Table:
         """Numbers of each seed."""
-        kernels, filters = self.counts, self.count(self.run, "conv1", int(self.run.saved[-1]), view="filter")
+        kernels, filters = self.counts, self.count(self.run, "conv1", last_step(self.run), view="filter")
         header = (
             "seed", "step", "loss / first", "accuracy", "lines: kernels, filters", "gap", "parts of v1 · 1", "bias part"
         )  # fmt: skip
         rows = tuple(
             (
-                str(self.run.seeds[k].data),
-                str(kernels.steps[k]),
-                f"{kernels.loss[k]:.3f}",
-                f"{self.accuracy[k]:.1%}",
-                f"{kernels.lines[k]}, {filters.lines[k]}",
-                f"{z.gap:.2f}",
-                ", ".join(f"{value:.4f}" for value in z.channel_cosines),
-                f"{z.bias_part:.2f}",
+                str(self.run.seeds[k].data), str(kernels.steps[k]), f"{kernels.loss[k]:.3f}",
+                f"{self.accuracy[k]:.1%}", f"{kernels.lines[k]}, {filters.lines[k]}", f"{z.gap:.2f}",
+                ", ".join(f"{value:.4f}" for value in z.channel_cosines), f"{z.bias_part:.2f}",
             )
             for k, z in enumerate(self.theory)
-        )
+        )  # fmt: skip
         return Table("Seed by seed", header, rows)
 
 

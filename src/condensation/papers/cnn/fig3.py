@@ -13,15 +13,7 @@ from ...runs import Trajectory
 from .._claims import Claim, PerSeed, at_least, at_most, exactly
 from .._figure import Drawing, PaperFigure
 from .._tables import Table
-from .experiments import (
-    CHANNELS,
-    FIG3_EPOCH,
-    QUICK_FIG3_EPOCH,
-    balanced,
-    deep,
-    deep_to_the_end,
-    layers_of,
-)
+from .experiments import CHANNELS, FIG3_EPOCH, QUICK_FIG3_EPOCH, balanced, deep, deep_to_the_end, layers_of
 from .maps import ACCURACY, HeatMaps, Panel, map_claims
 from .words import REDUCED, SETTINGS  # noqa: F401  for accuracy.py of the old form, to be deleted with words.py
 
@@ -44,20 +36,11 @@ FINAL = tuple(
 )
 
 
-def _final_kernels(panel: Panel) -> "Claim[Fig3]":
+def _final(panel: Panel, view: str, key: str, text: str, lines: str) -> "Claim[Fig3]":
+    """A claim on a view of a layer, kernels or filters, when the images are fitted."""
     return Claim(
-        panel.key, "Fig. 3 (a)-(c)",
-        f"{panel.text}: a clear condensation after training (read as: still one line of kernels)",
-        "lines of kernels at the end", exactly(1), lambda figure: figure.kernels[panel.key].lines_found(),
-        lambda figure: figure.at_the_end(panel),
-    )  # fmt: skip
-
-
-def _final_filters(panel: Panel) -> "Claim[Fig3]":
-    return Claim(
-        f"{panel.key}-filters", "Fig. 3 (a)-(c)",
-        f"{panel.text}: condensation partly remains till the end (read as: one line of filters)",
-        "lines of filters at the end", exactly(1), lambda figure: figure.filters[panel.key].lines_found(),
+        key, "Fig. 3 (a)-(c)", f"{panel.text}: {text} (read as: {lines} of {view}s)", f"lines of {view}s at the end",
+        exactly(1), lambda figure: figure.counts[view][panel.key].lines_found(),
         lambda figure: figure.at_the_end(panel),
     )  # fmt: skip
 
@@ -78,8 +61,11 @@ class Fig3(HeatMaps):
     times = True
     claims = (
         *map_claims("Fig. 3 (d)-(f)", INITIAL, WHEN, accuracy=True),
-        *map(_final_kernels, FINAL),
-        *map(_final_filters, FINAL),
+        *(_final(each, "kernel", each.key, "a clear condensation after training", "still one line") for each in FINAL),
+        *(
+            _final(each, "filter", f"{each.key}-filters", "condensation partly remains till the end", "one line")
+            for each in FINAL
+        ),
         _fitted("Sec. 5.2", "the network is trained until its training accuracy is 100%"),
     )
 
@@ -95,12 +81,13 @@ class Fig3(HeatMaps):
 
     def at_the_end(self, panel: Panel) -> str:
         """What both views of a layer show when the images are fitted."""
-        lines = f"At the end, kernels: {self.kernels[panel.key]}; filters: {self.filters[panel.key]}."
+        kernels, filters = (self.counts[view][panel.key] for view in ("kernel", "filter"))
+        lines = f"At the end, kernels: {kernels}; filters: {filters}."
         return f"{lines} {self._by_channel(panel)}" if panel.layer == "conv1" else lines
 
     def _by_channel(self, panel: Panel) -> str:
         """How alike kernels of one input channel are at the end, and kernels of different ones."""
-        kernels = self.kernels[panel.key].weights[:, -1]
+        kernels = self.counts["kernel"][panel.key].weights[:, -1]
         channel = np.arange(kernels.shape[1]) % self.runs[panel.run].experiment.network.layers[0].weight[1]
         same, itself = channel[:, None] == channel, np.eye(len(channel), dtype=bool)
         cosines = [np.abs(cosine_similarity(each)) for each in kernels]

@@ -69,7 +69,7 @@ def map_claims(
 def _line(panel: Panel, where: str, when: str) -> "Claim[HeatMaps]":
     return Claim(
         panel.key, where, f"{panel.text}: a clear condensation of the kernels (read as: one line)",
-        f"lines of kernels {when}", exactly(1), lambda figure: figure.kernels[panel.key].lines_found(),
+        f"lines of kernels {when}", exactly(1), lambda figure: figure.counts["kernel"][panel.key].lines_found(),
         lambda figure: figure.there_and_before(panel),
     )  # fmt: skip
 
@@ -79,7 +79,7 @@ def _sides(panel: Panel, where: str, when: str) -> "Claim[HeatMaps]":
         f"{panel.key}-sides", where,
         f"{panel.text}: in {'two opposite directions' if panel.sides == 2 else 'one direction'}",
         f"orientations of kernels {when}", exactly(panel.sides or 0),
-        lambda figure: figure.kernels[panel.key].sides_found(), lambda figure: figure.there_and_before(panel),
+        lambda figure: figure.counts["kernel"][panel.key].sides_found(), lambda figure: figure.there_and_before(panel),
     )  # fmt: skip
 
 
@@ -109,14 +109,9 @@ class HeatMaps(PaperFigure):
     times: ClassVar[bool] = False
 
     @cached_property
-    def kernels(self) -> Available[Counts]:
-        """Lines of kernels, by the key of the panel."""
-        return self._counts("kernel")
-
-    @cached_property
-    def filters(self) -> Available[Counts]:
-        """Lines of filters, by the key of the panel."""
-        return self._counts("filter")
+    def counts(self) -> dict[str, Available[Counts]]:
+        """Lines of kernels and of filters, by the view and the key of the panel."""
+        return {view: self._counts(view) for view in ("kernel", "filter")}
 
     def _counts(self, view: str) -> Available[Counts]:
         at_the_end = Variant(threshold=self.variant.threshold)  # the last step means something under any optimizer
@@ -132,20 +127,21 @@ class HeatMaps(PaperFigure):
 
     def accuracy(self, panel: Panel) -> Float[np.ndarray, " seeds"]:
         """The training accuracy of each seed at a panel's step."""
-        return accuracy_at(self.runs[panel.run], self.kernels[panel.key])
+        return accuracy_at(self.runs[panel.run], self.counts["kernel"][panel.key])
 
     def there_and_before(self, panel: Panel) -> str:
         """What the seeds of a panel that fails show, there and at the best moment of the initial stage."""
         best = self.count(self.runs[panel.run], panel.layer, None, view="kernel")
         return (
-            f"At this step: {self.kernels[panel.key]}. Where most condensed within the initial stage (step "
+            f"At this step: {self.counts['kernel'][panel.key]}. Where most condensed within the initial stage (step "
             f"{', '.join(map(str, best.steps))}): {best}."
         ) + " These are verdicts on the reduced network, not on the paper's." * self.quick
 
     def draw(self) -> Drawing:
         """Heat maps of the median seed, lines over the seeds, both views in a table."""
-        shown = [panel for panel in self.panels if panel.key in self.kernels]
-        counts = {panel.title: self.kernels[panel.key] for panel in shown}
+        kernels = self.counts["kernel"]
+        shown = [panel for panel in self.panels if panel.key in kernels]
+        counts = {panel.title: kernels[panel.key] for panel in shown}
         steps = {title: int(np.median(each.steps)) for title, each in counts.items()}
         pictures = {"": draw_maps(counts, dict.fromkeys(counts, 1))}
         if self.times:
@@ -158,25 +154,21 @@ class HeatMaps(PaperFigure):
             f"the number of lines over {plural(self.seeds, 'seed')}.",
             pictures=pictures,
             tables=(self._both_views(shown),),
-            data=stack_columns({panel.key: self.kernels[panel.key].columns() for panel in shown}, "panel"),
+            data=stack_columns({key: each.columns() for key, each in kernels.items()}, "panel"),
             settings_extra={"chosen by us": self.chosen} if self.chosen else {},
         )
 
     def _both_views(self, shown: list[Panel]) -> Table:
         """Lines of kernels and of filters, step, loss and accuracy, a row a panel."""
-        rows = tuple(
-            (
-                panel.text,
-                ", ".join(dict.fromkeys(map(str, self.kernels[panel.key].steps.tolist()))),
-                _listed(self.kernels[panel.key]),
-                _listed(self.filters[panel.key]),
-                f"{np.median(self.kernels[panel.key].loss):.4f}",
-                ", ".join(f"{value:.0%}" for value in self.accuracy(panel)),
-            )
-            for panel in shown
-        )
+        rows = []
+        for panel in shown:
+            kernels, filters = (counts[panel.key] for counts in self.counts.values())
+            steps = ", ".join(dict.fromkeys(map(str, kernels.steps)))
+            accuracy = ", ".join(f"{value:.0%}" for value in self.accuracy(panel))
+            loss = f"{np.median(kernels.loss):.4f}"
+            rows.append((panel.text, steps, _listed(kernels), _listed(filters), loss, accuracy))
         header = ("panel", "step", "lines of kernels", "lines of filters", "loss / first loss", "training accuracy")
-        return Table("Both views of a layer, seed by seed (in brackets: not condensed)", header, rows)
+        return Table("Both views of a layer, seed by seed (in brackets: not condensed)", header, tuple(rows))
 
 
 def _listed(counts: Counts) -> str:

@@ -33,7 +33,7 @@ def _mean(k: int) -> "Claim[ImageTable]":
         f"the {colour} part of v1 against 1 is {mean} on average over 50 draws (integer labels; within its stated "
         f"spread of {spread})",
         f"|mean over {DRAWS} draws - {mean}|", at_most(spread),
-        lambda figure: PerSeed([abs(figure.parts("integer")[:, k].mean() - mean)]), trained=False,
+        lambda figure: PerSeed([abs(figure.each("integer", "channel_cosines")[:, k].mean() - mean)]), trained=False,
     )  # fmt: skip
 
 
@@ -41,14 +41,14 @@ def _ones(labels: str) -> "Claim[ImageTable]":
     return Claim(
         f"{labels}-ones", "Sec. 4", f"{LABELS[labels]}: the parts of v1 are nearly the kernel of ones",
         "smallest of the three parts against 1", at_least(0.95),
-        lambda figure: PerSeed(figure.parts(labels).min(axis=1)), trained=False,
+        lambda figure: PerSeed(figure.each(labels, "channel_cosines").min(axis=1)), trained=False,
     )  # fmt: skip
 
 
 def _kernel(labels: str, text: str) -> "Claim[ImageTable]":
     return Claim(
         f"{labels}-kernel", "ours, of Sec. 4", text, "|bias part| of v1", at_most(0.5),
-        lambda figure: PerSeed(figure.bias_parts(labels)),
+        lambda figure: PerSeed(figure.each(labels, "bias_part")),
         lambda figure: figure.mostly_bias() if labels == "integer" else "", trained=False, ours=True,
     )  # fmt: skip
 
@@ -56,7 +56,7 @@ def _kernel(labels: str, text: str) -> "Claim[ImageTable]":
 def _gap(labels: str, where: str, images: str = "") -> "Claim[Draws]":
     return Claim(
         f"{labels}-gap", where, f"{images}{LABELS[labels]}: there is a clear spectral gap (read as: at least 30%)",
-        "(λ1 - λ2) / λ1", at_least(0.3), lambda figure: PerSeed([z.gap for z in figure.draws[labels]]), trained=False,
+        "(λ1 - λ2) / λ1", at_least(0.3), lambda figure: PerSeed(figure.each(labels, "gap")), trained=False,
     )  # fmt: skip
 
 
@@ -93,6 +93,10 @@ class Draws(PaperFigure):
             for labels in LABELS
         }
 
+    def each(self, labels: str, quantity: str) -> np.ndarray:
+        """A quantity of Z in each draw, by its name in ``KernelDynamics``."""
+        return np.array([getattr(z, quantity) for z in self.draws[labels]])
+
     def settings(self) -> dict[str, str]:
         """What is drawn, in words."""
         return {
@@ -115,25 +119,17 @@ class ImageTable(Draws):
         Claim(
             "rank", "Sec. 4", "Z has as many singular values as it can: C₀ m² + 1 = 28",
             "rank of Z (residual of Fig. 2)", exactly(28),
-            lambda figure: PerSeed([z.rank for z in figure.draws["residual"]]), trained=False,
+            lambda figure: PerSeed(figure.each("residual", "rank")), trained=False,
         ),
     )  # fmt: skip
 
-    def parts(self, labels: str) -> np.ndarray:
-        """The cosines of the parts of v1 with 1, a row a draw and a column a colour."""
-        return np.stack([z.channel_cosines for z in self.draws[labels]])
-
-    def bias_parts(self, labels: str) -> list[float]:
-        """The |bias part| of v1 in each draw."""
-        return [z.bias_part for z in self.draws[labels]]
-
     def mostly_bias(self) -> str:
         """Why v1 is not mostly kernels with integer labels."""
-        mean = float(self.images("integer").draw(Seed(0, 0))[1].mean())
+        mean, part = self.images("integer").draw(Seed(0, 0))[1].mean(), np.median(self.each("integer", "bias_part"))
         return (
             f"Class numbers from 0 to 9 have a mean of about {mean:.1f}: with integer labels Z is mostly its bias "
-            f"column, and the bias entry of v1 is {np.median(self.bias_parts('integer')):.2f}. The paper's table looks "
-            "at the rest. Fig. 2 trains on classes, where the bias part is small."
+            f"column, and the bias entry of v1 is {part:.2f}. The paper's table looks at the rest. Fig. 2 trains on "
+            "classes, where the bias part is small."
         )
 
     def draw(self) -> Drawing:
@@ -142,13 +138,13 @@ class ImageTable(Draws):
             figure = Figure(figsize=(PAGE, 2.6), layout="constrained")
             left, *kernels, right = figure.subplots(1, 4, width_ratios=(1.5, 1, 1, 1.4))
             for (labels, text), colour, shift in zip(LABELS.items(), COLOURS, (-0.12, 0.12), strict=False):
-                parts = self.parts(labels)
+                parts = self.each(labels, "channel_cosines")
                 middle, low, high = parts.mean(axis=0), parts.min(axis=0), parts.max(axis=0)
                 left.errorbar(
                     np.arange(3) + shift, 1 - middle, [high - middle, middle - low], fmt="o", color=colour,
                     markersize=3, linewidth=0.8, label=text,
                 )  # fmt: skip
-                right.hist(self.bias_parts(labels), bins=np.linspace(0, 1, 41), color=colour)
+                right.hist(self.each(labels, "bias_part"), bins=np.linspace(0, 1, 41), color=colour)
             left.plot(np.arange(3), 1 - np.array(PAPER)[:, 0], "x", color=COLOURS[2], label="the paper's means")
             left.set_yscale("log")
             left.set_xticks(range(3), COLOURS_IN)
@@ -171,9 +167,9 @@ class ImageTable(Draws):
     def _table(self) -> Table:
         rows = []
         for labels, text in LABELS.items():
-            parts = self.parts(labels)
+            parts = self.each(labels, "channel_cosines")
             spreads = zip(parts.mean(axis=0), parts.std(axis=0), strict=True)
-            rest = (self.bias_parts(labels), [z.gap for z in self.draws[labels]])
+            rest = (self.each(labels, "bias_part"), self.each(labels, "gap"))
             rows.append((text, *(f"{m:.4f} ± {s:.4f}" for m, s in spreads), *(f"{np.mean(each):.2f}" for each in rest)))
         rows.append(("the paper", *(f"{mean} ± {spread}" for mean, spread in PAPER), "", ""))
         return Table(
@@ -213,7 +209,7 @@ class Fig12(Draws):
         with look():
             figure = Figure(figsize=(PAGE * 0.75, 2.3), layout="constrained")
             for axes, (labels, text) in zip(figure.subplots(1, 2, sharey=True), LABELS.items(), strict=True):
-                draw_spectrum(np.stack([z.values for z in self.draws[labels]]), axes, title=text)
+                draw_spectrum(self.each(labels, "values"), axes, title=text)
                 if labels == "residual":
                     axes.set_ylabel("")
         return Drawing(
