@@ -2,17 +2,18 @@
 
 import numpy as np
 from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 from ..errors import InputError
 from ._similarity import as_floats
 
 
-def similarity_to_others(similarity: Float[np.ndarray, "networks networks"]) -> Float[np.ndarray, " networks"]:
+def similarity_to_others(similarity: ArrayLike) -> Float[np.ndarray, " networks"]:
     """For each of several networks the median of its similarities to all others.
 
     Args:
-        similarity: of each network in one set (rows) to each in another or the same set (columns). A row and a column
-            at the same position are left out as one network; those of a network are its row and its column.
+        similarity: of each network of one set (a row) to each of another set, or of the same (a column), networks x
+            networks. The row and the column at one position belong together: their common entry is left out.
 
     >>> similarity_to_others(np.array([[1.0, 0.2, 0.4], [0.2, 1.0, 0.6], [0.4, 0.6, 1.0]]))
     array([0.3, 0.4, 0.5])

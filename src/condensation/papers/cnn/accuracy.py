@@ -25,10 +25,7 @@ class FinalAccuracy(PaperFigure):
 
     name, title, paper = "cnn-accuracy", "How well does Fig. 3's network generalise?", "CNN"
     has_variants = False
-    titles: ClassVar = {
-        "small": "small initialization, as captioned",
-        "common": "common initialization, Glorot normal",
-    }
+    titles: ClassVar = {"small": "small initial weights, as captioned", "common": "common ones, Glorot normal"}
     claims = (
         question(
             "learned",
@@ -51,13 +48,9 @@ class FinalAccuracy(PaperFigure):
         small = deep_to_the_end(scale)
         rate = FIG3_RATE if scale == "paper" else QUICK_FIG3_RATE
         common = small.replace(
-            init=Init(Glorot(), convolution=Glorot()),
-            optimizer=Adam(rate * SHORTER),
-            steps=small.steps // SHORTER,
-            save=Evenly(2),
-            record=Evenly(21 if scale == "paper" else 9),
-            kept_layers=("conv1",),
-        )
+            init=Init(Glorot(), convolution=Glorot()), optimizer=Adam(rate * SHORTER), steps=small.steps // SHORTER,
+            save=Evenly(2), record=Evenly(21 if scale == "paper" else 9), kept_layers=("conv1",),
+        )  # fmt: skip
         return {"small": small, "common": common}
 
     @cached_property
@@ -82,7 +75,7 @@ class FinalAccuracy(PaperFigure):
         run = self.runs["small"]
         lines = self.count(run, "conv1", int(run.saved[-1]), view="filter")
         return (
-            f"Medians of the seeds: {self.medians()}. From the small initialization the first layer's filters have, at "
+            f"Medians of the seeds: {self.medians()}. From small initial weights the first layer's filters have, at "
             f"the end: {lines}."
         )
 

@@ -93,16 +93,11 @@ class Plane(NamedTuple):
         predicted = _unit(first @ v.T + outputs @ (z @ v.T / values[:2]))
         total, norms = np.linalg.norm(last, axis=(1, 2)), np.linalg.norm(last, axis=2)
         return Plane(
-            values=values,
-            v=v,
-            initial=_unit(first) @ v.T,
-            final=last @ v.T / norms[..., None],
-            predicted=predicted,
-            cosines=np.sum(_unit(last @ v.T) * predicted, axis=-1),
-            norms=norms,
+            values, v, initial=_unit(first) @ v.T, final=last @ v.T / norms[..., None], predicted=predicted,
+            cosines=np.sum(_unit(last @ v.T) * predicted, axis=-1), norms=norms,
             in_plane=np.linalg.norm(last @ v.T, axis=(1, 2)) / total,
             on_line=np.linalg.norm(last, ord=2, axis=(1, 2)) / total,
-        )
+        )  # fmt: skip
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
@@ -244,7 +239,7 @@ class EqualValues(PaperFigure):
                     marker="|",
                     markersize=6,
                     linestyle="",
-                    label="predicted from their weights",
+                    label="predicted from initial weights",
                 ),
             ]
             figure.legend(handles=marks, loc="outside lower center", ncols=4)
@@ -254,16 +249,11 @@ class EqualValues(PaperFigure):
 def _experiment(data: Arrays) -> Experiment:
     _, channels, height, width = data.x.shape
     return Experiment(
-        network=Conv((channels, height, width), (FILTERS,), KERNEL, data.y.shape[1]),
-        init=Init(Normal(STD), convolution=Normal(STD)),
-        data=data,
-        optimizer=GradientFlow(TIME_STEP, stop_ratio=STOP, rtol=1e-4, atol=1e-12),
-        steps=STEPS,
-        save=At(()),
-        record=At(()),
-        dtype="float32",
-        kept_layers=("conv1",),
-    )
+        Conv((channels, height, width), (FILTERS,), KERNEL, data.y.shape[1]),
+        Init(Normal(STD), convolution=Normal(STD)), data,
+        GradientFlow(TIME_STEP, stop_ratio=STOP, rtol=1e-4, atol=1e-12), STEPS,
+        save=At(()), record=At(()), dtype="float32", kept_layers=("conv1",),
+    )  # fmt: skip
 
 
 def _draw_values(axes: Axes, planes: Available[Plane]) -> None:
@@ -283,8 +273,7 @@ def _draw_disc(axes: Axes, plane: Plane, colour: str, title: str) -> None:
     area = 7 * np.minimum(plane.norms / np.median(plane.norms), 4)
     axes.scatter(*plane.final.reshape(-1, 2).T, s=area.ravel(), color=colour, alpha=0.8, linewidth=0, zorder=3)
     axes.set(xlabel=r"$\langle\theta, v_1\rangle / |\theta|$", ylabel=r"$\langle\theta, v_2\rangle / |\theta|$")
-    axes.set(xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal", title=title)
-    axes.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1])
+    axes.set(xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal", title=title, xticks=[-1, 0, 1], yticks=[-1, 0, 1])
 
 
 def _draw_predicted(axes: Axes, plane: Plane) -> None:
@@ -307,8 +296,8 @@ def _gaps_table() -> Table:
             for values, third in zip(spectra, thirds, strict=True)
         ]
         rows.append((str(digit), *cells))
-    title = (
+    return Table(
         "Gap between the first two singular values over the first, of the task with four turns; where they are equal "
-        "(double), the gap to the third"
-    )
-    return Table(title, ("digit", *(f"{side} x {side}" for side in SIDES)), tuple(rows))
+        "(double), the gap to the third",
+        ("digit", *(f"{side} x {side}" for side in SIDES)), tuple(rows),
+    )  # fmt: skip

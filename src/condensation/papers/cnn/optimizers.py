@@ -112,14 +112,11 @@ class OptimizersFigure(PaperFigure):
             draw_bar(row[-1].images[0], list(row))
         rows = tuple(
             (
-                TITLES[name],
-                str(counts),
-                self.median(f"{name}-v1"),
-                self.median(f"{name}-vertex") if name in BY_SIGN else "",
-                f"{np.median(counts.loss):.4f}",
+                TITLES[name], str(counts), self.median(f"{name}-v1"),
+                self.median(f"{name}-vertex") if name in BY_SIGN else "", f"{np.median(counts.loss):.4f}",
             )
             for name, counts in self.counts.items()
-        )
+        )  # fmt: skip
         header = ("optimizer", "lines", "|cos| with v1", "|cos| with the vertex", "loss / first loss")
         return Drawing(
             caption="Cosine similarity of the filters of Fig. 2's network at the last step under three optimizers "

@@ -87,14 +87,11 @@ class Samples(PaperFigure):
         """Direction against time for each number of images, and the spectrum's first values against it."""
         rows = tuple(
             (
-                name,
-                str(counts),
-                f"{np.median(self.turned[name][:, -1]):.4f}",
-                f"{np.median([z.gap for z in self.dynamics[name]]):.2f}",
-                f"{np.median(counts.loss):.3f}",
+                name, str(counts), f"{np.median(self.turned[name][:, -1]):.4f}",
+                f"{np.median([z.gap for z in self.dynamics[name]]):.2f}", f"{np.median(counts.loss):.3f}",
             )
             for name, counts in self.counts.items()
-        )
+        )  # fmt: skip
         header = ("images", "lines of kernels", "median |cos| with v1", "gap", "loss / first loss")
         return Drawing(
             caption="Fig. 2's network on 100, 500 and 5000 images of CIFAR-10. Left: filters turn to v1; median and "

@@ -45,16 +45,10 @@ def experiment(scale: str, gamma: int, width: int) -> Experiment:
     bound = round(max(effective_time(1.0, width, gamma), 0) / UNIT)
     near = [bound + step for step in NEAR if bound + step > 0]
     return Experiment(
-        network=Conv(images.shape, (width,), KERNEL, images.outputs),
-        init=Init(Normal(std), convolution=Normal(std)),
-        data=images,
-        optimizer=GradientFlow(UNIT / LAMBDA[scale], stop_ratio=STOP, rtol=1e-4, atol=1e-16),
-        steps=STEPS,
-        save=At((*near, *range(bound + LATER, STEPS, LATER))),
-        record=At(()),
-        dtype="float32",
-        kept_layers=("conv1",),
-    )
+        Conv(images.shape, (width,), KERNEL, images.outputs), Init(Normal(std), convolution=Normal(std)), images,
+        GradientFlow(UNIT / LAMBDA[scale], stop_ratio=STOP, rtol=1e-4, atol=1e-16), STEPS,
+        save=At((*near, *range(bound + LATER, STEPS, LATER))), record=At(()), dtype="float32", kept_layers=("conv1",),
+    )  # fmt: skip
 
 
 def measure_seed(run: Trajectory, k: int, gamma: int) -> dict[str, float]:

@@ -20,17 +20,19 @@ from .kernels import cosine_to_v1, cosines_to, dynamics, predicted_sides
 
 TURNED = 0.9  # |cos| with v1 from which on the side that a filter went to means something
 
+LABELS = {
+    "captioned": "Fig. 2, output layer N(0, 0.0001²)",
+    "zero": "Fig. 2, output layer at zero",
+    "dense": "Fig. 4 (tanh), output layer at zero",
+}
+
 
 class ZeroOutput(PaperFigure):
     """Direction and amplitude of filters against time, with and without an output layer of zeros."""
 
     name, title, paper = "cnn-zero", "What if the last layer starts at zero?", "CNN"
     has_variants = False
-    titles: ClassVar = {
-        "captioned": "Fig. 2, output layer N(0, 0.0001²)",
-        "zero": "Fig. 2, output layer at zero",
-        "dense": "Fig. 4 (tanh), output layer at zero",
-    }
+    titles: ClassVar = {"captioned": "Fig. 2", "zero": "Fig. 2 with zeros", "dense": "Fig. 4 with zeros"}
     claims = (
         question(
             "line", "Fig. 2's network with an output layer of zeros condenses on one line too",
@@ -84,7 +86,7 @@ class ZeroOutput(PaperFigure):
         sizes = {name: self._amplitudes(name) for name in ("captioned", "zero")}
         ratio = np.median(sizes["zero"][:, -1]) / np.median(sizes["captioned"][:, -1])
         rows = tuple(
-            (self.titles[name], str(counts), f"{np.median(counts.loss):.4f}") for name, counts in self.counts.items()
+            (LABELS[name], str(counts), f"{np.median(counts.loss):.4f}") for name, counts in self.counts.items()
         )
         return Drawing(
             caption="Fig. 2's network with its captioned initialization and with an output layer of zeros. Captioned, "
@@ -110,7 +112,7 @@ class ZeroOutput(PaperFigure):
                 run = self.runs[name]
                 for axes, values in ((left, cosine_to_v1(run)), (right, size)):
                     axes.plot(run.saved, values.T, color=colour, linewidth=0.5, alpha=0.5)
-                    axes.plot(run.saved, np.median(values, axis=0), color=colour, label=self.titles[name])
+                    axes.plot(run.saved, np.median(values, axis=0), color=colour, label=LABELS[name])
             left.set(xlabel="step", ylabel="median |cos| of filters with v1", ylim=(0, 1.02))
             right.set(xlabel="step", ylabel="median amplitude of filters", yscale="log")
             figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=2)
