@@ -13,6 +13,7 @@ from condensation.measure import (  # fmt: skip
     participation_ratio,
     relative_change,
     share_along,
+    similarity_to_others,
 )
 
 
@@ -84,3 +85,18 @@ def test_orientation_and_amplitude_give_the_weights_back():
 def test_what_cannot_be_measured_is_refused(call, said):
     with pytest.raises(InputError, match=said):
         call()
+
+
+def test_similarity_to_others_leaves_out_the_network_itself():
+    """Two sets of three networks: in the second set the last one points elsewhere."""
+    one, other = np.eye(3)[[0, 0, 0]], np.eye(3)[[0, 0, 1]]
+    np.testing.assert_array_equal(similarity_to_others(cosine_similarity(one)), [1, 1, 1])
+    np.testing.assert_array_equal(similarity_to_others(cosine_similarity(one, other)), [1, 1, 0.5])
+    hidden = cosine_similarity(one) - 7 * np.eye(3)
+    np.testing.assert_array_equal(similarity_to_others(hidden), [1, 1, 1])
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (4,)])
+def test_similarity_to_others_needs_pairs(shape):
+    with pytest.raises(InputError, match="of two networks or more"):
+        similarity_to_others(np.ones(shape))

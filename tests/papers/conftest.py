@@ -1,21 +1,24 @@
 """Figures observed on runs that are trained once for all tests of a worker."""
 
+from functools import cache
+
 import pytest
 
-from condensation.papers import FIGURES, PaperFigure, Variant
-from condensation.papers._legacy import Lab, Recipe
-from condensation.papers._trainings import untrained
+from condensation.papers import FIGURES
+from condensation.papers._trainings import training_of, untrained
 
 
 @pytest.fixture(scope="session")
-def lab(tmp_path_factory):
-    return Lab(tmp_path_factory.mktemp("runs"))
-
-
-@pytest.fixture(scope="session")
-def runs_of(lab):
+def runs_of(tmp_path_factory):
     """The runs of a figure by name."""
-    return lambda name: lab.gather(FIGURES[name].experiments("quick"))
+    folder = tmp_path_factory.mktemp("runs")
+
+    @cache
+    def runs(name):
+        experiments = FIGURES[name].experiments("quick")
+        return {key: training_of(each, folder, "quick", None).run()[0] for key, each in experiments.items()}
+
+    return runs
 
 
 @pytest.fixture(scope="session")
@@ -24,11 +27,7 @@ def measured_of(runs_of):
 
     def measure(name, moved=True):
         figure, runs = FIGURES[name], runs_of(name)
-        runs = runs if moved else {key: untrained(run) for key, run in runs.items()}
-        if isinstance(figure, Recipe):
-            values = figure.measure(runs, Variant())
-            return {s.id: (values[s.id], s.expected, s.trained) for s in figure.statements if s.id in values}
-        observed: PaperFigure = figure(runs)
+        observed = figure(runs if moved else {key: untrained(run) for key, run in runs.items()})
         return {
             figure.claim_id(claim.key): (observed.measured(claim.key), claim.rule, claim.trained)
             for claim in figure.claims

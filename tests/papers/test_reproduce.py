@@ -1,6 +1,5 @@
 import json
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,8 +7,7 @@ from pyarrow import parquet
 
 from condensation import InputError
 from condensation.data import _sources as sources
-from condensation.papers import FIGURES, PerSeed, Variant, reproduce
-from condensation.papers._legacy import Findings, Recipe
+from condensation.papers import FIGURES, Claim, Drawing, PaperFigure, PerSeed, Variant, at_most, reproduce
 from condensation.papers._settings import reduced_text
 from condensation.papers._variant import NotRun
 from condensation.papers.fc.experiments import resnet
@@ -96,12 +94,21 @@ def test_what_was_missing_is_tried_again(tmp_path, monkeypatch):
     whole = FIGURES[NAME].experiments("quick")
     lacking = {"tanh": whole["tanh"], "x_tanh": resnet("tanh", "quick", "cifar100")}
 
-    def only_tanh(runs, variant):
-        return {f"{NAME}-tanh": PerSeed([0.01] * len(runs["tanh"].seeds))}
+    class Lacking(PaperFigure):
+        name, title, paper = NAME, "A figure without all of its images", "FC"
+        claims = (
+            Claim("tanh", "", "", "", at_most(1), lambda figure: PerSeed([0.01] * len(figure.runs["tanh"].seeds))),
+            Claim("x_tanh", "", "", "", at_most(1), lambda figure: PerSeed([0.01] * len(figure.runs["x_tanh"].seeds))),
+        )
 
-    shown = Findings("a caption", {}, {})
-    recipe = replace(FIGURES[NAME], experiments=lambda _: lacking, measure=only_tanh, show=lambda *_: shown)
-    monkeypatch.setitem(FIGURES, NAME, recipe)
+        @classmethod
+        def experiments(cls, scale):
+            return lacking
+
+        def draw(self):
+            return Drawing("a caption", {})
+
+    monkeypatch.setitem(FIGURES, NAME, Lacking)
     tried = []
 
     def unreachable(name, **_):
@@ -114,6 +121,7 @@ def test_what_was_missing_is_tried_again(tmp_path, monkeypatch):
         (section,) = reproduce([NAME], seeds=1, out=tmp_path)
         assert section.status == "done"
         assert "cifar100 cannot be had" in section.missing
+        assert [claim["verdict"] for claim in section.claims] == ["reproduced", "not run"]
         assert tried == ["cifar100"] * count
 
 
@@ -136,5 +144,5 @@ def test_every_figure_has_a_quick_and_a_paper_scale():
         except NotRun:  # its settings come from images that cannot be had here
             continue
         assert quick.keys() <= paper.keys()
-        reduced = figure.reduced if isinstance(figure, Recipe) else reduced_text(quick, paper)
+        reduced = reduced_text(quick, paper)
         assert (dict(quick) == dict(paper)) == (not reduced) or figure.name == "fc-a3"

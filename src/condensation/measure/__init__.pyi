@@ -11,6 +11,7 @@ from ._lines import Lines as Lines
 from ._lines import find_lines as find_lines
 from ._null import null_count as null_count
 from ._null import permuted as permuted
+from ._pairs import similarity_to_others as similarity_to_others
 from ._polynomial import fit_polynomial as fit_polynomial
 from ._similarity import block_order as block_order
 from ._similarity import cosine_similarity as cosine_similarity

@@ -131,6 +131,20 @@ class Claim(Generic[FigureT]):
     ours: bool = False
 
 
+def question(
+    key: str,
+    text: str,
+    quantity: str,
+    rule: Rule,
+    measure: Callable[[FigureT], PerSeed],
+    why: str | Callable[[FigureT], str] = "",
+    *,
+    trained: bool = True,
+) -> Claim[FigureT]:
+    """An additional question: a claim that no figure or section of the paper states."""
+    return Claim(key, "additional question", text, quantity, rule, measure, why, trained=trained, ours=True)
+
+
 @dataclass(frozen=True)
 class Finding:
     """A claim with what was measured over seeds, and so its verdict.

@@ -22,7 +22,6 @@ from .._device import on_cpu
 from .._files import make_folder, write_atomic
 from ..errors import check_whole, unknown_name
 from ..training import Progress, Reporter
-from ._legacy import Recipe, RecipeWork
 from ._registry import FIGURES
 from ._report import write_report
 from ._section import Section
@@ -77,22 +76,14 @@ def reproduce(
     setup = Setup(Path(out), scale, seeds, variant or Variant(), force)
     for part in ("figures", "data", "runs", "sections"):
         make_folder(setup.folder / part)
-    works = [work_of(name, setup) for name in dict.fromkeys(names or FIGURES)]
+    works = [Work(FIGURES[name], setup) for name in dict.fromkeys(names or FIGURES)]
     return [made for _, made in sorted(_Report(works, setup, progress).make(n_jobs).items())]
-
-
-def work_of(name: str, setup: Setup) -> Work | RecipeWork:
-    """The figure of a name, to be made."""
-    figure = FIGURES[name]
-    return RecipeWork(figure, setup) if isinstance(figure, Recipe) else Work(figure, setup)
 
 
 class _Report:
     """The figures that are asked for, made one after the other while others are trained."""
 
-    def __init__(
-        self, works: list[Work | RecipeWork], setup: Setup, progress: Callable[[str, int, int], Reporter] | None
-    ) -> None:
+    def __init__(self, works: list[Work], setup: Setup, progress: Callable[[str, int, int], Reporter] | None) -> None:
         self.works, self.setup, self.progress = works, setup, progress
         self.sections: dict[int, Section] = {}
         self.reporter: Reporter | None = None
@@ -156,7 +147,7 @@ def finished(folder: Path) -> list[Section]:
 
     def ours(section: Section) -> bool:
         name = section.name.split("_")[0]
-        return name in FIGURES and section.key.startswith(work_of(name, Setup(folder)).key.split("-")[0])
+        return name in FIGURES and section.key.startswith(Work(FIGURES[name], Setup(folder)).key.split("-")[0])
 
     return sorted(
         (section for section in sections if ours(section)),

@@ -1,6 +1,5 @@
 """The settings of experiments in words, from their own descriptions."""
 
-import re
 from collections.abc import Mapping, Sequence
 
 from ..experiment import Experiment
@@ -91,13 +90,11 @@ def merge(values: Mapping[str, str], total: int) -> str:
 
 def _listed(values: Mapping[str, str], total: int) -> str:
     """Each value with the titles that have it, the first words that all share before them."""
-    words = [value.split(" ") for value in values.values()]
+    words = [_split(value, " ") for value in values.values()]
     shared = 0
     while len(words) > 1 and all(len(each) > shared + 1 and each[shared] == words[0][shared] for each in words):
         shared += 1
-    while (before := " ".join(words[0][:shared])).count("(") > before.count(")"):
-        shared -= 1
-    titles = _titles_of({title: " ".join(value.split(" ")[shared:]) for title, value in values.items()})
+    titles = _titles_of({title: " ".join(_split(value, " ")[shared:]) for title, value in values.items()})
     most = max(titles, key=lambda value: len(titles[value]))
     rest = len(titles) > 1 and len(titles[most]) > MANY and len(values) == total
     listed = []
@@ -125,7 +122,19 @@ def _different(here: str, there: str) -> tuple[str, str]:
 def _parts(text: str) -> list[str]:
     """What stands between commas and semicolons that are not inside brackets.
 
-    >>> _parts("normal(0, 1), bias; relu")
-    ['normal(0, 1)', 'bias', 'relu']
+    >>> _parts("N(0, (1e-05)²), zero bias; relu")
+    ['N(0, (1e-05)²)', 'zero bias', 'relu']
     """
-    return re.split(r"[,;] (?![^(\[]*[)\]])", text)
+    return _split(text.replace("; ", ", "), ", ")
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """A text split at a separator, except inside brackets."""
+    pieces = [""]
+    for piece in text.split(separator):
+        open_bracket = sum(pieces[-1].count(bracket) for bracket in "([") > sum(pieces[-1].count(b) for b in ")]")
+        if open_bracket:
+            pieces[-1] += separator + piece
+        else:
+            pieces.append(piece)
+    return pieces[1:]

@@ -15,7 +15,6 @@ from .._figure import Drawing, PaperFigure
 from .._tables import Table
 from .experiments import CHANNELS, FIG3_EPOCH, QUICK_FIG3_EPOCH, balanced, deep, deep_to_the_end, layers_of
 from .maps import ACCURACY, HeatMaps, Panel, map_claims
-from .words import REDUCED, SETTINGS  # noqa: F401  for accuracy.py of the old form, to be deleted with words.py
 
 LAYERS = layers_of(3)
 WHEN = f"at epoch {FIG3_EPOCH} (at the quick scale: at step {QUICK_FIG3_EPOCH})"

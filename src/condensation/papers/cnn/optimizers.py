@@ -1,6 +1,8 @@
-"""Careful readers' question: gradient descent against Adam, on Fig. 2's network."""
+"""Additional question: gradient descent against Adam, on Fig. 2's network."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -11,65 +13,17 @@ from ...drawing._style import PAGE
 from ...experiment import Experiment
 from ...optimizers import Adam, SignGD
 from ...theory import KernelDynamics
-from .._claims import PerSeed, Rule
-from .._counts import count, stack_columns
-from .._legacy import Claim, Findings, Lab, Recipe, Runs, Statement
+from .._claims import Claim, PerSeed, at_least, exactly, question
+from .._counts import Counts, stack_columns
+from .._figure import Available, Drawing, PaperFigure
 from .._tables import Table
-from .._variant import Variant
 from .experiments import descent
 from .kernels import cosines_to, dynamics
-from .words import GD_SETTINGS
 
-NAMES = {"gd": "gradient descent", "adam": "Adam", "sign": "sign descent"}
+TITLES = {"gd": "gradient descent", "adam": "Adam", "sign": "sign descent"}
+BY_SIGN = ("adam", "sign")
 RATE, STEPS = 1e-6, 600
 QUICK_RATE, QUICK_STEPS = 1e-5, 50
-REDUCED = (
-    f"Fig. 2 at the quick scale; Adam and sign descent take {QUICK_STEPS} steps of {QUICK_RATE:g} instead of {STEPS} "
-    f"of {RATE:g}"
-)
-
-
-def _statement(key: str, text: str, quantity: str, rule: Rule) -> Statement:
-    return Statement(
-        f"cnn-optimizers-{key}", "cnn-optimizers", "question of readers", text, quantity, rule, paper="CNN", ours=True
-    )
-
-
-STATEMENTS = (
-    *(
-        _statement(
-            f"{key}-line",
-            f"{said}: the filters condense on one line",
-            "lines of filters at the end",
-            Rule("exactly", 1),
-        )
-        for key, said in NAMES.items()
-    ),
-    *(
-        _statement(f"{key}-v1", f"{said}: that line is v1", "median |cos| of filters with v1", Rule("at least", 0.99))
-        for key, said in NAMES.items()
-    ),
-    *(
-        _statement(
-            f"{key}-vertex",
-            f"{NAMES[key]}: that line is the vertex of the cube that the theory of sign descent gives",
-            "median |cos| of filters with it",
-            Rule("at least", 0.99),
-        )
-        for key in ("adam", "sign")
-    ),
-)
-
-
-def experiments(scale: str) -> Mapping[str, Experiment]:
-    """Fig. 2's network with three optimizers."""
-    base = descent(scale)
-    rate, steps = (RATE, STEPS) if scale == "paper" else (QUICK_RATE, QUICK_STEPS)
-    return {
-        "gd": base,
-        "adam": base.replace(optimizer=Adam(rate), steps=steps),
-        "sign": base.replace(optimizer=SignGD(rate), steps=steps),
-    }
 
 
 def vertex(theory: KernelDynamics) -> Float[np.ndarray, " columns"]:
@@ -83,74 +37,93 @@ def vertex(theory: KernelDynamics) -> Float[np.ndarray, " columns"]:
     return s
 
 
-def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
-    """Lines of filters, and their cosines with v1 and with the vertex."""
-    found = {}
-    for key, run in runs.items():
-        counts = count(run, "conv1", int(run.saved[-1]), variant, view="filter")
-        last = counts.weights[:, -1].astype(float)
-        found[f"{key}-line"] = counts.lines_found()
-        for name, direction in (("v1", lambda theory: theory.v1), ("vertex", vertex)):
-            if name == "v1" or key != "gd":
-                found[f"{key}-{name}"] = PerSeed(
-                    [
-                        float(np.median(np.abs(cosines_to(last[k], direction(dynamics(run, k))))))
-                        for k in range(len(last))
-                    ]
-                )
-    return {f"cnn-optimizers-{key}": value for key, value in found.items()}
+def _line(name: str) -> "Claim[OptimizersFigure]":
+    return question(
+        f"{name}-line", f"{TITLES[name]}: the filters condense on one line", "lines of filters at the end",
+        exactly(1), lambda figure: figure.counts[name].lines_found(),
+    )  # fmt: skip
 
 
-def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
-    """Filters of the median seed under each optimizer, and their cosines with both predictions."""
-    counts = {key: count(run, "conv1", int(run.saved[-1]), lab.variant, view="filter") for key, run in runs.items()}
-    with look():
-        figure = Figure(figsize=(PAGE, 2.3), layout="constrained")
-        row = figure.subplots(1, len(runs))
-        for axes, (key, found) in zip(row, counts.items(), strict=True):
-            draw_similarity(found.shown, axes, title=NAMES[key], bar=False)
-            axes.set(xlabel="", ylabel="", xticks=[], yticks=[])
-        draw_bar(row[-1].images[0], list(row))
-    measured = {key: claim.measured for key, claim in claims.items()}
-    median = lambda key: f"{one.median:.4f}" if (one := measured.get(f"cnn-optimizers-{key}")) else ""  # noqa: E731
-    rows = tuple(
-        (NAMES[key], str(found), median(f"{key}-v1"), median(f"{key}-vertex"), f"{np.median(found.loss):.4f}")
-        for key, found in counts.items()
-    )
-    return Findings(
-        caption="Cosine similarity of the filters of Fig. 2's network at the last step under three optimizers (median "
-        "seed). Gradient descent turns filters to v1; sign descent, and Adam which begins like it, to a vertex of "
-        "the cube, where all entries have one size.",
-        settings={
-            "network, data, start": "those of Fig. 2",
-            **GD_SETTINGS,
-            "Adam, sign descent": f"rate {RATE:g}, {STEPS} steps, full batch, Adam's eps 1e-8; our choice",
-        },
-        pictures={"cnn-optimizers": figure},
-        tables=(
-            Table(
-                "Filters at the last step",
-                ("optimizer", "lines", "|cos| with v1", "|cos| with the vertex", "loss / first loss"),
-                rows,
-            ),
-        ),
-        data=stack_columns({key: found.columns() for key, found in counts.items()}, "optimizer"),
-        why={
-            key: f"{NAMES[name]} goes to the vertex of the cube: |cos| with v1 is {median(f'{name}-v1')}, with the "
-            f"vertex {median(f'{name}-vertex')} (medians)."
-            for name in ("adam", "sign")
-            if claims[key := f"cnn-optimizers-{name}-v1"].verdict != "reproduced"
-        },
-    )
+def _v1(name: str) -> "Claim[OptimizersFigure]":
+    return question(
+        f"{name}-v1", f"{TITLES[name]}: that line is v1", "median |cos| of filters with v1", at_least(0.99),
+        lambda figure: figure.along(name, lambda theory: theory.v1),
+        (lambda figure: figure.vertex_not_v1(name)) if name in BY_SIGN else "",
+    )  # fmt: skip
 
 
-RECIPE = Recipe(
-    "cnn-optimizers",
-    "Gradient descent against Adam",
-    STATEMENTS,
-    experiments,
-    measure,
-    show,
-    REDUCED,
-    has_variants=False,
-)
+def _vertex(name: str) -> "Claim[OptimizersFigure]":
+    return question(
+        f"{name}-vertex",
+        f"{TITLES[name]}: that line is the vertex of the cube that the theory of sign descent gives",
+        "median |cos| of filters with it", at_least(0.99), lambda figure: figure.along(name, vertex),
+    )  # fmt: skip
+
+
+class OptimizersFigure(PaperFigure):
+    """The filters of Fig. 2's network under three optimizers, and the directions that theory predicts of each."""
+
+    name, title, paper = "cnn-optimizers", "Gradient descent against Adam", "CNN"
+    has_variants = False
+    titles: ClassVar = TITLES
+    claims = *map(_line, TITLES), *map(_v1, TITLES), *map(_vertex, BY_SIGN)
+
+    @classmethod
+    def experiments(cls, scale: str) -> dict[str, Experiment]:
+        """Fig. 2's network with three optimizers."""
+        base = descent(scale)
+        rate, steps = (RATE, STEPS) if scale == "paper" else (QUICK_RATE, QUICK_STEPS)
+        return {
+            "gd": base,
+            "adam": base.replace(optimizer=Adam(rate), steps=steps),
+            "sign": base.replace(optimizer=SignGD(rate), steps=steps),
+        }
+
+    @cached_property
+    def counts(self) -> Available[Counts]:
+        """Lines of filters at the last step."""
+        return self.runs.each(lambda name, run: self.count(run, "conv1", int(run.saved[-1]), view="filter"))
+
+    def along(self, name: str, direction: Callable[[KernelDynamics], np.ndarray]) -> PerSeed:
+        """The median |cos| of the filters at the last step with a direction that the images give."""
+        run, last = self.runs[name], self.counts[name].weights[:, -1].astype(float)
+        cosines = [cosines_to(filters, direction(dynamics(run, k))) for k, filters in enumerate(last)]
+        return PerSeed([float(np.median(np.abs(each))) for each in cosines])
+
+    def median(self, key: str) -> str:
+        """The median over the seeds of what a claim measures."""
+        return f"{self.measured(key).median:.4f}"
+
+    def vertex_not_v1(self, name: str) -> str:
+        """Why the filters are not on v1."""
+        return (
+            f"{TITLES[name]} goes to the vertex of the cube: |cos| with v1 is {self.median(f'{name}-v1')}, with the "
+            f"vertex {self.median(f'{name}-vertex')} (medians)."
+        )
+
+    def draw(self) -> Drawing:
+        """Filters of the median seed under each optimizer, and their cosines with both predictions."""
+        with look():
+            figure = Figure(figsize=(PAGE, 2.3), layout="constrained")
+            row = figure.subplots(1, len(self.counts))
+            for axes, (name, counts) in zip(row, self.counts.items(), strict=True):
+                draw_similarity(counts.shown, axes, title=TITLES[name], bar=False)
+                axes.set(xlabel="", ylabel="", xticks=[], yticks=[])
+            draw_bar(row[-1].images[0], list(row))
+        rows = tuple(
+            (
+                TITLES[name], str(counts), self.median(f"{name}-v1"),
+                self.median(f"{name}-vertex") if name in BY_SIGN else "", f"{np.median(counts.loss):.4f}",
+            )
+            for name, counts in self.counts.items()
+        )  # fmt: skip
+        header = ("optimizer", "lines", "|cos| with v1", "|cos| with the vertex", "loss / first loss")
+        return Drawing(
+            caption="Cosine similarity of the filters of Fig. 2's network at the last step under three optimizers "
+            "(median seed). Gradient descent turns filters to v1; sign descent, and Adam, whose first steps are like "
+            "it, to a vertex of the cube, where all entries have one size.",
+            pictures={"": figure},
+            tables=(Table("Filters at the last step", header, rows),),
+            data=stack_columns(self.counts.each(lambda name, counts: counts.columns()), "optimizer"),
+            settings_extra={"chosen by us": "the rates and steps of Adam and sign descent"},
+        )

@@ -1,73 +1,156 @@
-"""Careful readers' question: do filters turn, or only grow? Radial against tangential speed."""
+"""Additional question: do filters turn, or only grow? Radial against tangential speed."""
 
-from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ...drawing import look
 from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
 from ...runs import Trajectory
-from .._claims import PerSeed, Rule
+from ...theory import KernelDynamics
+from .._claims import PerSeed, at_least, at_most, question
 from .._counts import relative_loss
-from .._legacy import Claim, Findings, Lab, Recipe, Runs, Statement
-from .._variant import Variant
+from .._figure import Drawing, PaperFigure
 from .experiments import descent
 from .kernels import cosine_to_v1, cosines_to, dynamics, times
-from .words import GD_SETTINGS
 
 LINEAR = 0.99  # of the first loss: so long the linear dynamics hold
+RATES = {"amplitude": lambda values: values[0], "tangent": lambda values: values[1] - values[0]}
+TIME = "time (rate x step, mean loss)"
 
 
-def _statement(key: str, text: str, quantity: str, rule: Rule) -> Statement:
-    return Statement(
-        f"cnn-speed-{key}", "cnn-speed", "question of readers", text, quantity, rule, paper="CNN", ours=True
-    )
+class Speed(PaperFigure):
+    """How fast the filters of Fig. 2's network grow and turn, against the rates that the spectrum of Z gives."""
+
+    name, title, paper = "cnn-speed", "Do filters turn, or only grow?", "CNN"
+    has_variants = False
+    claims = (
+        question(
+            "first", "filters turn before the loss moves",
+            "L/L0 at the first saved step with median |cos| to v1 of at least 0.95", at_least(0.999),
+            lambda figure: figure.loss_when_turned(),
+        ),
+        question(
+            "radial", "amplitudes then grow at the rate λ1",
+            "relative error of the growth rate of the median amplitude", at_most(0.15),
+            lambda figure: figure.rate_error("amplitude"),
+        ),
+        question(
+            "tangential", "angles to v1 shrink at the rate λ1 - λ2",
+            "relative error of the decay rate of the median tangent", at_most(0.25),
+            lambda figure: figure.rate_error("tangent"),
+        ),
+        question(
+            "ratio",
+            "turning ends before growth does: the tangential speed falls below a tenth of the radial one within the "
+            "linear stage",
+            "tangential over radial speed, median, at the last saved step with L/L0 >= .99", at_most(0.1),
+            lambda figure: figure.last_ratio(),
+        ),
+    )  # fmt: skip
+
+    @classmethod
+    def experiments(cls, scale: str) -> dict[str, Experiment]:
+        """Fig. 2's network, as trained there."""
+        return {"descent": descent(scale)}
+
+    @cached_property
+    def dynamics(self) -> list[KernelDynamics]:
+        """The linear dynamics of each seed's images."""
+        return [dynamics(self.runs["descent"], k) for k in range(self.seeds)]
+
+    @cached_property
+    def speeds(self) -> list[dict[str, np.ndarray]]:
+        """Amplitude, tangent and speeds of each seed."""
+        return [_speeds(self.runs["descent"], k, theory.v1) for k, theory in enumerate(self.dynamics)]
+
+    @cached_property
+    def windows(self) -> list[np.ndarray]:
+        """For each seed the later half of the saved steps at which the linear dynamics hold."""
+        linear = [np.flatnonzero(loss >= LINEAR) for loss in relative_loss(self.runs["descent"])]
+        return [inside[len(inside) // 2 :] for inside in linear]
+
+    def loss_when_turned(self) -> PerSeed:
+        """L/L0 at the first saved step at which filters have turned to v1; NaN where they do not."""
+        run = self.runs["descent"]
+        turned, loss = cosine_to_v1(run) >= 0.95, relative_loss(run)
+        return PerSeed(np.where(turned.any(axis=1), loss[np.arange(len(loss)), turned.argmax(axis=1)], np.nan))
+
+    def rate_error(self, name: str) -> PerSeed:
+        """How far the exponential rate of a quantity is from that of the linear dynamics, over the latter."""
+        time = times(self.runs["descent"])
+        seeds = zip(self.speeds, self.windows, self.dynamics, strict=True)
+        return PerSeed(
+            [
+                abs(_rate(time[chosen], speeds[name][chosen]) / RATES[name](theory.values) - 1)
+                for speeds, chosen, theory in seeds
+            ]
+        )
+
+    def last_ratio(self) -> PerSeed:
+        """Tangential over radial speed at the end of the linear stage; NaN where nothing grows."""
+        ends = [(speeds, chosen[-1] - 1) for speeds, chosen in zip(self.speeds, self.windows, strict=True)]
+        pairs = [(speeds["tangential"][last], speeds["radial"][last]) for speeds, last in ends]
+        return PerSeed([float(tangential / radial) if radial > 0 else np.nan for tangential, radial in pairs])
+
+    def draw(self) -> Drawing:
+        """Both speeds against time, and angle and amplitude with the rates that the spectrum gives."""
+        with look():
+            figure = Figure(figsize=(PAGE, 2.5), layout="constrained")
+            left, right = figure.subplots(1, 2)
+            self._draw_speeds(left)
+            self._draw_rates(right, int(np.argsort([theory.gap for theory in self.dynamics])[self.seeds // 2]))
+        return Drawing(
+            caption="(a) How fast filters grow and turn, median over the filters of a seed; thick: median of the "
+            "seeds. (b) Amplitude and angle of the seed with the median gap, with the slopes that the singular values "
+            "of its own images give, drawn where the loss is above 99%. Filters turn and grow at once, then grow along "
+            "v1. (The first point of a speed is a mean over the first saved interval.)",
+            pictures={"": figure},
+            data={"seed": np.arange(self.seeds)}
+            | {claim.key: np.asarray(self.measured(claim.key).values) for claim in self.claims},
+        )
+
+    def _draw_speeds(self, axes: Axes) -> None:
+        """Both speeds of all seeds between saved steps."""
+        time = times(self.runs["descent"])
+        for name, colour, label in (
+            ("radial", COLOURS[1], "radial: d log|W| / dt"),
+            ("tangential", COLOURS[0], "tangential: d angle / dt"),
+        ):
+            every = np.stack([speeds[name] for speeds in self.speeds])
+            middle = (time[1:] + time[:-1]) / 2
+            axes.plot(middle, every.T, color=colour, linewidth=0.5, alpha=0.5)
+            axes.plot(middle, np.median(every, axis=0), color=colour, label=label)
+        axes.set(xlabel=TIME, ylabel="speed", yscale="log", title="(a) two speeds")
+        axes.legend()
+
+    def _draw_rates(self, axes: Axes, k: int) -> None:
+        """Amplitude and tangent of a seed, dashed with the predicted rates."""
+        time, chosen = times(self.runs["descent"]), self.windows[k]
+        anchor = chosen[len(chosen) // 2]
+        for name, colour, label in (
+            ("amplitude", COLOURS[1], r"amplitude; dashed: rate $\lambda_1$"),
+            ("tangent", COLOURS[0], r"tangent of the angle to v1; dashed: rate $\lambda_2 - \lambda_1$"),
+        ):
+            curve, rate = self.speeds[k][name], RATES[name](self.dynamics[k].values)
+            axes.plot(time, curve, color=colour, label=label)
+            predicted = curve[anchor] * np.exp(rate * (time[chosen] - time[anchor]))
+            axes.plot(time[chosen], predicted, "--", color="black", linewidth=0.9)
+        axes.set(xlabel=TIME, yscale="log", title="(b) medians over filters, one seed")
+        axes.legend()
 
 
-STATEMENTS = (
-    _statement(
-        "first",
-        "filters turn before the loss moves",
-        "L/L0 at the first saved step with median |cos| to v1 of at least 0.95",
-        Rule("at least", 0.999),
-    ),
-    _statement(
-        "radial",
-        "amplitudes then grow at the rate λ1",
-        "relative error of the growth rate of the median amplitude",
-        Rule("at most", 0.15),
-    ),
-    _statement(
-        "tangential",
-        "angles to v1 shrink at the rate λ1 - λ2",
-        "relative error of the decay rate of the median tangent",
-        Rule("at most", 0.25),
-    ),
-    _statement(
-        "ratio",
-        "turning ends before growth does: the tangential speed falls below a tenth of the radial one within the "
-        "linear stage",
-        "tangential over radial speed, median, at the last saved step with L/L0 >= .99",
-        Rule("at most", 0.1),
-    ),
-)
-
-
-def experiments(scale: str) -> Mapping[str, Experiment]:
-    """Fig. 2's network, as trained there."""
-    return {"descent": descent(scale)}
-
-
-def _speeds(run: Trajectory, k: int) -> dict[str, np.ndarray]:
+def _speeds(run: Trajectory, k: int, v1: np.ndarray) -> dict[str, np.ndarray]:
     """Median amplitude, tangent of the angle to v1, and both speeds of a seed's filters, between saved steps."""
-    history, time = run.history("conv1", view="filter")[k].astype(float), times(run)
+    history = run.history("conv1", view="filter")[k].astype(float)
     size = np.linalg.norm(history, axis=-1)
-    along = np.abs(cosines_to(history, dynamics(run, k).v1)).clip(0, 1)
+    along = np.abs(cosines_to(history, v1)).clip(0, 1)
     unit = history / np.where(size > 0, size, 1)[..., None]
     turned = np.arccos(np.einsum("sfc,sfc->sf", unit[1:], unit[:-1]).clip(-1, 1))
-    pace = np.diff(time)[:, None]
+    pace = np.diff(times(run))[:, None]
     return {
         "amplitude": np.median(size, axis=1),
         "tangent": np.median(np.sqrt(1 - along**2) / np.where(along > 0, along, 1), axis=1),
@@ -76,101 +159,6 @@ def _speeds(run: Trajectory, k: int) -> dict[str, np.ndarray]:
     }
 
 
-def _window(run: Trajectory, k: int) -> np.ndarray:
-    """The later half of the saved steps at which the linear dynamics hold."""
-    inside = np.flatnonzero(relative_loss(run)[k] >= LINEAR)
-    return inside[len(inside) // 2 :]
-
-
 def _rate(time: np.ndarray, values: np.ndarray) -> float:
     """The slope of log values; NaN where they do not move."""
     return float(np.polyfit(time, np.log(values), 1)[0]) if np.ptp(values) > 0 else float("nan")
-
-
-def measure(runs: Runs, variant: Variant) -> Mapping[str, PerSeed]:
-    """When filters have turned, and both rates against the singular values."""
-    run = runs["descent"]
-    turned, loss, time = cosine_to_v1(run) >= 0.95, relative_loss(run), times(run)
-    first = np.where(turned.any(axis=1), loss[np.arange(len(loss)), turned.argmax(axis=1)], np.nan)
-    radial, tangential, ratio = [], [], []
-    for k in range(len(run.seeds)):
-        chosen, speeds, values = _window(run, k), _speeds(run, k), dynamics(run, k).values
-        radial.append(abs(_rate(time[chosen], speeds["amplitude"][chosen]) / values[0] - 1))
-        tangential.append(abs(-_rate(time[chosen], speeds["tangent"][chosen]) / (values[0] - values[1]) - 1))
-        last = chosen[-1] - 1
-        ratio.append(speeds["tangential"][last] / speeds["radial"][last] if speeds["radial"][last] > 0 else np.nan)
-    return {
-        "cnn-speed-first": PerSeed(first),
-        "cnn-speed-radial": PerSeed(radial),
-        "cnn-speed-tangential": PerSeed(tangential),
-        "cnn-speed-ratio": PerSeed(ratio),
-    }
-
-
-def show(lab: Lab, runs: Runs, claims: Mapping[str, Claim]) -> Findings:
-    """Both speeds against time, and angle and amplitude with the rates that the spectrum gives."""
-    run = runs["descent"]
-    time, seeds = times(run), range(len(run.seeds))
-    speeds = [_speeds(run, k) for k in seeds]
-    middle = (time[1:] + time[:-1]) / 2
-    with look():
-        figure = Figure(figsize=(PAGE, 2.5), layout="constrained")
-        left, right = figure.subplots(1, 2)
-        for name, colour, said in (
-            ("radial", COLOURS[1], "radial: d log|W| / dt"),
-            ("tangential", COLOURS[0], "tangential: d angle / dt"),
-        ):
-            every = np.stack([one[name] for one in speeds])
-            left.plot(middle, every.T, color=colour, linewidth=0.5, alpha=0.5)
-            left.plot(middle, np.median(every, axis=0), color=colour, label=said)
-        left.set(xlabel="time (rate x step, mean loss)", ylabel="speed", yscale="log", title="(a) two speeds")
-        left.legend()
-        k = int(np.argsort([dynamics(run, j).gap for j in seeds])[len(seeds) // 2])
-        values, chosen = dynamics(run, k).values, _window(run, k)
-        for name, colour, rate, said in (
-            ("amplitude", COLOURS[1], values[0], r"amplitude; dashed: rate $\lambda_1$"),
-            (
-                "tangent",
-                COLOURS[0],
-                values[1] - values[0],
-                r"tangent of the angle to v1; dashed: rate $\lambda_2 - \lambda_1$",
-            ),
-        ):
-            curve = speeds[k][name]
-            right.plot(time, curve, color=colour, label=said)
-            anchor = chosen[len(chosen) // 2]
-            right.plot(
-                time[chosen],
-                curve[anchor] * np.exp(rate * (time[chosen] - time[anchor])),
-                "--",
-                color="black",
-                linewidth=0.9,
-            )
-        right.set(xlabel="time (rate x step, mean loss)", yscale="log", title="(b) medians over filters, one seed")
-        right.legend()
-    return Findings(
-        caption="(a) How fast filters grow and turn, median over the filters of a seed; thick: median of the seeds. "
-        "(b) Amplitude and angle of the seed with the median gap, with the slopes that the singular values of its "
-        "own images give, drawn where the loss is above 99%. Filters turn and grow at once, then grow along v1. "
-        "(The first point of a speed is a mean over the first saved interval.)",
-        settings={"network, data, start": "those of Fig. 2", **GD_SETTINGS},
-        pictures={"cnn-speed": figure},
-        data={"seed": np.arange(len(run.seeds))}
-        | {
-            key.removeprefix("cnn-speed-"): np.asarray(claim.measured.values)
-            for key, claim in claims.items()
-            if claim.measured
-        },
-    )
-
-
-RECIPE = Recipe(
-    "cnn-speed",
-    "Do filters turn, or only grow?",
-    STATEMENTS,
-    experiments,
-    measure,
-    show,
-    "Fig. 2 at the quick scale",
-    has_variants=False,
-)
