@@ -9,16 +9,16 @@ from condensation.papers._trainings import training_of, untrained
 
 
 @pytest.fixture(scope="session")
-def runs_of(tmp_path_factory):
-    """The runs of a figure by name."""
+def run_of(tmp_path_factory):
+    """The run of an experiment, with as many seeds as at the quick scale."""
     folder = tmp_path_factory.mktemp("runs")
+    return cache(lambda experiment: training_of(experiment, folder, "quick", None).run()[0])
 
-    @cache
-    def runs(name):
-        experiments = FIGURES[name].experiments("quick")
-        return {key: training_of(each, folder, "quick", None).run()[0] for key, each in experiments.items()}
 
-    return runs
+@pytest.fixture(scope="session")
+def runs_of(run_of):
+    """The runs of a figure by name."""
+    return lambda name: {key: run_of(each) for key, each in FIGURES[name].experiments("quick").items()}
 
 
 @pytest.fixture(scope="session")

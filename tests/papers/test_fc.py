@@ -82,18 +82,18 @@ def test_condensation_is_transient(runs_of):
     assert middle[-1] > 3
 
 
-def test_the_deep_layers_condense_from_smaller_weights_or_with_a_smaller_eps(lab):
+def test_the_deep_layers_condense_from_smaller_weights_or_with_a_smaller_eps(run_of):
     """Why Fig. 4's and App. A.5's deep layers fail as captioned."""
     for residual, variant in ((True, Variant(init_scale=0.1)), (False, Variant(eps=1e-30))):
-        run = lab.train(f"six {residual}", six_layers(residual), variant)
+        run = run_of(variant.apply(six_layers(residual)))
         for layer, epoch in ((3, 900), (4, 1400), (5, 1400)):
             found = count(run, layer, epoch, variant, 0.9)
             assert np.mean(found.condensed & (found.lines == 1)) >= 0.8
 
 
-def test_normalised_descent_brings_the_neurons_to_the_lines_of_the_field(lab):
+def test_normalised_descent_brings_the_neurons_to_the_lines_of_the_field(run_of):
     for name in ("tanh", "x_tanh", "x2_tanh"):
-        run = lab.train(name, one_input(name), fig6.NORMALISED)
+        run = run_of(fig6.NORMALISED.apply(one_input(name)))
         begun = (run.loss[:, np.searchsorted(run.recorded, run.saved)] <= 0.99 * run.loss[:, :1]).argmax(axis=1)
         assert np.median(fig6.shares_on(run, begun, fig6.fields_of(run))) > 0.95
 

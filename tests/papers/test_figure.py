@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from condensation import InputError
+from condensation._dependencies import dependencies, digest
 from condensation.data import Images, two_waves
 from condensation.data import _sources as sources
 from condensation.experiment import Experiment
@@ -26,7 +27,6 @@ from condensation.papers import (
     exactly,
     reproduce,
 )
-from condensation.papers._dependencies import dependencies, digest
 from condensation.papers._figure import Available
 from condensation.papers._trainings import CODE, Training, untrained
 from condensation.papers._variant import NotRun
@@ -218,7 +218,8 @@ def package(root: Path) -> Path:
     """A package in which a figure needs a measure through a lazy room, and others need other things."""
     files = {
         "__init__.py": "",
-        "measure/__init__.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .lines import count\n",
+        "measure/__init__.py": "",
+        "measure/__init__.pyi": "from .lines import count as count\n",
         "measure/lines.py": "from . import angles\n",
         "measure/angles.py": "",
         "measure/other.py": "",
@@ -252,7 +253,7 @@ def test_a_figure_depends_on_what_it_imports_and_on_nothing_else(tmp_path):
 
 def test_an_edit_of_the_playground_or_of_another_figure_remakes_no_figure():
     names = {path.as_posix().partition("condensation/")[2] for path in dependencies("condensation.papers.fc.fig3")}
-    assert {"papers/fc/experiments.py", "measure/lines.py", "drawing/similarity.py", "theory/field.py"} <= names
+    assert {"papers/fc/experiments.py", "measure/_lines.py", "drawing/_similarity.py", "theory/_field.py"} <= names
     assert not {
         name for name in names if name.startswith(("playground", "cli", "pytorch", "papers/cnn", "papers/phases"))
     }

@@ -8,13 +8,14 @@ import pyarrow as pa
 import pytest
 from scipy.integrate import quad
 
+from condensation.measure._crossing import crossing, factor
 from condensation.optimizers import Adam
 from condensation.papers import judge
 from condensation.papers.fc.experiments import fig3
-from condensation.papers.phases import Eps, Lines, growing, lines
-from condensation.papers.phases.crossing import crossing, factor
+from condensation.papers.phases import Eps, Lines, lines
 from condensation.seeds import as_seeds
 from condensation.sweeps import Local, SweepTable, run_sweep
+from condensation.theory import _adam_growth as growing
 from condensation.theory import coefficient, stationary_directions
 
 pytestmark = pytest.mark.trials

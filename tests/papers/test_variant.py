@@ -37,8 +37,8 @@ def test_numbers_that_differ_have_names_that_differ():
     assert Variant(threshold=0.9999991).tag != Variant(threshold=0.9999994).tag
 
 
-def test_a_threshold_does_not_change_how_lines_are_counted_for_two_inputs(lab):
-    run = lab.train("tanh", one_input("tanh"))
+def test_a_threshold_does_not_change_how_lines_are_counted_for_two_inputs(run_of):
+    run = run_of(one_input("tanh"))
     plain, strict = (count(run, 1, 200, variant) for variant in (Variant(), Variant(threshold=0.8)))
     np.testing.assert_array_equal(plain.lines, strict.lines)
 

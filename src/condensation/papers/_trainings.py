@@ -13,6 +13,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
+from .._dependencies import digest
 from .._device import cores, on_cpu
 from .._files import read_json, write_atomic
 from ..data import Images
@@ -23,7 +24,6 @@ from ..runs import Trajectory
 from ..seeds import as_seeds
 from ..sweeps import SweepTable
 from ..training import Reporter, train
-from ._dependencies import digest
 from ._variant import NotRun
 
 SEEDS = {"resnet": {"quick": 3, "paper": 1}, "conv": {"quick": 3, "paper": 5}}  # of other networks ten

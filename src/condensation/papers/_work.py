@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .._dependencies import digest
 from .._device import device_name
 from .._files import write_atomic
 from .._versions import versions
@@ -22,7 +23,6 @@ from ..sweeps import Local, Sweep, SweepTable, run_sweep
 from ..sweeps._run import SweepProgress
 from ..training import Progress, Reporter
 from ._claims import Claim, Finding
-from ._dependencies import digest
 from ._figure import Available, Drawing, PaperFigure
 from ._section import Section
 from ._settings import reduced_text, settings_text

@@ -50,8 +50,7 @@ def _draws(
     """A claim on the matrix Z of a network, in each draw of images."""
     where = "Sec. 4, Assumption 4" if key == "gap" else "Sec. 4"
     return Claim(
-        key, where, text, quantity, rule, lambda figure: PerSeed(figure.columns[network][part]),
-        trained=False, **more,
+        key, where, text, quantity, rule, lambda figure: PerSeed(figure.columns[network][part]), trained=False, **more,
     )  # fmt: skip
 
 
@@ -69,7 +68,7 @@ def _along(key: str, where: str, text: str, share: str, network: str, ours: bool
     """A claim on the direction of the line of a network."""
     return Claim(
         key, where, text, f"{share} {WHEN}", at_least(0.99), lambda figure: PerSeed(figure.along[network]), ours=ours
-    )
+    )  # fmt: skip
 
 
 class DenseAgainstConv(PaperFigure):

@@ -26,8 +26,7 @@ class A4(PaperFigure):
             "ResNet18-like, tanh: the small initialization performs as the common one does",
             "test accuracy from the small initialization minus that from the common one", at_least(-0.02),
             lambda figure: PerSeed(figure.accuracies["small"] - figure.accuracies["common"]),
-            lambda figure: f"Test accuracy: {figure.medians()} (medians).",
-            trained=False,
+            lambda figure: f"Test accuracy: {figure.medians()} (medians).", trained=False,
         ),
         Claim(
             "learned", "App. A.4", "the network with the small initialization is trained well beyond chance",

@@ -23,8 +23,7 @@ def _low(name: str) -> "Claim[A7]":
         f"low-{name}", "Sec. 6, App. A.7",
         f"{label(name)}: fewer lines on the low-frequency target than on Fig. 3's, seed by seed",
         f"lines at epoch {FIG3_EPOCH}, less those of Fig. 3", at_most(-1),
-        lambda figure: figure.difference(f"low-{name}", f"fig3-{name}"),
-        lambda figure: figure.not_in_every_seed(name),
+        lambda figure: figure.difference(f"low-{name}", f"fig3-{name}"), lambda figure: figure.not_in_every_seed(name),
     )  # fmt: skip
 
 

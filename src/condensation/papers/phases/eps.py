@@ -2,7 +2,7 @@
 
 There are two lines in the map. Where eps is the initial gradient, Adam ceases to be sign descent: beyond, it is descent
 of the rate/eps. That alone costs no time, as this rate is huge; only where eps is larger than the initial gradient by
-as much as the weights at which learning begins are larger than the initial ones (p = 2) learning is late (``growing``).
+as much as the weights at which learning begins are larger than the initial ones (p = 2) learning is late (``theory._adam_growth``).
 """
 
 from collections.abc import Callable, Mapping
@@ -13,6 +13,7 @@ import numpy as np
 
 from ...activations import label
 from ...drawing import Boundary, Mark, draw_phase_maps
+from ...measure._crossing import crossing, factor
 from ...measure._similarity import norms
 from ...optimizers import Adam
 from ...runs import Trajectory
@@ -20,13 +21,12 @@ from ...saving import At, Geometric
 from ...seeds import as_seeds
 from ...sweeps import Sweep, SweepTable, logspace
 from ...sweeps._task import INITIAL
+from ...theory._adam_growth import Scales, doubling, outgrowing, pull, scales, with_bias
 from .._claims import Claim, PerSeed, at_least, at_most
 from .._figure import Drawing
 from .._tables import Table
 from ..fc.experiments import fig3
 from ._diagram import PhaseDiagram
-from .crossing import crossing, factor
-from .growing import Scales, doubling, outgrowing, pull, scales, with_bias
 
 TITLE = "Adam's eps against the initialization"
 WHERE = "Adam's eps against the start"
@@ -154,76 +154,53 @@ class Eps(PhaseDiagram):
     name, title = "phase-eps", TITLE
     claims = (
         Claim(
-            "first",
-            WHERE,
+            "first", WHERE,
             "Adam's first step is half of its learning rate where eps is the mean gradient of the start, which goes "
             "with std^p",
             "largest factor between that eps and the one predicted from the data, over activations and small starts",
-            at_most(APART),
-            lambda figure: figure.map.first_step_error(),
-            ours=True,
+            at_most(APART), lambda figure: figure.map.first_step_error(), ours=True,
         ),
         Claim(
-            "same",
-            WHERE,
+            "same", WHERE,
             "a gradient below eps alone changes nothing: between the two lines (a factor 10 from both) networks "
             "condense as far and learn as soon as with the least eps",
             "share of these cells with k_eff and the step at which learning begins at most 1.5 times those",
-            at_least(0.9),
-            lambda figure: figure.map.as_good_between(),
-            ours=True,
+            at_least(0.9), lambda figure: figure.map.as_good_between(), ours=True,
         ),
         Claim(
-            "delay",
-            WHERE,
+            "delay", WHERE,
             "eps delays learning by eps I_p/(ηΛ) steps: a time that depends on the start by its logarithm (p = 1), "
             "goes with its inverse (p = 2), with its inverse square (p = 3)",
             "largest factor between found and predicted delay, over the cells of small starts where it is predicted to "
             "be longer than Adam's own time and within half of the training",
-            at_most(APART),
-            lambda figure: figure.map.delay_error(),
-            ours=True,
+            at_most(APART), lambda figure: figure.map.delay_error(), ours=True,
         ),
         Claim(
-            "doubled",
-            WHERE,
-            "so learning begins twice as late where eps is Λ(W - std)/I_p",
-            "largest factor between that eps and the predicted one, over activations and small starts",
-            at_most(APART),
-            lambda figure: figure.map.doubled_error(),
-            why=lambda figure: figure.map.doubling_off(),
-            ours=True,
+            "doubled", WHERE, "so learning begins twice as late where eps is Λ(W - std)/I_p",
+            "largest factor between that eps and the predicted one, over activations and small starts", at_most(APART),
+            lambda figure: figure.map.doubled_error(), why=lambda figure: figure.map.doubling_off(), ours=True,
         ),
         Claim(
-            "side",
-            WHERE,
+            "side", WHERE,
             "small starts condense where the weights outgrow them within the training by the same law, and only there",
             "share of the cells, those near that line left out, with k_eff at most 5 on one side, above on the other",
-            at_least(0.9),
-            lambda figure: figure.map.few_inside(),
-            ours=True,
+            at_least(0.9), lambda figure: figure.map.few_inside(), ours=True,
         ),
         Claim(
-            "line",
-            WHERE,
+            "line", WHERE,
             "it is not the same line (tanh): the signs of z where eps is below the gradients at which learning begins, "
             "in each coordinate and by a factor 10, z itself where it is above them",
-            "share of these cells whose neurons are nearer to theirs, at a mean |cos| of 0.95",
-            at_least(0.9),
-            lambda figure: figure.map.on_their_line(),
-            ours=True,
+            "share of these cells whose neurons are nearer to theirs, at a mean |cos| of 0.95", at_least(0.9),
+            lambda figure: figure.map.on_their_line(), ours=True,
         ),
         Claim(
-            "few",
-            WHERE,
+            "few", WHERE,
             "where eps delays x tanh x and x² tanh x by more than three times Adam's own time, few neurons take all "
             "the norm, as in gradient flow",
-            "participation ratio of the 50 neurons, median of these cells",
-            at_most(10),
-            lambda figure: figure.map.spread_where_late(),
-            ours=True,
+            "participation ratio of the 50 neurons, median of these cells", at_most(10),
+            lambda figure: figure.map.spread_where_late(), ours=True,
         ),
-    )
+    )  # fmt: skip
 
     @classmethod
     def sweep(cls, size: int = 9, seeds: int = 3) -> Sweep:

@@ -96,8 +96,7 @@ class Initial(ExponentDiagram):
     sizes: ClassVar = {"quick": (9, 5), "paper": (17, 5)}
     claims = (
         Claim(
-            "condensed",
-            WHERE,
+            "condensed", WHERE,
             "in the condensed regime nearly all of the input weights lie along z when the initial stage ends",
             f"smallest share at m = {WIDTHS[-1]}, over the cells with γ at least {DEEP:g} above the edge 1 + "
             "max(γ', 0)",
@@ -105,45 +104,30 @@ class Initial(ExponentDiagram):
             lambda figure: PerSeed(figure.shares[figure.beyond >= DEEP - 1e-9][:, -1, :, -1].min(axis=0)),
         ),
         Claim(
-            "linear",
-            WHERE,
-            "in the linear regime the loss falls before the input weights turn",
+            "linear", WHERE, "in the linear regime the loss falls before the input weights turn",
             f"largest change of the share at m = {WIDTHS[-1]} while the loss falls to {STOP:.0%}, over the cells with "
             f"γ at least {OFF:g} below the edge",
-            at_most(0.05),
-            lambda figure: figure.turned(),
+            at_most(0.05), lambda figure: figure.turned(),
         ),
         Claim(
-            "edge",
-            WHERE,
-            "for wide networks the two meet at γ = 1 + max(γ', 0), as far as linear dynamics tell",
+            "edge", WHERE, "for wide networks the two meet at γ = 1 + max(γ', 0), as far as linear dynamics tell",
             "largest distance from there, over γ', of the γ at which the share is half-way to 1, continued to infinite "
             "width by a straight line in 1/log m",
-            at_most(0.1),
-            lambda figure: figure.distance(),
-            note="The paper's own text was not at hand: the edge is what linear dynamics give.",
-            ours=True,
+            at_most(0.1), lambda figure: figure.distance(),
+            note="The paper's own text was not at hand: the edge is what linear dynamics give.", ours=True,
         ),
         Claim(
-            "sharpens",
-            WHERE,
-            "the transition sharpens with the width like 1/log m, to a half from m = 100 to 10000",
+            "sharpens", WHERE, "the transition sharpens with the width like 1/log m, to a half from m = 100 to 10000",
             "distance in γ between the shares that are a quarter and three quarters of the way to 1, mean over γ', at "
             f"m = {WIDTHS[-1]} relative to m = {WIDTHS[0]}",
-            at_most(0.67),
-            lambda figure: figure.sharpening(),
-            ours=True,
+            at_most(0.67), lambda figure: figure.sharpening(), ours=True,
         ),
         Claim(
-            "dynamics",
-            WHERE,
-            "linear dynamics give the share itself, in all cells",
-            f"largest error of the share at m = {WIDTHS[-1]}",
-            at_most(0.05),
-            lambda figure: figure.share_error(),
+            "dynamics", WHERE, "linear dynamics give the share itself, in all cells",
+            f"largest error of the share at m = {WIDTHS[-1]}", at_most(0.05), lambda figure: figure.share_error(),
             ours=True,
         ),
-    )
+    )  # fmt: skip
 
     @classmethod
     def sweep(cls, size: int = 9, seeds: int = 5) -> Sweep:

@@ -1,6 +1,6 @@
 """Lines against the size of the initialization and the step: when a network condenses, and for how long.
 
-Condensation begins when Adam has outweighed the initial weights, which theory tells from their std alone (``growing``),
+Condensation begins when Adam has outweighed the initial weights, which theory tells from their std alone (``theory._adam_growth``),
 and passes. From initial weights that are not outweighed when the linear part of the targets is learnt, a network never
 comes to one line.
 """
@@ -12,18 +12,18 @@ import numpy as np
 
 from ...activations import label
 from ...drawing import Boundary, Mark, draw_phase_maps
+from ...measure._crossing import crossing, factor
 from ...optimizers import Adam
 from ...saving import At
 from ...seeds import as_seeds
 from ...sweeps import Sweep, SweepTable, logspace
 from ...sweeps._task import INITIAL
+from ...theory._adam_growth import learnt, outweighed, with_bias
 from .._claims import Claim, PerSeed, at_least, at_most
 from .._figure import Drawing
 from .._tables import Table
 from ..fc.experiments import fig3
 from ._diagram import PhaseDiagram
-from .crossing import crossing, factor
-from .growing import learnt, outweighed, with_bias
 
 TITLE = "Lines against initialization and step"
 WHERE = "Lines against start and step"
@@ -80,62 +80,40 @@ class Lines(PhaseDiagram):
     sizes: ClassVar = {"quick": (9, 10), "paper": (17, 10)}
     claims = (
         Claim(
-            "small",
-            WHERE,
-            f"from small starts (std up to {SMALL:g}) tanh networks condense on one line",
-            "k_eff at its least over the steps, the largest of these starts",
-            at_most(ONE),
-            lambda figure: PerSeed(figure.map.small.min(axis=-1).max(axis=0)),
-            ours=True,
+            "small", WHERE, f"from small starts (std up to {SMALL:g}) tanh networks condense on one line",
+            "k_eff at its least over the steps, the largest of these starts", at_most(ONE),
+            lambda figure: PerSeed(figure.map.small.min(axis=-1).max(axis=0)), ours=True,
         ),
         Claim(
-            "ordinary",
-            WHERE,
-            "from a start of std 1 networks of all six activations learn and do not condense",
+            "ordinary", WHERE, "from a start of std 1 networks of all six activations learn and do not condense",
             "least k_eff of 50 neurons at the steps with less than 70% of the loss, over the activations",
-            at_least(25),
-            lambda figure: figure.map.ordinary(),
-            ours=True,
+            at_least(25), lambda figure: figure.map.ordinary(), ours=True,
         ),
         Claim(
-            "transient",
-            WHERE,
+            "transient", WHERE,
             "condensation passes: the lines of tanh networks from small starts are more again later",
-            "k_eff at the last step over its least, the smallest of these starts",
-            at_least(2),
-            lambda figure: PerSeed((figure.map.small[..., -1] / figure.map.small.min(axis=-1)).min(axis=0)),
-            ours=True,
+            "k_eff at the last step over its least, the smallest of these starts", at_least(2),
+            lambda figure: PerSeed((figure.map.small[..., -1] / figure.map.small.min(axis=-1)).min(axis=0)), ours=True,
         ),
         Claim(
-            "inside",
-            WHERE,
-            "condensation is of the initial stage, in which 70% of the loss are left",
-            "share of the condensed cells, of all activations, that are in it",
-            at_least(0.9),
-            lambda figure: figure.map.inside(),
-            ours=True,
+            "inside", WHERE, "condensation is of the initial stage, in which 70% of the loss are left",
+            "share of the condensed cells, of all activations, that are in it", at_least(0.9),
+            lambda figure: figure.map.inside(), ours=True,
         ),
         Claim(
-            "onset",
-            WHERE,
-            "tanh networks condense at the step 3.98 std/rate, when Adam has outweighed the start",
+            "onset", WHERE, "tanh networks condense at the step 3.98 std/rate, when Adam has outweighed the start",
             "largest factor between the step at which half of the pairs are on a line and this one, over the starts",
-            at_most(2),
-            lambda figure: figure.map.onset_error(),
-            ours=True,
+            at_most(2), lambda figure: figure.map.onset_error(), ours=True,
         ),
         Claim(
-            "edge",
-            WHERE,
+            "edge", WHERE,
             "the largest start that condenses (tanh) is the one outweighed just when the linear part of the targets is "
             "learnt",
             "factor between the std at which the least k_eff is twice that of the smallest start, and the one "
             "predicted from the data",
-            at_most(2),
-            lambda figure: PerSeed(factor(figure.map.edge_found[0], figure.map.edge)),
-            ours=True,
+            at_most(2), lambda figure: PerSeed(factor(figure.map.edge_found[0], figure.map.edge)), ours=True,
         ),
-    )
+    )  # fmt: skip
 
     @classmethod
     def sweep(cls, size: int = 9, seeds: int = 10) -> Sweep:

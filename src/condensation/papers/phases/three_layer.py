@@ -66,52 +66,35 @@ class ThreeLayer(ExponentDiagram):
     name, title = "phase-three-layer", "Phase diagram of three-layer networks"
     claims = (
         Claim(
-            "first",
-            WHERE,
+            "first", WHERE,
             "the first layer condenses from γ = 1.5 on where γ' = 0, and by scaling from γ = 1.5 + 2 max(γ', 0) "
             "elsewhere",
-            "largest distance of the zero of W1's slope from there, over γ'",
-            at_most(NEAR),
+            "largest distance of the zero of W1's slope from there, over γ'", at_most(NEAR),
             lambda figure: PerSeed(figure.distance[0].max(axis=0)),
         ),
         Claim(
-            "second",
-            WHERE,
-            "the second layer condenses only from γ = 3 - γ' on, beyond γ' = 0.5 from γ = 2.5",
-            "largest distance of the zero of W2's slope from there, over γ'",
-            at_most(NEAR),
-            lambda figure: PerSeed(figure.distance[1].max(axis=0)),
-            ours=True,
+            "second", WHERE, "the second layer condenses only from γ = 3 - γ' on, beyond γ' = 0.5 from γ = 2.5",
+            "largest distance of the zero of W2's slope from there, over γ'", at_most(NEAR),
+            lambda figure: PerSeed(figure.distance[1].max(axis=0)), ours=True,
         ),
         Claim(
-            "apart",
-            WHERE,
-            "layers of one network can be in different regimes",
+            "apart", WHERE, "layers of one network can be in different regimes",
             f"share of the cells between the two edges, at least {NEAR:g} from both, in which the layers' slopes have "
             "the opposite signs that are predicted",
-            at_least(0.99),
-            lambda figure: PerSeed(figure.right[:, figure.between].min(axis=0).mean(axis=0)),
+            at_least(0.99), lambda figure: PerSeed(figure.right[:, figure.between].min(axis=0).mean(axis=0)),
         ),
         Claim(
-            "regimes",
-            WHERE,
-            "RD of each layer falls with the width on one side of its edge and grows on the other",
+            "regimes", WHERE, "RD of each layer falls with the width on one side of its edge and grows on the other",
             f"share of the cells of both maps, at least {NEAR:g} from the edge, whose slope has the sign of their "
             "regime",
-            at_least(0.99),
-            lambda figure: PerSeed(figure.right[figure.clear].mean(axis=0)),
+            at_least(0.99), lambda figure: PerSeed(figure.right[figure.clear].mean(axis=0)),
         ),
         Claim(
-            "exponents",
-            WHERE,
-            "both slopes are those of layers filled to one level, in all cells",
-            "largest error of a slope, over both maps",
-            at_most(0.1),
-            lambda figure: PerSeed(figure.errors.max(axis=(0, 1, 2))),
-            note=lambda figure: figure.scatter(),
-            ours=True,
+            "exponents", WHERE, "both slopes are those of layers filled to one level, in all cells",
+            "largest error of a slope, over both maps", at_most(0.1),
+            lambda figure: PerSeed(figure.errors.max(axis=(0, 1, 2))), note=lambda figure: figure.scatter(), ours=True,
         ),
-    )
+    )  # fmt: skip
 
     @classmethod
     def sweep(cls, size: int = 9, seeds: int = 3) -> Sweep:

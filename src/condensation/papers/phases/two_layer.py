@@ -58,41 +58,28 @@ class TwoLayer(ExponentDiagram):
     name, title = "phase-two-layer", "Phase diagram of two-layer networks"
     claims = (
         Claim(
-            "left",
-            WHERE,
-            "where γ' <= 0, the linear regime ends at γ = 1",
-            "largest distance of the slope's zero from there, over γ'",
-            at_most(0.1),
+            "left", WHERE, "where γ' <= 0, the linear regime ends at γ = 1",
+            "largest distance of the slope's zero from there, over γ'", at_most(0.1),
             lambda figure: PerSeed(figure.distance[figure.exponents[1] <= 0].max(axis=0)),
         ),
         Claim(
-            "right",
-            WHERE,
-            "where γ' > 0, the condensed regime begins at γ = 1 + γ'",
-            "largest distance of the slope's zero from there, over γ'",
-            at_most(0.1),
+            "right", WHERE, "where γ' > 0, the condensed regime begins at γ = 1 + γ'",
+            "largest distance of the slope's zero from there, over γ'", at_most(0.1),
             lambda figure: PerSeed(figure.distance[figure.exponents[1] > 0].max(axis=0)),
         ),
         Claim(
-            "regimes",
-            WHERE,
-            "RD falls with the width in the linear regime and grows in the condensed one",
-            "share of the cells, those on the edge left out, whose slope has the sign of their regime",
-            at_least(0.99),
+            "regimes", WHERE, "RD falls with the width in the linear regime and grows in the condensed one",
+            "share of the cells, those on the edge left out, whose slope has the sign of their regime", at_least(0.99),
             lambda figure: figure.right_signs(),
         ),
         Claim(
-            "exponents",
-            WHERE,
+            "exponents", WHERE,
             "the slope is γ - 1 for γ' <= 0 up to γ = 1 - γ'; for γ' > 0 it is γ - 1 - 2γ' up to γ = 1 and 2(γ - γ' - "
             "1) up to the edge; in the rest of the condensed regime it is (γ - γ' - 1)/2, as of weights that end "
             "balanced",
-            "largest error of the slope, over all cells",
-            at_most(0.1),
-            lambda figure: figure.slope_error(),
-            ours=True,
+            "largest error of the slope, over all cells", at_most(0.1), lambda figure: figure.slope_error(), ours=True,
         ),
-    )
+    )  # fmt: skip
 
     @classmethod
     def sweep(cls, size: int = 9, seeds: int = 3) -> Sweep:

@@ -1,14 +1,14 @@
-r"""How Adam grows small neurons: theory of the two maps of our own, from the data alone.
+r"""How Adam grows small neurons, from the data alone.
 
 Adam moves each weight by about its learning rate $\eta$ a step. A small neuron of an activation of multiplicity 1
 turns to the signs s of $\pm z$, $z = \frac1n \sum_i y_i x_i$, as soon as what it has gained, $\eta t$ in each of D
-coordinates, outweighs its start: two neurons' cosine is then $1/(1 + \tan^2)$ with
+coordinates, outweighs its initial weights: two neurons' cosine is then $1/(1 + \tan^2)$ with
 $\tan^2 = \frac{D-1}{D} (std/\eta t)^2$, and reaches c at $\eta t = std \sqrt{(1 - \frac1D)\, c/(1-c)}$. Nothing pulls
 them there any more when the targets have no part along s left: when m neurons of output and input weights $\eta t$
-have learnt it, $m (\eta t)^2 = |z|_1/(s^T C s)$ with $C = \frac1n \sum_i x_i x_i^T$. So there is a largest start.
+have learnt it, $m (\eta t)^2 = |z|_1/(s^T C s)$ with $C = \frac1n \sum_i x_i x_i^T$. So there is a largest initialization.
 
 With a gradient $g = \Lambda w^p$, w a neuron's size and p the multiplicity, and with Adam's $\epsilon$, a step is
-$\eta\, g/(g + \epsilon)$. To grow from the start's std to a size W then takes
+$\eta\, g/(g + \epsilon)$. To grow from the initial std to a size W then takes
 
 $$ T = \frac1\eta \int_{std}^W \Bigl(1 + \frac{\epsilon}{\Lambda w^p}\Bigr) dw = \frac{W - std}\eta +
 \frac{\epsilon}{\eta \Lambda} I_p, \qquad I_1 = \log\frac{W}{std}, \quad I_p = \frac{std^{1-p} - W^{1-p}}{p - 1}. $$
@@ -22,8 +22,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from ...measure._lines import LEAST_COSINE
-from ...theory import coefficient, stationary_directions
+from ..measure._lines import LEAST_COSINE
+from ._directions import stationary_directions
+from ._leading import coefficient
 
 DRAWS = 2000
 Inputs = Float[np.ndarray, "samples inputs"]
@@ -32,7 +33,7 @@ Sizes = Float[np.ndarray, "*shape"]
 
 
 class Scales(NamedTuple):
-    """What the data say of an activation: p, the mean |g| of the hidden weights at a start of std 1, and Lambda."""
+    """What the data say of an activation: p, the mean |g| of the hidden weights at an initialization of std 1, and Lambda."""
 
     p: int
     gradient: float
@@ -50,7 +51,7 @@ def pull(inputs: Inputs, y: Targets) -> Float[np.ndarray, " inputs"]:
 
 
 def outweighed(inputs: int, cosine: float = LEAST_COSINE) -> float:
-    """How many times the start's std each weight must have moved along one sign vector for pairs to reach a cosine.
+    """How many times the initial std each weight must have moved along one sign vector for pairs to reach a cosine.
 
     >>> round(outweighed(6), 2)
     3.98
@@ -65,7 +66,7 @@ def learnt(inputs: Inputs, y: Targets, units: int, rate: float) -> float:
 
 
 def scales(inputs: Inputs, y: Targets, activation: str) -> Scales:
-    """The scales of samples, to leading order; the gradient is a mean over draws of a start."""
+    """The scales of samples, to leading order; the gradient is a mean over draws of initial weights."""
     p, c = coefficient(activation)
     stream = np.random.default_rng(0)
     w, a = stream.standard_normal((DRAWS, inputs.shape[1])), stream.standard_normal(DRAWS)
@@ -95,5 +96,5 @@ def doubling(stds: Sizes, own: float, found: Scales, rate: float) -> Sizes:
 
 
 def outgrowing(stds: Sizes, last: int, found: Scales, inputs: int, rate: float) -> Sizes:
-    """The eps with which weights outweigh their start just at the last step."""
+    """The eps with which weights outweigh their initial size just at the last step."""
     return delaying(stds, (1 + outweighed(inputs)) * stds, last, found, rate)
