@@ -40,7 +40,7 @@ class Fig1(PaperFigure):
             "effective", "Fig. 1, Sec. 6",
             "the neurons can be replaced by one effective neuron, although their amplitudes differ",
             f"error of the one-neuron network at epoch {EPOCH}, relative, mean removed", at_most(0.05),
-            lambda figure: PerSeed([np.nan if one.error is None else one.error for one in figure.reductions]),
+            lambda figure: PerSeed([np.nan if each.error is None else each.error for each in figure.reductions]),
         ),
         Claim(
             "sum", "Fig. 1",
