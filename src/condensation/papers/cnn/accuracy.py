@@ -25,7 +25,7 @@ class FinalAccuracy(PaperFigure):
 
     name, title, paper = "cnn-accuracy", "How well does Fig. 3's network generalise?", "CNN"
     has_variants = False
-    titles: ClassVar = {"small": "small initial weights, as captioned", "common": "common ones, Glorot normal"}
+    titles: ClassVar = {"small": "small initial weights", "common": "Glorot initial weights"}
     claims = (
         question(
             "learned",
