@@ -13,8 +13,15 @@ from condensation.papers._variant import NotRun
 from condensation.papers.cnn import fig1, optimizers
 from condensation.papers.cnn.experiments import balanced, deep, deep_to_the_end, descent, shallow
 from condensation.papers.cnn.fig2 import Fig2
-from condensation.papers.cnn.kernels import cosine_to_v1, dynamics, predicted_sides, predicted_turning, start_of, times
 from condensation.papers.cnn.maps import Panel, map_claims
+from condensation.prediction._kernels import (
+    cosine_to_v1,
+    dynamics,
+    initial_filters,
+    predicted_sides,
+    predicted_turning,
+    times,
+)
 from condensation.theory import KernelDynamics
 
 FIGURES_OF_THE_PAPER = (
@@ -84,7 +91,7 @@ def test_times_are_of_the_mean_loss(run):
 
 
 def test_the_initial_weights_are_those_that_were_trained(run):
-    filters, outputs = start_of(run, 1)
+    filters, outputs = initial_filters(run, 1)
     np.testing.assert_allclose(filters, run.weights("conv1", 0, 1, view="filter"), rtol=1e-6)
     assert outputs.shape == (16, 2 * 36)
     assert set(predicted_sides(run, 1)) == {-1, 1}
@@ -92,7 +99,7 @@ def test_the_initial_weights_are_those_that_were_trained(run):
 
 def test_rows_of_z_and_output_weights_stand_in_one_order(run):
     """The first step of the output weights is Z times the filters."""
-    filters, outputs = start_of(run, 0)
+    filters, outputs = initial_filters(run, 0)
     theory = dynamics(run, 0)
     step = 1e-6
     moved = theory.evolve(filters, outputs, step)[1]

@@ -253,11 +253,11 @@ def test_a_figure_depends_on_what_it_imports_and_on_nothing_else(tmp_path):
 
 def test_an_edit_of_the_playground_or_of_another_figure_remakes_no_figure():
     names = {path.as_posix().partition("condensation/")[2] for path in dependencies("condensation.papers.fc.fig3")}
-    assert {"papers/fc/experiments.py", "measure/_lines.py", "drawing/_similarity.py", "theory/_field.py"} <= names
+    assert {"papers/fc/experiments.py", "measure/_lines.py", "drawing/_similarity.py", "theory/_directions.py"} <= names
     assert not {
         name for name in names if name.startswith(("playground", "cli", "pytorch", "papers/cnn", "papers/phases"))
     }
     assert "papers/fc/fig2.py" not in names
     trained = {path.as_posix().partition("condensation/")[2] for path in dependencies("condensation.training._train")}
-    assert {"training/engine.py", "networks/dense.py", "data/synthetic.py", "experiment.py"} <= trained
+    assert {"training/_engine.py", "networks/_dense.py", "data/_synthetic.py", "experiment.py"} <= trained
     assert not {name for name in trained if name.startswith(("papers", "drawing"))}

@@ -5,7 +5,8 @@ turns to the signs s of $\pm z$, $z = \frac1n \sum_i y_i x_i$, as soon as what i
 coordinates, outweighs its initial weights: two neurons' cosine is then $1/(1 + \tan^2)$ with
 $\tan^2 = \frac{D-1}{D} (std/\eta t)^2$, and reaches c at $\eta t = std \sqrt{(1 - \frac1D)\, c/(1-c)}$. Nothing pulls
 them there any more when the targets have no part along s left: when m neurons of output and input weights $\eta t$
-have learnt it, $m (\eta t)^2 = |z|_1/(s^T C s)$ with $C = \frac1n \sum_i x_i x_i^T$. So there is a largest initialization.
+have learnt it, $m (\eta t)^2 = |z|_1/(s^T C s)$ with $C = \frac1n \sum_i x_i x_i^T$. So there is a largest
+initialization.
 
 With a gradient $g = \Lambda w^p$, w a neuron's size and p the multiplicity, and with Adam's $\epsilon$, a step is
 $\eta\, g/(g + \epsilon)$. To grow from the initial std to a size W then takes
@@ -33,7 +34,7 @@ Sizes = Float[np.ndarray, "*shape"]
 
 
 class Scales(NamedTuple):
-    """What the data say of an activation: p, the mean |g| of the hidden weights at an initialization of std 1, and Lambda."""
+    """What the data say of an activation: p, the mean |g| of hidden weights initialized with std 1, and Lambda."""
 
     p: int
     gradient: float

@@ -25,6 +25,7 @@ from ...initialization import Init, Normal
 from ...measure import count_lines
 from ...networks import Conv
 from ...optimizers import GradientFlow
+from ...prediction._kernels import initial_filters
 from ...runs import Trajectory
 from ...saving import At
 from ...seeds import Seed
@@ -32,7 +33,6 @@ from ...theory import KernelDynamics
 from .._claims import Claim, PerSeed, Rule, at_least, at_most, exactly
 from .._figure import Available, Drawing, PaperFigure
 from .._tables import Table
-from .kernels import start_of
 
 DIGIT, KERNEL = 9, 7  # of the digits the one whose third value is farthest below the pair, at this side
 IMAGES = 50  # of a digit, each at four turns
@@ -89,7 +89,7 @@ class Plane(NamedTuple):
         v = v[:2] * np.array([[1.0], [1.0 if quarter @ v[1, :-1] >= 0 else -1.0]])
         history = run.history("conv1", view="filter").astype(float)
         first, last = history[:, 0], history[:, -1]
-        outputs = np.stack([start_of(run, k)[1] for k in range(len(run.seeds))])
+        outputs = np.stack([initial_filters(run, k)[1] for k in range(len(run.seeds))])
         predicted = _unit(first @ v.T + outputs @ (z @ v.T / values[:2]))
         total, norms = np.linalg.norm(last, axis=(1, 2)), np.linalg.norm(last, axis=2)
         return Plane(

@@ -11,6 +11,14 @@ from ...data._catalog import known
 from ...drawing import draw_history, draw_similarity, draw_spectrum, look
 from ...drawing._style import COLOURS, FAINT, PAGE
 from ...experiment import Experiment
+from ...prediction._kernels import (
+    cosine_to_v1,
+    cosines_to,
+    cosines_to_ones,
+    dynamics,
+    predicted_sides,
+    predicted_turning,
+)
 from ...runs import Trajectory
 from ...theory import KernelDynamics
 from .._claims import Claim, PerSeed, at_least, at_most, exactly
@@ -18,7 +26,6 @@ from .._counts import Counts
 from .._figure import Drawing, PaperFigure
 from .._tables import Table
 from .experiments import CHANNELS, MANY, NO_CAPTION, SUMMED, descent
-from .kernels import cosine_to_v1, cosines_to, cosines_to_ones, dynamics, predicted_sides, predicted_turning
 from .maps import ACCURACY, accuracy_at, last_step
 
 

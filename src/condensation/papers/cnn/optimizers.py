@@ -12,13 +12,13 @@ from ...drawing import draw_bar, draw_similarity, look
 from ...drawing._style import PAGE
 from ...experiment import Experiment
 from ...optimizers import Adam, SignGD
+from ...prediction._kernels import cosines_to, dynamics
 from ...theory import KernelDynamics
 from .._claims import Claim, PerSeed, at_least, exactly, question
 from .._counts import Counts, stack_columns
 from .._figure import Available, Drawing, PaperFigure
 from .._tables import Table
 from .experiments import descent
-from .kernels import cosines_to, dynamics
 
 TITLES = {"gd": "gradient descent", "adam": "Adam", "sign": "sign descent"}
 BY_SIGN = ("adam", "sign")

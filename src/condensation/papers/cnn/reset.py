@@ -20,12 +20,12 @@ from ...drawing._style import COLOURS, FAINT, PAGE, SIMILARITY
 from ...experiment import Experiment
 from ...measure import count_lines, similarity_to_others
 from ...optimizers import GD
+from ...prediction._kernels import initial_filters
 from ...theory import KernelDynamics
 from .._claims import Claim, PerSeed, at_least, at_most, exactly
 from .._figure import Available, Drawing, PaperFigure
 from .._tables import Table
 from .._variant import NotRun
-from .kernels import start_of
 from .reset_networks import LEFT, SIZES, WHEN, Snapshot, column_looked_at, experiments, linear_dynamics, similarity
 
 TITLES = {"smaller": "a tenth", "captioned": "captioned", "larger": "ten times", "common": "Glorot"}
@@ -173,7 +173,7 @@ class Reset(PaperFigure):
         lengths, along = np.linalg.norm(filters, axis=2), np.abs(np.einsum("sfc,sc->sf", filters, lines))
         far = along < OFF * lengths
         shares = np.linalg.norm(along, axis=1) / np.linalg.norm(lengths, axis=1)
-        initial = [start_of(self.runs[name], k) for k in range(self.seeds)]
+        initial = [initial_filters(self.runs[name], k) for k in range(self.seeds)]
         growing = np.abs([w @ self.dynamics.v1 + a @ self.dynamics.u1 for w, a in initial])
         little = f"{np.median(growing[far]) / np.median(growing[~far]):.2f}" if far.any() else "none"
         return (

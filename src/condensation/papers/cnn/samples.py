@@ -10,13 +10,13 @@ from matplotlib.figure import Figure
 from ...drawing import look
 from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
+from ...prediction._kernels import cosine_to_v1, dynamics
 from ...theory import KernelDynamics
 from .._claims import Claim, PerSeed, at_least, exactly, question
 from .._counts import Counts, stack_columns
 from .._figure import Available, Drawing, PaperFigure
 from .._tables import Table
 from .experiments import CHANNELS, GD_RATE, QUICK_GD_RATE, QUICK_GD_SAMPLES, SAMPLES, descent
-from .kernels import cosine_to_v1, dynamics
 
 NUMBERS = (100, 500, 5000)
 FASTER = 4  # a larger step on the mean loss: at 5000 images the captioned one takes long

@@ -9,13 +9,13 @@ from matplotlib.figure import Figure
 from ...drawing import look
 from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
+from ...prediction._kernels import cosine_to_v1, cosines_to, dynamics, times
 from ...runs import Trajectory
 from ...theory import KernelDynamics
 from .._claims import PerSeed, at_least, at_most, question
 from .._counts import relative_loss
 from .._figure import Drawing, PaperFigure
 from .experiments import descent
-from .kernels import cosine_to_v1, cosines_to, dynamics, times
 
 LINEAR = 0.99  # of the first loss: so long the linear dynamics hold
 RATES = {"amplitude": lambda values: values[0], "tangent": lambda values: values[1] - values[0]}

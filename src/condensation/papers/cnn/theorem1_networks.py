@@ -12,10 +12,10 @@ from ...initialization import Init, Normal
 from ...measure import relative_change, share_along
 from ...networks import Conv
 from ...optimizers import GradientFlow
+from ...prediction._kernels import initial_filters
 from ...runs import Trajectory
 from ...saving import At
 from ...theory import KernelDynamics, effective_time, heuristic_time
-from .kernels import start_of
 
 IMAGES = {
     "quick": Images("digits", n=10, balanced=True, target="index", scale="unit"),
@@ -75,7 +75,7 @@ def measure_seed(run: Trajectory, k: int, gamma: int) -> dict[str, float]:
     at_bound = min(bound, times[-1])
     stopped = run.loss[k, -1] <= STOP * 1.001 * run.loss[k, 0]  # float32 finds the stop less exactly
     stop = float(times[-1]) if stopped else np.nan
-    initial, outputs = start_of(run, k)
+    initial, outputs = initial_filters(run, k)
     linear = dynamics.evolve(initial, outputs, bound)[0]
     return {
         "lambda1": lambda1,

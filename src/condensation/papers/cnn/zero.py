@@ -11,12 +11,12 @@ from ...drawing import look
 from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
 from ...initialization import Zeros
+from ...prediction._kernels import cosine_to_v1, cosines_to, dynamics, predicted_sides
 from .._claims import PerSeed, at_least, exactly, question
 from .._counts import Counts, stack_columns
 from .._figure import Available, Drawing, PaperFigure
 from .._tables import Table
 from .experiments import descent, shallow
-from .kernels import cosine_to_v1, cosines_to, dynamics, predicted_sides
 
 TURNED = 0.9  # |cos| with v1 from which on the side that a filter went to means something
 

@@ -2,7 +2,8 @@
 
 There are two lines in the map. Where eps is the initial gradient, Adam ceases to be sign descent: beyond, it is descent
 of the rate/eps. That alone costs no time, as this rate is huge; only where eps is larger than the initial gradient by
-as much as the weights at which learning begins are larger than the initial ones (p = 2) learning is late (``theory._adam_growth``).
+as much as the weights at which learning begins are larger than the initial ones (p = 2) learning is late (the theory
+is in ``theory._adam_growth``).
 """
 
 from collections.abc import Callable, Mapping

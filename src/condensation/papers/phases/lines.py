@@ -1,8 +1,8 @@
 """Lines against the size of the initialization and the step: when a network condenses, and for how long.
 
-Condensation begins when Adam has outweighed the initial weights, which theory tells from their std alone (``theory._adam_growth``),
-and passes. From initial weights that are not outweighed when the linear part of the targets is learnt, a network never
-comes to one line.
+Condensation begins when Adam has outweighed the initial weights, which theory (``theory._adam_growth``) tells from their
+std alone, and passes. From initial weights that are not outweighed when the linear part of the targets is learnt, a
+network never comes to one line.
 """
 
 from functools import cached_property

@@ -5,12 +5,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from jaxtyping import Float, Int
 
-from ...losses import Loss
-from ...measure._similarity import norms
-from ...networks import Conv
-from ...optimizers import GD
-from ...runs import Trajectory
-from ...theory import KernelDynamics
+from ..losses import Loss
+from ..measure._similarity import norms
+from ..networks import Conv
+from ..optimizers import GD
+from ..runs import Trajectory
+from ..theory import KernelDynamics
 
 _DYNAMICS: WeakKeyDictionary[Trajectory, dict[int, KernelDynamics]] = WeakKeyDictionary()  # kept as long as their run
 
@@ -26,7 +26,9 @@ def dynamics(run: Trajectory, k: int) -> KernelDynamics:
     return of_run[k]
 
 
-def start_of(run: Trajectory, k: int) -> tuple[Float[np.ndarray, "filters columns"], Float[np.ndarray, "filters rows"]]:
+def initial_filters(
+    run: Trajectory, k: int
+) -> tuple[Float[np.ndarray, "filters columns"], Float[np.ndarray, "filters rows"]]:
     """The initial filters of a run's k-th seed, and the output weights of each in the order of the rows of Z."""
     network = run.experiment.network
     initial = run.experiment.init.draw(network, run.seeds[k].init_stream())
@@ -37,7 +39,7 @@ def start_of(run: Trajectory, k: int) -> tuple[Float[np.ndarray, "filters column
 
 def predicted_sides(run: Trajectory, k: int) -> Int[np.ndarray, " filters"]:
     """The side of v1 that each filter of a seed goes to, from its initial weights alone."""
-    return dynamics(run, k).orientations(*start_of(run, k))
+    return dynamics(run, k).orientations(*initial_filters(run, k))
 
 
 def times(run: Trajectory) -> Float[np.ndarray, " saved"]:
@@ -52,7 +54,7 @@ def predicted_turning(run: Trajectory) -> Float[np.ndarray, "seeds saved"]:
     """The median |cos| of filters with v1 at the saved steps by the linear dynamics, from the initial weights."""
     rows = []
     for k in range(len(run.seeds)):
-        theory, initial = dynamics(run, k), start_of(run, k)
+        theory, initial = dynamics(run, k), initial_filters(run, k)
         filters = [theory.evolve(*initial, time)[0] for time in times(run)]
         rows.append([np.median(np.abs(cosines_to(each, theory.v1))) for each in filters])
     return np.array(rows)
