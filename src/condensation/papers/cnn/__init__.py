@@ -1,1 +1,1 @@
-"""The convolutional paper, a file a figure or two of one kind, and the questions of additional questions."""
+"""The convolutional paper, a file a figure or two of one kind, and additional questions."""

@@ -1,7 +1,7 @@
 """Lines against the size of the initialization and the step: when a network condenses, and for how long.
 
-Condensation begins when Adam has outweighed the initial weights, which theory (``theory._adam_growth``) tells from their
-std alone, and passes. From initial weights that are not outweighed when the linear part of the targets is learnt, a
+Condensation begins when Adam has outweighed the initial weights, which ``theory._adam_growth`` tells from their std
+alone, and passes. From initial weights that are not outweighed when the linear part of the targets is learnt, a
 network never comes to one line.
 """
 
