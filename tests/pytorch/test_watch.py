@@ -300,8 +300,8 @@ def test_names_with_slashes_and_brackets_return(tmp_path):
 def test_the_start_is_held_once(tmp_path):
     model = nn.Linear(100, 50)
     in_memory, on_disk = watch(model), watch(model, tmp_path)
-    assert isinstance(on_disk._ledger._start, InitialWeights)
-    start = in_memory._ledger._start
+    assert isinstance(on_disk._writer._start, InitialWeights)
+    start = in_memory._writer._start
     assert sum(array.nbytes for array in start.values()) == 50 * 101 * 4
     with torch.no_grad():
         model.weight.zero_()

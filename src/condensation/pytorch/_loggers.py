@@ -1,11 +1,10 @@
 """Where the numbers of a watched training are told besides its own rows: the logger that a user has anyway."""
 
 import inspect
+import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
-
-import numpy as np
 
 from ..errors import InputError
 from ..runs import WatchedRow
@@ -39,14 +38,12 @@ def guarded(name: str, tell: Callable[..., Any]) -> Callable[..., None]:
 def named(rows: Iterable[WatchedRow]) -> dict[str, float]:
     """The measured numbers of rows by the names that loggers give them: ``condensation/LAYER/k_eff``."""
     numbers = {
-        f"condensation/{row.layer}/{name}": float(getattr(row, name)) for row in measured(rows) for name in QUANTITIES
+        f"condensation/{row.layer}/{name}": float(getattr(row, name))
+        for row in rows
+        if not row.reason
+        for name in QUANTITIES
     }
-    return {name: value for name, value in numbers.items() if not np.isnan(value)}
-
-
-def measured(rows: Iterable[WatchedRow]) -> Sequence[WatchedRow]:
-    """The rows that have measures."""
-    return [row for row in rows if not row.reason]
+    return {name: value for name, value in numbers.items() if not math.isnan(value)}
 
 
 def _as_logger(logger: Any) -> Tell:

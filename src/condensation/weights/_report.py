@@ -101,8 +101,8 @@ def report_page(measured: Measured, threshold: float | None = None) -> str:
         last=last,
         series=series,
         with_null=with_null,
-        layers=_svg(layers, "", "k_eff over units, layer by layer"),
-        maps=[_png(draw_beside_null(weights), row.layer, row.reading) for row, weights in mapped],
+        layers=_picture(layers, "", "k_eff over units, layer by layer"),
+        maps=[_picture(draw_beside_null(weights), row.layer, row.reading, "png") for row, weights in mapped],
         steps=_steps(measured, rows) if series else None,
         headings=headings,
         rows=[{name: _cell(name, own[name]) for name in headings} for own in records],
@@ -142,7 +142,7 @@ def _steps(measured: Measured, rows: Sequence[Row]) -> LayerPicture:
 
     chosen = sorted(rows, key=change, reverse=True)[:CHANGING]
     history = {row.layer: measured.history(row.layer) for row in chosen}
-    return _svg(draw_steps(history), "Against the step", "lines, k_eff, effective rank and change of the layers")
+    return _picture(draw_steps(history), "Against the step", "lines, k_eff, effective rank and change of the layers")
 
 
 def _cell(name: str, value: Any) -> dict[str, Any]:
@@ -151,17 +151,10 @@ def _cell(name: str, value: Any) -> dict[str, Any]:
     return {"shown": shown, "key": "" if shown == MISSING else value, "words": isinstance(value, str)}
 
 
-def _svg(picture: Axes | Figure, title: str, alt: str) -> LayerPicture:
-    return LayerPicture(title, alt, f"data:image/svg+xml;base64,{_encoded(picture, 'svg')}")
-
-
-def _png(picture: Figure, title: str, alt: str) -> LayerPicture:
-    return LayerPicture(title, alt, f"data:image/png;base64,{_encoded(picture, 'png')}")
-
-
-def _encoded(picture: Axes | Figure, kind: str) -> str:
-    figure = figure_of(picture) if isinstance(picture, Axes) else picture
+def _picture(drawn: Axes | Figure, title: str, alt: str, kind: str = "svg") -> LayerPicture:
+    figure = figure_of(drawn) if isinstance(drawn, Axes) else drawn
     content = io.BytesIO()
     with look(), mpl.rc_context({"svg.hashsalt": "condensation"}):  # the same page for the same numbers
         figure.savefig(content, format=kind, dpi=170, metadata={"Date": None} if kind == "svg" else None)
-    return base64.b64encode(content.getvalue()).decode()
+    mime = "svg+xml" if kind == "svg" else kind
+    return LayerPicture(title, alt, f"data:image/{mime};base64,{base64.b64encode(content.getvalue()).decode()}")

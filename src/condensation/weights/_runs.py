@@ -1,9 +1,8 @@
 """Runs of this package, trained here or watched, measured like checkpoints over training."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-
-import numpy as np
 
 from ..errors import InputError
 from ..measure import Row
@@ -34,12 +33,18 @@ def measure_run(folder: Path, *, threshold: float | None = None, every_step: boo
         raise InputError(f"{folder} has no hidden layer that was kept")
     saved = trajectory.saved.tolist()
     chosen = saved if every_step else few(saved)
-
     kinds = {layer.name: "kernel" if layer.is_convolution else "neuron" for layer in hidden}
+    shapes = {name: trajectory.history(name).shape[2:] for name in kinds}
 
     def series(seed: Seed) -> Iterator[tuple[int, list[Units]]]:
         for step in chosen:
-            yield step, [_units(name, kind, trajectory.weights(name, step, seed)) for name, kind in kinds.items()]
+            yield (
+                step,
+                [
+                    Units(name, name, kind, *shapes[name], read=partial(trajectory.weights, name, step, seed))
+                    for name, kind in kinds.items()
+                ],
+            )
 
     seeds = trajectory.seeds
     measured = [measure_steps(series(seed), threshold, with_change=len(chosen) > 1) for seed in seeds]
@@ -58,10 +63,6 @@ def measure_run(folder: Path, *, threshold: float | None = None, every_step: boo
     return Measured(folder, steps, measured[0][1], facts, tuple(notes))
 
 
-def _units(layer: str, kind: str, weights: np.ndarray) -> Units:
-    return Units(layer, layer, kind, *weights.shape, read=lambda: weights)
-
-
 def _watched(run: RunFolder, watched: Watched, every_step: bool) -> Measured:
     kept = run.read(SEED)
     steps: dict[int, list[Row]] = {}
@@ -69,6 +70,9 @@ def _watched(run: RunFolder, watched: Watched, every_step: bool) -> Measured:
         steps.setdefault(row.step, []).append(row)
     recorded = list(steps)
     chosen = recorded if every_step else few(recorded)
-    last = [_units(layer, "unit", arrays[-1]) for layer, arrays in kept.record.weights.items()]
+    last = [
+        Units(layer, layer, "unit", *arrays.shape[1:], read=lambda last=arrays[-1]: last)
+        for layer, arrays in kept.record.weights.items()
+    ]
     facts = {"model": watched.model, "steps": steps_in_words(recorded, chosen)}
     return Measured(run.path, {step: steps[step] for step in chosen}, last, facts, ("measured while it was watched",))

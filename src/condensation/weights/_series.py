@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from rich.filesize import decimal
 
 from ..errors import InputError
 from ..measure import Row
@@ -195,21 +196,8 @@ def steps_in_words(steps: list[int], chosen: list[int]) -> str:
 
 def _facts(last: ModelFile, steps: list[int], chosen: list[int]) -> dict[str, str]:
     kinds = sorted({stored.dtype for stored in last.arrays.values() if stored.floating and not stored.reason})
-    facts = {"parameters": f"{last.parameters:,}", "size": _bytes(last.size), "arrays": f"{len(last.arrays):,}"}
+    facts = {"parameters": f"{last.parameters:,}", "size": decimal(last.size), "arrays": f"{len(last.arrays):,}"}
     facts["precision"] = ", ".join(kinds) or "none"
     if model := last.config.get("model_type"):
         facts["model"] = str(model)
     return facts | ({"steps": steps_in_words(steps, chosen)} if len(steps) > 1 else {})
-
-
-def _bytes(size: float) -> str:
-    """A size as it is read.
-
-    >>> _bytes(999), _bytes(548_000_000)
-    ('999 B', '548 MB')
-    """
-    for unit in ("B", "kB", "MB"):
-        if size < 999.5:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} GB"
