@@ -1,6 +1,5 @@
 from ._constant import EffectiveResidual as EffectiveResidual
 from ._constant import effective_residual as effective_residual
-from ._constant import held_weights as held_weights
 from ._cube_fate import CubeFates as CubeFates
 from ._cube_fate import cube_fates as cube_fates
 from ._directions import Directions as Directions
@@ -10,17 +9,11 @@ from ._fate import Fates as Fates
 from ._fate import accuracy as accuracy
 from ._fate import fates as fates
 from ._field import field as field
-from ._field import operator_p as operator_p
-from ._field import operator_q as operator_q
 from ._field import polar_velocity as polar_velocity
 from ._field import velocity as velocity
 from ._geometry import CubeDirections as CubeDirections
-from ._geometry import MuonStep as MuonStep
 from ._geometry import cube_directions as cube_directions
-from ._geometry import muon_directions as muon_directions
 from ._growth import Growth as Growth
-from ._growth import blow_up_times as blow_up_times
-from ._growth import evolve as evolve
 from ._growth import predict_growth as predict_growth
 from ._homogeneous import extremal_directions as extremal_directions
 from ._homotopy import generic_count as generic_count
@@ -31,8 +24,6 @@ from ._kernels import patch_matrix as patch_matrix
 from ._kernels import residual_at_zero as residual_at_zero
 from ._labels import labels_for as labels_for
 from ._leading import coefficient as coefficient
-from ._leading import leading_error as leading_error
-from ._leading import leading_output as leading_output
 from ._moving import MovingLine as MovingLine
 from ._moving import moving_line as moving_line
 from ._tensor import Tensor as Tensor

@@ -24,39 +24,6 @@ from ._leading import as_neurons, as_single
 from ._paths import NOWHERE, ON_ITS_WAY, GrowthLaw, States, follow
 
 HALVINGS = 12  # of the time in which the gain grows from a neuron's part of what is needed to all of it
-INFINITE = 50.0  # logarithm of a size, relative to the start, that counts as infinite
-
-
-def blow_up_times(
-    weights: ArrayLike, outputs: ArrayLike, x: ArrayLike, residual: ArrayLike, activation: Activation
-) -> Float[np.ndarray, " units"]:
-    """The time of gradient flow at which each neuron's leading-order amplitude is infinite; infinity if it never is.
-
-    The angular path is followed to the neuron's line; the rest of the way is known (``paths.time_left``). For the
-    arguments see ``fates``.
-
-    >>> x, r = np.eye(2), np.array([2.0, 0.0])  # F(u) = u_1^2, c = 2: at balance 1 / |a c F| = 5
-    >>> blow_up_times([[np.sqrt(2) / 10, 0.0]], [0.1], x, r, "x_tanh").round(12)
-    array([5.])
-    """
-    return fates(weights, outputs, x, residual, activation, perturbations=0).blow_up
-
-
-def evolve(
-    weights: ArrayLike, outputs: ArrayLike, x: ArrayLike, residual: ArrayLike, activation: Activation, time: float
-) -> tuple[Float[np.ndarray, "units inputs"], Float[np.ndarray, " units"]]:
-    """Input and output weights at a time of gradient flow, at leading order and with the residual fixed.
-
-    A neuron whose amplitude is infinite by then is infinite. For the arguments see ``fates``.
-
-    >>> w, a = evolve([[1.0, 0.0]], [0.0], np.eye(2), [2.0, 0.0], "tanh", 1.0)  # g = (1, 0): cosh and sinh
-    >>> w.round(4), a.round(4)
-    (array([[1.5431, 0.    ]]), array([1.1752]))
-    """
-    if not 0 <= time < np.inf:
-        raise InputError(f"the time must be a finite number of at least 0, not {time!r}")
-    law, states = _begin(weights, outputs, x, residual, activation)
-    return _at(law, states, time)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +65,9 @@ def predict_growth(
     """
     if not 0 < loss_ratio < 1:
         raise InputError(f"the loss ratio is a share between 0 and 1, not {loss_ratio!r}")
-    law, start = _begin(weights, outputs, x, residual, activation)
+    points, r = as_single(x, residual)
+    law = law_of(points, r, activation)
+    start = States.begin(law, *as_neurons(weights, outputs, points.shape[1]))
     needed = float(np.log((1 - loss_ratio) * (np.asarray(residual, float) ** 2).mean() / 2))
     early, late = _bracket(law, start, needed)
     end, _ = follow(law, start, until=early)
@@ -113,20 +82,12 @@ def predict_growth(
     return Growth(
         blow_up=np.full(len(amplitudes), np.inf)
         if law.p == 1
-        else blow_up_times(weights, outputs, x, residual, activation),
+        else fates(weights, outputs, x, residual, activation, perturbations=0).blow_up,
         winner=int(amplitudes.argmax()),
         loss_time=late,
         amplitudes=amplitudes,
         participation=participation_ratio(amplitudes[:, None]),
     )
-
-
-def _begin(
-    weights: ArrayLike, outputs: ArrayLike, x: ArrayLike, residual: ArrayLike, activation: Activation
-) -> tuple[GrowthLaw, States]:
-    points, r = as_single(x, residual)
-    law = law_of(points, r, activation)
-    return law, States.begin(law, *as_neurons(weights, outputs, points.shape[1]))
 
 
 def _log_gain(states: States, p: int) -> np.ndarray:
@@ -150,14 +111,3 @@ def _bracket(law: GrowthLaw, start: States, needed: float) -> tuple[float, float
     if not np.isfinite(late):
         raise InputError("at leading order no neuron lowers the loss that far: nothing grows from these weights")
     return early, late
-
-
-def _at(law: GrowthLaw, start: States, time: float) -> tuple[np.ndarray, np.ndarray]:
-    """Weights at a time."""
-
-    def infinite(active: np.ndarray, before: States, now: States) -> np.ndarray:
-        return np.where(now.log_size > start.log_size[active] + INFINITE, 0, ON_ITS_WAY)
-
-    end, place = follow(law, start, infinite, until=time)
-    z = np.where((place == NOWHERE)[:, None], end.full, np.copysign(np.inf, end.z))
-    return z[:, :-1], z[:, -1]
