@@ -33,8 +33,8 @@ def null_count(weights: ArrayLike, threshold: float, seed: int = 0) -> float:
     1.0
     """
     array = as_weights(weights)
-    found = [_count(permuted(array, draw, SAMPLE), len(array), threshold) for draw in _draws(len(array), seed)]
-    return float(np.mean(found))
+    counts = [_count(permuted(array, draw, SAMPLE), len(array), threshold) for draw in _draws(len(array), seed)]
+    return float(np.mean(counts))
 
 
 def _draws(units: int, seed: int) -> range:

@@ -127,24 +127,24 @@ def measure_units(
         return replace(row, reason="a single unit: lines are of two and more")
     try:
         with warnings.catch_warnings(action="ignore"):  # units of norm zero: the row counts them
-            found = find_lines(array, threshold=threshold)
+            measured = find_lines(array, threshold=threshold)
         row = replace(
             row,
             zeros=int((norms(array) == 0).sum()),
-            lines=found.count,
-            orientations=found.orientations,
-            cover=found.cover,
-            k_eff=found.k_eff,
+            lines=measured.count,
+            orientations=measured.orientations,
+            cover=measured.cover,
+            k_eff=measured.k_eff,
             effective_rank=effective_rank(array),
-            condensed=found.condensed,
+            condensed=measured.condensed,
             change=NAN if start is None else relative_change(weights, start),
         )
     except InputError as error:
         return replace(row, reason=str(error))
-    return _in_the_wild(row, array, found.threshold, threshold) if with_null else row
+    return _with_null(row, array, measured.threshold, threshold) if with_null else row
 
 
-def _in_the_wild(row: Row, array: np.ndarray, c: float, threshold: float | None) -> Row:
+def _with_null(row: Row, array: np.ndarray, c: float, threshold: float | None) -> Row:
     total = float(np.einsum("ij,ij->", array, array, dtype=float))
     mean = array.mean(axis=0, dtype=float)
     row = replace(row, mean=len(array) * float(mean @ mean) / total)
@@ -152,12 +152,12 @@ def _in_the_wild(row: Row, array: np.ndarray, c: float, threshold: float | None)
         return row  # all units are the same: nothing is left
     centred = array - mean.astype(array.dtype)
     with warnings.catch_warnings(action="ignore"):
-        found = find_lines(centred, threshold=threshold)
+        left = find_lines(centred, threshold=threshold)
     return replace(
         row,
-        centred_lines=found.count,
-        centred_cover=found.cover,
-        centred_k_eff=found.k_eff,
+        centred_lines=left.count,
+        centred_cover=left.cover,
+        centred_k_eff=left.k_eff,
         null_k_eff=null_count(centred, c),
     )
 

@@ -67,7 +67,7 @@ def _turn_inputs(dense: DenseNetwork, image: tuple[int, ...]) -> DenseNetwork:
     """The same network for images whose channels stand last."""
     weight = jnp.asarray(dense.layers[0].weight)
     turned = jnp.moveaxis(jnp.reshape(weight, (len(weight), *image)), 1, -1)
-    return eqx.tree_at(lambda one: one.layers[0].weight, dense, jnp.reshape(turned, weight.shape))
+    return eqx.tree_at(lambda network: network.layers[0].weight, dense, jnp.reshape(turned, weight.shape))
 
 
 @dataclass(frozen=True)

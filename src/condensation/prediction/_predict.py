@@ -70,15 +70,15 @@ def predict_model(
     """
     if not np.any(np.asarray(y)):
         raise InputError("the targets are all zero: there is nothing to learn, and no direction to go to")
-    network, found = model.network, {}
+    network, predictions = model.network, {}
     for name, field in layer_fields(model, x, y, loss).items():
         if layers is not None and name not in layers:
             continue
         if isinstance(network, Dense) and len(network.hidden) == network.outputs == 1:
-            found[name] = _with_fates(model, name, field)
+            predictions[name] = _with_fates(model, name, field)
         else:
-            found[name] = Prediction(name, field, field.residual, field.residual, field.directions(), None)
-    return found
+            predictions[name] = Prediction(name, field, field.residual, field.residual, field.directions(), None)
+    return predictions
 
 
 def _with_fates(model: Model, name: str, field: LayerField) -> Prediction:
@@ -96,7 +96,7 @@ def _with_fates(model: Model, name: str, field: LayerField) -> Prediction:
 def predict(experiment: Experiment, seed: int | Seed = 0) -> dict[str, Prediction]:
     """The lines of each hidden layer of an experiment's dense network, before it is trained, for one seed.
 
-    >>> from condensation import Adam, Dense, Normal, Start, two_waves
+    >>> from condensation import Adam, Dense, Init, Normal, two_waves
     >>> network, data = Dense((1, 50, 1), "x_tanh"), two_waves(spacing="even")
     >>> predict(Experiment(network, Init(Normal(1e-3)), data, Adam(1e-3), 9))["dense1"].directions.attracts.sum()
     np.int64(2)

@@ -21,7 +21,7 @@ from ..seeds import Seed, as_seed
 from ..theory import coefficient
 from ..theory._field import project
 from ..theory._leading import evaluate
-from ..theory._tensor import whole_power
+from ..theory._tensor import integer_power
 from ._deep import LayerField, layer_fields
 
 LEADING_ERROR = 0.05
@@ -68,9 +68,9 @@ class Validity:
     def __str__(self) -> str:
         until, loss = self.valid_until(), self.loss_until()
         end = int(self.steps[-1])
-        said = lambda step: "not even at the first step" if step is None else f"until step {step}"  # noqa: E731
+        phrase = lambda step: "not even at the first step" if step is None else f"until step {step}"  # noqa: E731
         more = " (the last that was looked at)" if until == end else ""
-        return f"theory valid {said(until)}{more}; loss above {LOSS_RATIO:.0%} {said(loss)}"
+        return f"theory valid {phrase(until)}{more}; loss above {LOSS_RATIO:.0%} {phrase(loss)}"
 
 
 def validity(
@@ -111,8 +111,8 @@ def validity(
 
 
 def _attracting(field: LayerField) -> np.ndarray:
-    found = field.directions()
-    return found.directions[found.attracts]
+    lines = field.directions()
+    return lines.directions[lines.attracts]
 
 
 def leading_size(
@@ -126,7 +126,7 @@ def leading_size(
     """
     p, c = coefficient(activation)
     z = weights @ inputs.T
-    moving = c / p * whole_power(z, p)
+    moving = c / p * integer_power(z, p)
     difference = evaluate(activation, z) - derivatives_at_zero(activation, 0)[0] - moving
     return float(np.abs(z).max()), float(np.linalg.norm(difference) / max(np.linalg.norm(moving), 1e-300))
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from ..activations import Activation, derivatives_at_zero
 from ..errors import check_whole
-from ._leading import as_single, coefficient
+from ._leading import as_single_output, coefficient
 
 FIRST = 3.0  # ratio of the rates from which on the lines are those of y - mean(y), as measured on FC Fig. 3's data
 
@@ -57,13 +57,13 @@ def effective_residual(x: ArrayLike, y: ArrayLike, activation: Activation, width
         width: number of hidden units m.
 
     >>> x, y = np.array([[1.0], [2.0]]), np.array([1.0, 3.0])  # g = 3.5: 100/4 against 3.5/4
-    >>> found = effective_residual(x, y, "sigmoid", 100)
-    >>> found.residual, found.outputs(np.zeros(100))[0].round(6)
+    >>> effective = effective_residual(x, y, "sigmoid", 100)
+    >>> effective.residual, effective.outputs(np.zeros(100))[0].round(6)
     (array([-1.,  1.]), np.float64(0.04))
-    >>> print(found.note)
+    >>> print(effective.note)
     the constant is learned first, 29 times as fast as the lines: they are those of y - mean(y)
     """
-    points, targets = as_single(x, y)
+    points, targets = as_single_output(x, y)
     check_whole("width", width)
     constant, mean = derivatives_at_zero(activation, 0)[0], float(targets.mean())
     if not constant:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from ..activations import Activation
 from ..errors import InputError, unknown_name
 from ..measure._similarity import as_floats, norms
-from ._leading import as_neurons, as_single, coefficient, evaluate
+from ._leading import as_neurons, as_single_output, coefficient, evaluate
 from ._tensor import Tensor
 
 Order = Literal["exact", "leading"]
@@ -42,7 +42,7 @@ def field(
     >>> field([[0.5, 0.0]], x, r, "x_tanh", order="leading")  # c = 2: sum r_i (omega.x_i) x_i
     array([[9., 5.]])
     """
-    points, r = as_single(x, residual)
+    points, r = as_single_output(x, residual)
     w = as_floats("omega", omega).astype(float)
     if w.ndim != 2 or w.shape[1] != points.shape[1]:
         raise InputError(f"omega must be points x {points.shape[1]} inputs, not of shape {w.shape}")
@@ -64,7 +64,7 @@ def velocity(
     order: Order = "exact",
 ) -> Float[np.ndarray, "units inputs"]:
     r"""$\dot w_j = a_j\, \Omega(w_j)$ of every neuron: minus the gradient of the loss $\frac1{2n} \sum_i r_i^2$."""
-    w, a = as_neurons(weights, outputs, as_single(x, residual)[0].shape[1])
+    w, a = as_neurons(weights, outputs, as_single_output(x, residual)[0].shape[1])
     return a[:, None] * field(w, x, residual, activation, order=order)
 
 

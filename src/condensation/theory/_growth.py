@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike
 from ..activations import Activation
 from ..errors import InputError
 from ..measure import participation_ratio
-from ._fate import fates, law_of
-from ._leading import as_neurons, as_single
-from ._paths import NOWHERE, ON_ITS_WAY, GrowthLaw, States, follow
+from ._fate import dynamics_of, fates
+from ._leading import as_neurons, as_single_output
+from ._paths import NOWHERE, ON_ITS_WAY, NeuronDynamics, NeuronStates, follow_neurons
 
 HALVINGS = 12  # of the time in which the gain grows from a neuron's part of what is needed to all of it
 
@@ -65,23 +65,23 @@ def predict_growth(
     """
     if not 0 < loss_ratio < 1:
         raise InputError(f"the loss ratio is a share between 0 and 1, not {loss_ratio!r}")
-    points, r = as_single(x, residual)
-    law = law_of(points, r, activation)
-    start = States.begin(law, *as_neurons(weights, outputs, points.shape[1]))
+    points, r = as_single_output(x, residual)
+    dynamics = dynamics_of(points, r, activation)
+    start = NeuronStates.begin(dynamics, *as_neurons(weights, outputs, points.shape[1]))
     needed = float(np.log((1 - loss_ratio) * (np.asarray(residual, float) ** 2).mean() / 2))
-    early, late = _bracket(law, start, needed)
-    end, _ = follow(law, start, until=early)
+    early, late = _bracket(dynamics, start, needed)
+    end, _ = follow_neurons(dynamics, start, until=early)
     for _ in range(HALVINGS):
         middle = (early + late) / 2
-        there, _ = follow(law, end, until=middle)
-        if np.logaddexp.reduce(_log_gain(there, law.p)) >= needed:
+        there, _ = follow_neurons(dynamics, end, until=middle)
+        if np.logaddexp.reduce(_log_gain(there, dynamics.p)) >= needed:
             late = middle
         else:
             early, end = middle, there
     amplitudes = end.amplitude * np.exp(end.log_size)
     return Growth(
         blow_up=np.full(len(amplitudes), np.inf)
-        if law.p == 1
+        if dynamics.p == 1
         else fates(weights, outputs, x, residual, activation, perturbations=0).blow_up,
         winner=int(amplitudes.argmax()),
         loss_time=late,
@@ -90,24 +90,24 @@ def predict_growth(
     )
 
 
-def _log_gain(states: States, p: int) -> np.ndarray:
+def _log_gain(states: NeuronStates, p: int) -> np.ndarray:
     """Logarithm of V of each neuron, minus infinity where it is not positive."""
     gain = states.z[:, -1] * states.velocity[:, -1]
     return np.where(gain > 0, np.log(np.maximum(gain, 1e-300)) + (p + 1) * states.log_size, -np.inf)
 
 
-def _bracket(law: GrowthLaw, start: States, needed: float) -> tuple[float, float]:
+def _bracket(dynamics: NeuronDynamics, start: NeuronStates, needed: float) -> tuple[float, float]:
     """A time at which no neuron has gained its part of what is needed, and one at which some neuron has gained all."""
     part, early, late = needed - np.log(len(start.z)), np.inf, np.inf
 
-    def stop(active: np.ndarray, before: States, now: States) -> np.ndarray:
+    def stop(active: np.ndarray, before: NeuronStates, now: NeuronStates) -> np.ndarray:
         nonlocal early, late
-        gain = _log_gain(now, law.p)
+        gain = _log_gain(now, dynamics.p)
         early = min(early, before.time[gain >= part].min(initial=np.inf))
         late = min(late, now.time[gain >= needed].min(initial=np.inf))
         return np.where((gain >= needed) | (now.time > late), NOWHERE, ON_ITS_WAY)
 
-    follow(law, start, stop)
+    follow_neurons(dynamics, start, stop)
     if not np.isfinite(late):
         raise InputError("at leading order no neuron lowers the loss that far: nothing grows from these weights")
     return early, late

@@ -151,8 +151,8 @@ def _first(u: np.ndarray, exponents: np.ndarray, p: int) -> np.ndarray:
 
 def _second(u: np.ndarray, exponents: np.ndarray, p: int) -> np.ndarray:
     """Second derivatives of the scaled monomials, points x monomials x inputs x inputs."""
-    one = np.eye(u.shape[1], dtype=int)
-    lowered = np.maximum(exponents[:, None, None, :] - one[:, None] - one, 0)
+    identity = np.eye(u.shape[1], dtype=int)
+    lowered = np.maximum(exponents[:, None, None, :] - identity[:, None] - identity, 0)
     scale = np.sqrt(factorial(p) / factorial(exponents).prod(axis=1))[:, None, None]
-    times = exponents[:, :, None] * (exponents[:, None, :] - one)
+    times = exponents[:, :, None] * (exponents[:, None, :] - identity)
     return scale * times * np.prod(u[:, None, None, None, :] ** lowered, axis=4)

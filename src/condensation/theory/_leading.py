@@ -78,7 +78,7 @@ def as_neurons(
     return w, a.ravel()
 
 
-def as_single(
+def as_single_output(
     x: ArrayLike, residual: ArrayLike
 ) -> tuple[Float[np.ndarray, "samples inputs"], Float[np.ndarray, " samples"]]:
     """Inputs as samples x inputs and one residual for each; several outputs are to be contracted by the caller."""

@@ -20,7 +20,7 @@ from scipy.integrate import solve_ivp
 
 from ..activations import Activation, derivatives_at_zero, label
 from ..errors import InputError
-from ._leading import as_neurons, as_single, coefficient
+from ._leading import as_neurons, as_single_output, coefficient
 from ._tensor import unit
 
 PATIENCE = 200  # of the time in which weights grow e-fold
@@ -58,7 +58,7 @@ def moving_line(
         activation: of multiplicity 1 and zero at 0.
         ratio: the share L/L0 of half the mean squared error.
     """
-    points, targets = as_single(x, y)
+    points, targets = as_single_output(x, y)
     w, a = as_neurons(weights, outputs, points.shape[1])
     p, c = coefficient(activation)
     if p != 1 or derivatives_at_zero(activation, 0)[0] != 0:
@@ -89,12 +89,12 @@ def moving_line(
     rate = abs(c) * np.linalg.norm(g)
     if not rate > 0:
         raise InputError("the mean of residual times input is zero: there is no line at multiplicity 1")
-    found = solve_ivp(move, (0, PATIENCE / rate), np.eye(size).ravel(), "DOP853", events=above, rtol=1e-9, atol=1e-12)
-    if not len(found.t_events[0]):
+    path = solve_ivp(move, (0, PATIENCE / rate), np.eye(size).ravel(), "DOP853", events=above, rtol=1e-9, atol=1e-12)
+    if not len(path.t_events[0]):
         raise InputError(f"a straight line cannot bring the loss of these data down to {ratio} of its first value")
-    phi = found.y[:, -1].reshape(size, size)
+    phi = path.y[:, -1].reshape(size, size)
     after = start @ phi.T
     line = np.linalg.svd(unit(after[:, :-1]))[2][0]
     line *= -1.0 if line @ g < 0 else 1.0
     turned = float(np.arccos(np.clip(line @ g / np.linalg.norm(g), -1, 1)))
-    return MovingLine(line, after[:, :-1], after[:, -1], float(found.t[-1]), turned)
+    return MovingLine(line, after[:, :-1], after[:, -1], float(path.t[-1]), turned)

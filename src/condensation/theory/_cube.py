@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError, check_whole
 from ._power import ATTRACTS, CLIMBED, LARGEST_BATCH, ROUGHLY, STEPS
-from ._subdivision import Maxima, field_sizes, sharpen, subdivide
+from ._subdivision import Maxima, field_sizes, refine_maxima, subdivide
 from ._tensor import ROUNDING, Tensor, as_samples, group_lines, unit
 
 MOST_BOXES = 100_000
@@ -101,8 +101,8 @@ def cube_directions(
         most_boxes: how many boxes may be looked at for each sign.
         starts: number of starts of the ascent for each sign.
 
-    >>> found = cube_directions(np.eye(2), np.array([2.0, -6.0]), 2)  # F(w) = w_1^2 - 3 w_2^2
-    >>> found.directions, found.values, found.attracts_negative, found.kinds, found.certified
+    >>> lines = cube_directions(np.eye(2), np.array([2.0, -6.0]), 2)  # F(w) = w_1^2 - 3 w_2^2
+    >>> lines.directions, lines.values, lines.attracts_negative, lines.kinds, lines.certified
     (array([[0., 1.],
            [1., 0.]]), array([-3.,  1.]), array([ True, False]), ('face', 'face'), True)
     """
@@ -162,20 +162,20 @@ def _moving(tensor: Tensor) -> Bool[np.ndarray, " inputs"]:
 
 def _maxima(tensor: Tensor, most_boxes: int, starts: int) -> Maxima:
     """Local maxima by subdivision; where it does not end, all vertices and what ascents find are added."""
-    found = subdivide(tensor, most_boxes)
-    if not found.undecided:
-        return found
+    maxima = subdivide(tensor, most_boxes)
+    if not maxima.undecided:
+        return maxima
     w = np.random.default_rng(0).normal(size=(starts, tensor.dim))
     w /= np.abs(w).max(axis=1, keepdims=True)
     value = tensor.value(w)[:, 0]
     ends = _climb(tensor, w * np.sign(value)[:, None] if tensor.p % 2 else w[value > 0])
     ends = ends[group_lines(unit(ends), ROUGHLY)[0]]
-    points = [found.points, _vertices(tensor)] if tensor.dim <= ENUMERATED else [found.points]
+    points = [maxima.points, _vertices(tensor)] if tensor.dim <= ENUMERATED else [maxima.points]
     for part in np.array_split(ends, 1 + int(len(ends) * tensor.dim**2 / LARGEST_BATCH)):
-        w, _, is_maximum = sharpen(tensor, part, -np.ones(part.shape), np.ones(part.shape))
+        w, _, is_maximum = refine_maxima(tensor, part, -np.ones(part.shape), np.ones(part.shape))
         points.append(w[is_maximum])
     every = np.concatenate(points)
-    return Maxima(every[group_lines(unit(every))[0]], found.undecided)
+    return Maxima(every[group_lines(unit(every))[0]], maxima.undecided)
 
 
 def _vertices(tensor: Tensor) -> np.ndarray:
