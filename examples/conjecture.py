@@ -11,7 +11,7 @@ from condensation.theory import labels_for, stationary_directions
 
 
 def main() -> None:
-    """Predict, train, compare."""
+    """Solve for labels, predict their lines, train five seeds and compare."""
     D, p = 4, 3
     simplex = np.linalg.svd(np.eye(D + 1) - 1 / (D + 1))[0][:, :D]  # D + 1 lines of equal angles
     lines = simplex / np.linalg.norm(simplex, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""MNIST in plain PyTorch: trained from a small and from an ordinary start, watched, reduced, held against pruning."""
+"""MNIST in plain PyTorch: from a small and an ordinary initialization, watched, reduced, compared with pruning."""
 
 import time
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def images(name: str, n: int | None, split: str) -> Data:
 
 
 def dense(shape: torch.Size, width: int) -> nn.Module:
-    """A network of one hidden layer."""
+    """Flattened images, one hidden layer of relu units, ten outputs."""
     return nn.Sequential(nn.Flatten(), nn.Linear(shape.numel(), width), nn.ReLU(), nn.Linear(width, 10))
 
 
@@ -70,12 +70,12 @@ def growing(start: float, peak: float) -> Rate:
 
 
 def falling(share: float) -> float:
-    """For one epoch of fine-tuning."""
+    """The learning rate of an epoch of fine-tuning, falling to zero."""
     return PEAK * (1 - share)
 
 
 def fit(model: nn.Module, data: Data, epochs: int, rate: Rate, watcher: Watcher | None = None) -> None:
-    """An ordinary loop; the watcher is told of each step."""
+    """An ordinary loop; the watcher sees each step."""
     x, y = data
     steps, step = epochs * -(-len(x) // BATCH), 0
     optimizer = torch.optim.Adam(model.parameters(), weight_decay=DECAY, eps=1e-12)  # gradients are small, too

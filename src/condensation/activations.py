@@ -20,12 +20,12 @@ Activation = str | Function
 
 
 def x_tanh(x: Any) -> Any:
-    """X tanh x, of multiplicity 2."""
+    r"""$x \tanh x = x^2 - x^4/3 + ...$, of multiplicity 2."""
     return x * jnp.tanh(x)
 
 
 def x2_tanh(x: Any) -> Any:
-    """x^2 tanh x, of multiplicity 3."""
+    r"""$x^2 \tanh x = x^3 - x^5/3 + ...$, of multiplicity 3."""
     return x * x * jnp.tanh(x)
 
 
@@ -96,7 +96,7 @@ def derivatives_at_zero(activation: Activation, orders: int) -> list[float]:
 
 
 class _Derivatives:
-    """The derivatives of one activation at 0, compiled together and kept, as many as were asked for."""
+    """The derivatives of one activation at 0, compiled together and kept, as many as were needed so far."""
 
     def __init__(self, activation: Activation) -> None:
         self.activation = activation

@@ -65,18 +65,18 @@ def draw_layers(
                 axes.annotate(text, at, xytext=(5, -2), textcoords="offset points", fontsize=7)
         axes.set_xlim(0, len(measured) + 1)
         axes.set(xlabel="layer, in the order of the model", ylabel="$k_{eff}$ / units", title=title)
-        wild = bool(np.isfinite(null).any())
-        axes.legend(handles=_legend(kinds, wild), loc="center left", bbox_to_anchor=(1.01, 0.5))
+        with_null = bool(np.isfinite(null).any())
+        axes.legend(handles=_legend(kinds, with_null), loc="center left", bbox_to_anchor=(1.01, 0.5))
     return axes
 
 
-def _legend(kinds: Sequence[str], wild: bool) -> list[Line2D]:
+def _legend(kinds: Sequence[str], with_null: bool) -> list[Line2D]:
     own: dict[str, Any] = {"linestyle": "", "color": INK, "marker": "o"}
     known = [
         Line2D([], [], markersize=3.2, label="as it is", **own),
         Line2D([], [], markersize=6.2, markerfacecolor="none", label="mean removed", **own),
         Line2D([], [], color=FAINT, linewidth=2.2, label="its null"),
-    ][: None if wild else 0]
+    ][: None if with_null else 0]
     for number, kind in enumerate(kinds):
         colour, mark = COLOURS[number % len(COLOURS)], _MARKS[number % len(_MARKS)]
         known.append(Line2D([], [], linestyle="", marker=mark, color=colour, markersize=4, label=kind))

@@ -67,6 +67,7 @@ def _boundary_style(boundary: Boundary, every: Sequence[Boundary]) -> dict[str, 
 
 
 def legend_handles(boundaries: Sequence[Boundary], missing: bool) -> list[Line2D | Patch]:
+    """Legend entries: one for each boundary, and one for missing cells if there are any."""
     handles: list[Line2D | Patch] = [Line2D([], [], **_boundary_style(boundary, boundaries)) for boundary in boundaries]
     if missing:
         handles.append(Patch(facecolor=FAINT, label="missing or diverged", **MISSING))

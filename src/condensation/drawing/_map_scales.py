@@ -17,7 +17,7 @@ MOST_TICKS = 6  # at the centres of cells
 
 
 class Scale(NamedTuple):
-    """How one axis is drawn."""
+    """One axis: the centres of its cells, the edges between them, and whether it is logarithmic."""
 
     centres: Centres
     edges: np.ndarray
@@ -25,7 +25,7 @@ class Scale(NamedTuple):
 
 
 class MapScales(NamedTuple):
-    """What all panels have in common."""
+    """Both axes and the colours of a map, which all panels share."""
 
     columns: Scale
     rows: Scale

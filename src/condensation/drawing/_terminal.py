@@ -81,7 +81,7 @@ class LiveTable:
         self._live: Live | None = None
 
     def show(self, trajectory: Trajectory) -> None:
-        """Show a trajectory as it is now."""
+        """Show a trajectory as far as it was measured; a second call replaces the table."""
         from rich.console import Console
         from rich.live import Live
 

@@ -32,7 +32,7 @@ class MapText:
 
     @property
     def plain(self) -> str:
-        """The text without colours."""
+        """The map's characters without their colours, as a log file would show them."""
         return "".join(text for text, _ in self.pieces)
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[Segment]":

@@ -32,12 +32,12 @@ class Row:
         k_eff: effective number of lines, without clustering.
         effective_rank: of the weights.
         condensed: whether the lines cover at least 90% of the norm, and more than chance does.
-        change: |w - w_0| / |w_0|, since the start.
+        change: |w - w_0| / |w_0| against the initial weights.
         mean: share of the squared norm that the units have in common, their mean weight.
         centred_lines: lines with the mean removed.
         centred_cover: their cover.
         centred_k_eff: k_eff with the mean removed.
-        null_k_eff: the same of permuted entries, mean removed: what chance leaves.
+        null_k_eff: k_eff of permuted entries, the mean removed: what chance leaves.
         zeros: units of norm zero, which are on no line.
         reason: why nothing was measured.
     """
@@ -68,7 +68,7 @@ class Row:
 
     @property
     def reading(self) -> str:
-        """The row in words."""
+        """What the row says, in words: how far the layer is condensed, or why it was not measured."""
         if self.reason:
             return self.reason
         return self._words() + (f"; {self.zeros} units are zero" if self.zeros else "")
@@ -104,14 +104,14 @@ def measure_units(
     start: ArrayLike | None = None,
     with_null: bool = False,
 ) -> Row:
-    """Measure one layer of units x inputs; what cannot be measured is told as the row's reason.
+    """Measure one layer of units x inputs; where that cannot be done, the row's reason says why.
 
     Args:
         layer: its name.
         weights: of its units, the bias as the last input.
         kind: what a unit is.
         threshold: the cosine that decides; by default 0.95, or more where chance alone would reach it.
-        start: the weights at the start, for the relative change.
+        start: the initial weights, for the relative change.
         with_null: measure also with the mean removed and against permuted entries.
 
     >>> row = measure_units("a", np.ones((20, 3)))

@@ -42,6 +42,10 @@ class Validity:
         share: how far one field is common to all neurons (see ``LayerField.share``).
         turning: median over neurons of $|\dot u|$.
         growing: median over neurons of $|\dot r| / r$.
+
+    >>> steps, loss, error, drift = np.arange(4), [1.0, 0.9, 0.8, 0.5], [0.0, 0.01, 0.2, 0.3], [0.0, 0.05, 0.06, 0.5]
+    >>> print(Validity(steps, *map(np.array, (loss, error, error, drift, loss, loss, loss))))
+    theory valid until step 1; loss above 70% until step 2
     """
 
     steps: Int[np.ndarray, " steps"]
@@ -140,7 +144,7 @@ def turned(first: Float[np.ndarray, "lines inputs"], now: Float[np.ndarray, "oth
 
 
 def _rates(field: LayerField, weights: np.ndarray) -> tuple[float, float]:
-    """Medians of |u-dot| and |r-dot|/r."""
+    r"""Medians over the neurons of the two rates $|\dot u|$ and $|\dot r| / r$."""
     moving, r = field.velocity(weights), norms(weights)
     turning = np.linalg.norm(project(moving, weights), axis=1) / r
     growing = np.abs(np.einsum("jd,jd->j", moving, weights)) / r**2

@@ -52,7 +52,7 @@ def effective_residual(x: ArrayLike, y: ArrayLike, activation: Activation, width
 
     Args:
         x: inputs, samples x inputs; with a bias the last input is 1.
-        y: targets, or residuals at the start, one for each sample.
+        y: targets, or residuals at the initial weights, one for each sample.
         activation: of the hidden layer.
         width: number of hidden units m.
 

@@ -1,14 +1,14 @@
-r"""The optimizer's geometry: each climbs $F(w) = T w^p$ by the steepest way in a ball B of its own.
+r"""The lines of sign descent and of early Adam: strict local maxima of $F(w) = T w^p$ on the cube $\max_i |w_i| \le 1$.
 
-At leading order a neuron w with s = sign(a c) sees the gradient $s \nabla F(w)$. The ball of gradient flow, each neuron
-at its own speed, is round; that of sign descent is the cube $\max_i |w_i| \le 1$, Muon's the spectral ball of the whole
-weight matrix. Each moves as $\dot w = \arg\max_{z \in B} z \cdot s \nabla F(w)$. With w = t v and F homogeneous
+At leading order a neuron w with s = sign(a c) sees the gradient $s \nabla F(w)$. Sign descent moves each coordinate by
+its sign: of all steps z in the cube B it takes the steepest, $\dot w = \arg\max_{z \in B} z \cdot s \nabla F(w)$, as
+gradient flow does in a round ball. With w = t v and F homogeneous
 
 $$\frac{dv}{d \log t} = \arg\max_{z \in B} \left( z \cdot s \nabla F(v) \right) - v,$$
 
 the flow of Frank and Wolfe: v comes into B, s F(v) then only grows, and the strict local maxima of s F on B attract.
 There $p\, s F(v) = \max_{z \in B} z \cdot s \nabla F(v) > 0$: a maximum of negative value on the boundary is none on
-the ball, which holds 0. And a keeps its sign, as the sign of its own gradient is that of c F(w).
+the cube, which holds 0. And a keeps its sign, as the sign of its own gradient is that of c F(w).
 """
 
 from dataclasses import dataclass
@@ -60,12 +60,12 @@ class CubeDirections:
 
     @property
     def count(self) -> int:
-        """Number of lines."""
+        """Number of lines {w, -w}."""
         return len(self.values)
 
     @property
     def kinds(self) -> tuple[Literal["vertex", "face"], ...]:
-        """What of the cube each lies on."""
+        """Whether each line goes through a vertex of the cube or through the inside of a face."""
         return tuple("face" if free else "vertex" for free in self.free)
 
     def orientations(self, sign: int) -> Float[np.ndarray, "orientations inputs"]:

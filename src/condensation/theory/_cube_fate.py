@@ -6,9 +6,9 @@ $$\dot w = \mathrm{sign}(a c\, T w^{p-1}), \qquad \dot a = \mathrm{sign}(c F(w))
 
 With s = sign(a c) the function s F only grows. Where s F < 0 the output weight heads for zero; if it gets there before
 F does, the neuron turns back on its path, and from then on, as where s F > 0, a grows and w goes to a strict local
-maximum of s F on the cube (``geometry``). For p = 1 both times are known: F = g . w moves at the speed $|g|_1$, the sum
-of all $|g_i|$, so the neuron ends along sign(g) if $F(w_0) / |g|_1 + \mathrm{sign}(c)\, a_0 > 0$ and against it if not.
-If w comes to zero before a does, as where F has one sign and a c the other, it stays there.
+maximum of s F on the cube (``cube_directions``). For p = 1 both times are known: F = g . w moves at the speed $|g|_1$,
+the sum of all $|g_i|$, so the neuron ends along sign(g) if $F(w_0) / |g|_1 + \mathrm{sign}(c)\, a_0 > 0$ and against it
+if not. If w comes to zero before a does, as where F has one sign and a c the other, it stays there.
 
 Beyond, neurons are followed in steps of a share of their own size, which is all that counts: the law has no scale. A
 coordinate inside a face goes to and fro by that step. Of a and w, w moves second, by the new a: moved at once the two
@@ -75,7 +75,7 @@ def cube_fates(
 
     Where $\sigma(0) \ne 0$ the mean residual, if it is not zero, moves small output weights all to one side,
     $\dot a = \mathrm{sign}(\sigma(0) \bar r)$. Unlike under gradient flow no constant is learned first, as all weights
-    have the same speed: pass the whole residual, not that of ``effective_residual``. What is told then holds until the
+    have the same speed: pass the whole residual, not that of ``effective_residual``. The result then holds until the
     output weights have come to $\bar r / (m \sigma(0))$.
 
     Args:

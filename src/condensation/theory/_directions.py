@@ -29,7 +29,7 @@ STARTS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    r"""Stationary directions, the fastest growing first.
+    r"""Unit vectors u with $T u^{p-1} = F(u)\, u$, $F(u) = T u^p$: stationary directions, the fastest growing first.
 
     A row is a line {u, -u}. For odd p it is written with the u of $F(u) \ge 0$: u serves s = sign(a c) = +1 and -u
     serves s = -1. For even p both u and -u serve the same sign. With several outputs, a = |a| v, a row is a pair (u, v)
@@ -46,7 +46,7 @@ class Directions:
         attracts_positive: whether the line attracts neurons with a c > 0.
         attracts_negative: whether it attracts neurons with a c < 0.
         method: how they were found; by power iterations, sectors and fixed points only the attracting ones are.
-        certified: whether these are all there are, each of them isolated and simple, as far as rounding can tell.
+        certified: whether these are provably all there are, each isolated and simple, but for rounding errors.
         outside: dimension of the space in which the field is zero (outside of the inputs' span at least): a continuum
             of stationary directions of value 0.
         generic_count: number of complex lines of a generic tensor of this order in the dimension that is left.
@@ -57,6 +57,10 @@ class Directions:
         hits: how many starts ended in each line; 0 for lines that no search found.
         note: a sentence where lines are missing or not isolated, else empty.
         oriented: whether a row is an orientation and not a line.
+
+    >>> lines = stationary_directions(np.eye(2), np.array([6.0, 2.0]), 2)  # F(u) = 3 u_1^2 + u_2^2
+    >>> lines.values.round(12), lines.eigenvalues.round(12).ravel(), lines.attracts_positive
+    (array([3., 1.]), array([-2.,  2.]), array([ True, False]))
     """
 
     p: int
@@ -84,7 +88,7 @@ class Directions:
 
     @property
     def attracts(self) -> Bool[np.ndarray, " lines"]:
-        """Which of them attract for one sign or the other."""
+        """Which lines attract neurons with a c > 0, or with a c < 0, or both."""
         return self.attracts_positive | self.attracts_negative
 
     @property

@@ -32,14 +32,14 @@ NOISE = 0.1
 ENOUGH = (
     40.0  # a neuron that has grown by this, as a logarithm, has arrived at what is nearest; for p = 2 that is exact
 )
-ROUGHLY = 0.1  # angle at which changed starts have arrived
+ROUGHLY = 0.1  # angle at which neurons from changed initial weights have arrived
 KINK = 0.01  # width, in radians, over which the kink of relu is smoothed: neurons can then stay at it
 STAYS = 1e-6  # a direction whose velocity turns it by less, relative to the velocity, stays
 
 
 @dataclass(frozen=True, eq=False)
 class Fates:
-    """Where neurons end, one entry for each.
+    r"""Where neurons under $\dot w = a c\, T w^{p-1}$, $\dot a = \frac cp T w^p$ end, one entry for each.
 
     Attributes:
         directions: the stationary directions that ``lines`` counts.
@@ -49,8 +49,12 @@ class Fates:
         flips: whether its output weight changes sign on the way.
         times: time of gradient flow until its direction is within the angle of its end, or it has grown e^40-fold.
         blow_up: time at which its leading-order amplitude is infinite; infinity for p = 1.
-        confidence: share of slightly changed starts that have the same fate: low near the boundary of two fates.
+        confidence: share of slightly changed initial weights with the same fate: low near the boundary of two fates.
         drift: change of the conserved $|w|^2 - p a^2$ on the way, relative to the last $|w|^2 + a^2$.
+
+    >>> x, r = np.eye(2), np.array([2.0, 0.0])  # F(u) = u_1^2, c = 2: at balance the time is 1 / |a c F| = 5
+    >>> fates([[np.sqrt(2) / 10, 0.0]], [0.1], x, r, "x_tanh").blow_up.round(12)
+    array([5.])
     """
 
     directions: Directions
@@ -94,7 +98,7 @@ def fates(
         activation: of the hidden layer.
         directions: the stationary directions of x and residual, where they are known already.
         angle: how near to a direction, in radians, a neuron has arrived; 0.01, or 0.03 for relu.
-        perturbations: number of changed starts for the confidence; 0 for none, it is then NaN (but for p = 1).
+        perturbations: number of changed initial weights for the confidence; with 0 it is NaN (but for p = 1).
         noise: their relative size.
 
     >>> x, r = np.eye(2), np.array([6.0, 8.0])  # g = (3, 4)
@@ -290,7 +294,7 @@ class FateAgreement:
 
 
 def compare_fates(predicted: Fates, weights: ArrayLike, *, threshold: float = 0.95) -> FateAgreement:
-    """Compare predicted fates with the input weights that training found, units x inputs.
+    """Compare predicted fates with trained input weights, units x inputs.
 
     >>> two = fates([[1.0, 0.0], [0.0, 1.0]], [1.0, 1.0], np.eye(2), [2.0, 0.0], "tanh")
     >>> compare_fates(two, [[5.0, 0.0], [-3.0, 0.0]])

@@ -1,10 +1,10 @@
 r"""Winner takes all: who grows first, and when the loss moves.
 
-For p >= 2 a neuron's leading-order amplitude is infinite after a finite time, which depends on its start: $1/|a c F|$
-for p = 2, on its line and at balance. Gradient flow therefore hands the norm to the few neurons whose time comes first,
-however small the start, while the others have hardly moved. With a far above w and p = 2 all directions turn at
-constant rates, |a c| times a gap of eigenvalues, before anything grows: then the directions condense, and only the norm
-concentrates. For p = 1 all neurons grow at the one rate |c g|.
+For p >= 2 a neuron's leading-order amplitude is infinite after a finite time, which depends on its initial weights:
+$1/|a c F|$ for p = 2, on its line and at balance. Gradient flow therefore hands the norm to the few neurons whose time
+comes first, however small the initial weights, while the others have hardly moved. With a far above w and p = 2 all
+directions turn at constant rates, |a c| times a gap of eigenvalues, before anything grows: then the directions
+condense, and only the norm concentrates. For p = 1 all neurons grow at the one rate |c g|.
 
 The loss falls by what the neurons gain: $L_0 - L = \sum_j V(w_j, a_j)$ with $V = \frac cp a\, T w^p$, but for terms of
 second order in the output.
@@ -28,7 +28,7 @@ HALVINGS = 12  # of the time in which the gain grows from a neuron's part of wha
 
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """Who has grown when the loss begins to move, at leading order.
+    r"""Who has grown when the loss, $L_0 - \sum_j V(w_j, a_j)$ at leading order, begins to move.
 
     Attributes:
         blow_up: the time at which each neuron's amplitude would be infinite.
@@ -36,6 +36,11 @@ class Growth:
         loss_time: the time at which the loss has come down to the given share of its first value.
         amplitudes: |w| of each neuron at that time.
         participation: participation ratio of these amplitudes: how many neurons share the norm.
+
+    >>> x, r = np.eye(2), np.array([2.0, 0.0])  # V = 2 a^3 and a = 0.1 / (1 - t/5) at balance, L_0 = 1
+    >>> growth = predict_growth([[np.sqrt(2) / 10, 0.0]], [0.1], x, r, "x_tanh")
+    >>> float(round(growth.loss_time, 3)), round(5 * (1 - 0.1 / 0.005 ** (1 / 3)), 3)
+    (2.076, 2.076)
     """
 
     blow_up: Float[np.ndarray, " units"]

@@ -19,7 +19,7 @@ from jaxtyping import Complex, Float, Inexact
 
 from ._tensor import APART, Tensor, group_lines, integer_power, unit
 
-ATTEMPTS = 4  # random starts before the count is given up
+ATTEMPTS = 4  # random diagonal tensors before the count is given up
 PREDICTED = 1e-4  # the predictor's error that steps are chosen for
 REFUSED = 10 * PREDICTED  # and the one from which a step is repeated
 CORRECTED = 1e-6
@@ -40,7 +40,7 @@ def generic_count(p: int, dim: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Solutions:
-    """The lines found: distinct, regular and exact.
+    """Solutions of $T x^{p-1} = \\lambda x$: distinct, regular and exact lines.
 
     Attributes:
         real: unit vectors of the real lines.
@@ -77,8 +77,8 @@ def track_lines(tensor: Tensor, attempts: int = ATTEMPTS) -> Solutions:
     return solutions
 
 
-def refine_lines(tensor: Tensor, lines: Inexact[np.ndarray, "found inputs"]) -> Solutions:
-    """Sharpen approximate complex lines by Newton's method, drop what is singular or double, and tell the real ones."""
+def refine_lines(tensor: Tensor, lines: Inexact[np.ndarray, "lines inputs"]) -> Solutions:
+    """Approximate complex lines made exact by Newton's method, singular and double ones left out, real ones apart."""
     x = unit(lines.astype(complex))
     lam = _rayleigh(tensor, x)
     for _ in range(4):
@@ -185,7 +185,7 @@ def _advance(
 
 
 def _rayleigh(tensor: Tensor, x: np.ndarray) -> np.ndarray:
-    """The best lambda for x of norm 1."""
+    r"""The Rayleigh quotient $\lambda = \bar x \cdot T x^{p-1}$: the best lambda for x of norm 1."""
     return np.einsum("ld,ld->l", x.conj(), tensor.field(x))
 
 

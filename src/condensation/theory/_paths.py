@@ -52,7 +52,7 @@ class NeuronDynamics:
         return self.c * np.concatenate([z[:, -1:] * g, np.einsum("jd,jd->j", g, w)[:, None] / self.p], axis=1)
 
     def balance(self, z: Float[np.ndarray, "units state"]) -> Float[np.ndarray, " units"]:
-        """The conserved $|w|^2 - p a^2$."""
+        """The balance $|w|^2 - p a^2$ of each neuron, which its path conserves."""
         return np.einsum("jd,jd->j", z[:, :-1], z[:, :-1]) - self.p * z[:, -1] ** 2
 
 
@@ -76,7 +76,7 @@ class NeuronStates:
     def begin(
         dynamics: NeuronDynamics, w: Float[np.ndarray, "units inputs"], a: Float[np.ndarray, " units"]
     ) -> "NeuronStates":
-        """The states at time 0."""
+        """Neurons of input weights w and output weights a at time 0."""
         z = np.concatenate([w, a[:, None]], axis=1)
         largest = np.abs(z).max(axis=1)
         size = largest * np.linalg.norm(z / np.where(largest > 0, largest, 1)[:, None], axis=1)
@@ -85,7 +85,7 @@ class NeuronStates:
 
     @property
     def amplitude(self) -> Float[np.ndarray, " units"]:
-        """|w| as a part of the norm."""
+        """|w| of z, which has norm 1: the share of the norm that the input weight has."""
         return np.linalg.norm(self.z[:, :-1], axis=1)
 
     @property
@@ -96,14 +96,14 @@ class NeuronStates:
 
     @property
     def full(self) -> Float[np.ndarray, "units state"]:
-        """(w, a) itself."""
+        """The weights (w, a), not scaled."""
         return self.z * np.exp(self.log_size)[:, None]
 
     def __getitem__(self, chosen: np.ndarray) -> "NeuronStates":
         return NeuronStates(*(part[chosen] for part in vars(self).values()))
 
     def put(self, places: np.ndarray, others: "NeuronStates") -> "NeuronStates":
-        """The same with other states at some places."""
+        """A copy with other states at the given places."""
         parts = [part.copy() for part in vars(self).values()]
         for part, new in zip(parts, vars(others).values(), strict=True):
             part[places] = new

@@ -43,12 +43,12 @@ class Tensor:
 
     @property
     def dim(self) -> int:
-        """Number of inputs."""
+        """Dimension D of the points, and of the vectors u."""
         return self.points.shape[1]
 
     @property
     def outputs(self) -> int:
-        """Number of outputs."""
+        """Number K of outputs, and so of tensors $T_k$."""
         return self.weights.shape[1]
 
     def fields(self, u: Inexact[np.ndarray, "lines inputs"]) -> Inexact[np.ndarray, "lines outputs inputs"]:
@@ -243,12 +243,12 @@ def as_samples(
 
 @dataclass(frozen=True, eq=False)
 class Restricted:
-    """The same tensor where it lives: in its own span, with outputs of full rank, and of size about one.
+    """A tensor restricted to its span, where its field is not zero: outputs of full rank, size about one.
 
     Attributes:
         tensor: the tensor in the coordinates of the span.
         basis: the span's orthonormal basis, inputs x dimension.
-        outputs: the same for the outputs, outputs x rank.
+        outputs: orthonormal basis of the outputs that have a field, outputs x rank.
         scale: what values are multiplied by to be those of the original tensor.
     """
 
