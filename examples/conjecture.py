@@ -11,7 +11,7 @@ from condensation.theory import labels_for, stationary_directions
 
 
 def main() -> None:
-    """Predict, train, compare."""
+    """Solve for labels, predict their lines, train five seeds and compare."""
     D, p = 4, 3
     simplex = np.linalg.svd(np.eye(D + 1) - 1 / (D + 1))[0][:, :D]  # D + 1 lines of equal angles
     lines = simplex / np.linalg.norm(simplex, axis=1, keepdims=True)
@@ -29,9 +29,11 @@ def main() -> None:
     for seed in range(5):
         weights = trajectory.weights("dense1", 4000, seed)
         cosines = np.abs(weights @ lines.T) / np.linalg.norm(weights, axis=1, keepdims=True)
-        found = c.find_lines(weights)
+        measured = c.find_lines(weights)
         near = (cosines.max(axis=1) > 0.99).mean()
-        print(f"seed {seed}: {found.count} lines, {found.orientations} orientations, {near:.0%} of neurons on them")
+        print(
+            f"seed {seed}: {measured.count} lines, {measured.orientations} orientations, {near:.0%} of neurons on them"
+        )
 
 
 if __name__ == "__main__":

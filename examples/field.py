@@ -11,14 +11,14 @@ STEPS = 300
 
 
 def main(file: str = "field.png") -> None:
-    """Train three networks by neuron-normalised descent and draw each on its field at the start."""
+    """Train three networks by neuron-normalised descent and draw each on the field of its initial residual."""
     with look():
         figure = Figure(figsize=(6.9, 2.7), layout="constrained")
         panels = figure.subplots(1, 3)
         for axes, activation in zip(panels, ("tanh", "x_tanh", "x2_tanh"), strict=True):
-            network, start = c.Dense((1, 100, 1), activation), c.Init(c.Normal(std=1e-3))
+            network, init = c.Dense((1, 100, 1), activation), c.Init(c.Normal(std=1e-3))
             data = c.two_waves(spacing="even")
-            experiment = c.Experiment(network, start, data, c.NormalisedGD(1e-4), STEPS, save=c.At(()))
+            experiment = c.Experiment(network, init, data, c.NormalisedGD(1e-4), STEPS, save=c.At(()))
             trajectory = c.train(experiment, seeds=1)
             x, y = trajectory.data(0)
             inputs, model = np.c_[x, np.ones(len(x))], trajectory.model(STEPS, 0)

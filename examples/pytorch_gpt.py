@@ -114,7 +114,7 @@ def tell(watcher: Watcher) -> None:
     rows = []
     for kind in KINDS:
         steps, rank = shares(watcher, kind, "effective_rank")
-        lost = [int(steps[np.argmax(one < LOST)]) if (one < LOST).any() else None for one in rank]
+        lost = [int(steps[np.argmax(ranks < LOST)]) if (ranks < LOST).any() else None for ranks in rank]
         lines = shares(watcher, kind, "k_eff")[1]
         rows.append((min((step for step in lost if step is not None), default=10**9), kind, lost, rank, lines))
     print(f"  {'shares of the start':19} {'rank below 0.8 at step':23} rank at the end   k_eff: least   at the end")

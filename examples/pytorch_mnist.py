@@ -1,4 +1,4 @@
-"""MNIST in plain PyTorch: trained from a small and from an ordinary start, watched, reduced, held against pruning."""
+"""MNIST in plain PyTorch: from a small and an ordinary initialization, watched, reduced, compared with pruning."""
 
 import time
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def images(name: str, n: int | None, split: str) -> Data:
 
 
 def dense(shape: torch.Size, width: int) -> nn.Module:
-    """A network of one hidden layer."""
+    """Flattened images, one hidden layer of relu units, ten outputs."""
     return nn.Sequential(nn.Flatten(), nn.Linear(shape.numel(), width), nn.ReLU(), nn.Linear(width, 10))
 
 
@@ -70,12 +70,12 @@ def growing(start: float, peak: float) -> Rate:
 
 
 def falling(share: float) -> float:
-    """For one epoch of fine-tuning."""
+    """The learning rate of an epoch of fine-tuning, falling to zero."""
     return PEAK * (1 - share)
 
 
 def fit(model: nn.Module, data: Data, epochs: int, rate: Rate, watcher: Watcher | None = None) -> None:
-    """An ordinary loop; the watcher is told of each step."""
+    """An ordinary loop; the watcher sees each step."""
     x, y = data
     steps, step = epochs * -(-len(x) // BATCH), 0
     optimizer = torch.optim.Adam(model.parameters(), weight_decay=DECAY, eps=1e-12)  # gradients are small, too
@@ -98,9 +98,9 @@ def predictions(model: nn.Module, data: Data) -> Tensor:
     return torch.cat([model(x).argmax(1) for x in data[0].split(1000)])
 
 
-def share(one: Tensor, other: Tensor) -> float:
+def share(first: Tensor, second: Tensor) -> float:
     """How often two lists of classes are the same."""
-    return float((one == other).double().mean())
+    return float((first == second).double().mean())
 
 
 def prune(model: nn.Module, example: Tensor, units: int) -> nn.Module:
@@ -122,33 +122,33 @@ def reduce_dense(model: nn.Module, train: Data, test: Data, samples: int) -> tup
     reduced = reduce_model(model, test[0][:1], agreement=ASKED, data=x, fit=True)
     (units, left), *_ = reduced.sizes.values()
     pruned = prune(model, test[0][:1], left)
-    found: dict[str, float] = {"accuracy": share(before, test[1]), "units": left}
+    numbers: dict[str, float] = {"accuracy": share(before, test[1]), "units": left}
     print(f"  accuracy {share(before, test[1]):.4f}; {units} units reduced to {left}, parameters {reduced.parameters}")
     for name, small in (("merged", reduced.model), ("pruned", pruned)):
         now = predictions(small, test)
         tuned = deepcopy(small)
         fit(tuned, train, 1, falling)
         then = predictions(tuned, test)
-        found |= {f"{name}, agreement": share(before, now), f"{name}, accuracy": share(now, test[1])}
-        found |= {f"{name} and tuned, agreement": share(before, then)}
-        found |= {f"{name} and tuned, accuracy": share(then, test[1])}
+        numbers |= {f"{name}, agreement": share(before, now), f"{name}, accuracy": share(now, test[1])}
+        numbers |= {f"{name} and tuned, agreement": share(before, then)}
+        numbers |= {f"{name} and tuned, accuracy": share(then, test[1])}
         print(
             f"  {name}: agreement {share(before, now):.4f}, accuracy {share(now, test[1]):.4f}; after an epoch more "
             f"{share(before, then):.4f}, {share(then, test[1]):.4f}"
         )
-    return reduced.model, found
+    return reduced.model, numbers
 
 
 def curve(model: nn.Module, train: Data, test: Data, samples: int, width: int) -> dict[str, list[float]]:
     """Agreement on the test images against the number of units left."""
     x, before = (train[0][:samples], train[1][:samples]), predictions(model, test)
-    found: dict[str, list[float]] = {"merged": [], "merged and fitted": [], "pruned": []}
+    shares: dict[str, list[float]] = {"merged": [], "merged and fitted": [], "pruned": []}
     for units in (size for size in SIZES if size < width):
-        found["merged"].append(share(before, predictions(reduce_model(model, test[0][:1], units=units).model, test)))
+        shares["merged"].append(share(before, predictions(reduce_model(model, test[0][:1], units=units).model, test)))
         fitted = reduce_model(model, test[0][:1], units=units, data=x, fit=True).model
-        found["merged and fitted"].append(share(before, predictions(fitted, test)))
-        found["pruned"].append(share(before, predictions(prune(model, test[0][:1], units), test)))
-    return found
+        shares["merged and fitted"].append(share(before, predictions(fitted, test)))
+        shares["pruned"].append(share(before, predictions(prune(model, test[0][:1], units), test)))
+    return shares
 
 
 def fresh(folder: Path) -> Path:
@@ -211,7 +211,7 @@ def main(
     """
     folder, began = fresh(Path(folder)), time.perf_counter()
     train, test = images(name, None, "train"), images(name, None, "test")
-    watchers, curves, found = {}, {}, {}
+    watchers, curves, numbers = {}, {}, {}
     for kind in ("small start", "ordinary start"):
         torch.manual_seed(seed)
         model = dense(train[0].shape[1:], width)
@@ -223,7 +223,7 @@ def main(
         least = min(watchers[kind].rows, key=lambda row: row.k_eff)
         print(f"  most condensed at step {least.step}: {least.lines} lines, cover {least.cover:.2f}, ", end="")
         print(f"k_eff {least.k_eff:.1f}; at the end {watchers[kind].rows[-1].k_eff:.1f}")
-        small, found[kind] = reduce_dense(model, train, test, samples)
+        small, numbers[kind] = reduce_dense(model, train, test, samples)
         save_file(small.state_dict(), run.with_suffix(".safetensors"))
         curves[kind] = curve(model, train, test, samples, width)
     draw(watchers, curves, folder / "mnist.png")
@@ -244,7 +244,7 @@ def main(
     print(f"{share(then, test[1]):.4f}; agreement {share(before, now):.4f}, {share(before, then):.4f}")
     save_file(reduced.model.state_dict(), folder / "convolutional.safetensors")
     print(f"{folder}/ holds the watched runs, the reduced models and mnist.png ({time.perf_counter() - began:.0f} s)")
-    return found
+    return numbers
 
 
 if __name__ == "__main__":

@@ -8,12 +8,12 @@ from condensation.drawing import draw_similarity, save
 
 
 def main() -> None:
-    """Train, print, draw."""
+    """Train, print the lines of each saved step, reduce, and draw the cosines."""
     images, sentence = c.images_or_digits("cifar10", n=1280, balanced=True)
     network = c.ResNet(images.shape, 10, hidden=(128, 128), activation="tanh", channels=(16, 32), depth=1, stem="small")
-    start = c.Init(c.FanOutPower(1.5), convolution=c.Glorot())
+    init = c.Init(c.FanOutPower(1.5), convolution=c.Glorot())
     experiment = c.Experiment(
-        network, start, images, c.Adam(5e-5), 200, c.Loss("cross_entropy"), save=c.At((50, 100)), record=c.Evenly(5),
+        network, init, images, c.Adam(5e-5), 200, c.Loss("cross_entropy"), save=c.At((50, 100)), record=c.Evenly(5),
         dtype="float32", batch_size=128,
     )  # fmt: skip
     trajectory = c.train(experiment, seeds=1, progress=True)

@@ -20,12 +20,12 @@ Activation = str | Function
 
 
 def x_tanh(x: Any) -> Any:
-    """X tanh x, of multiplicity 2."""
+    r"""$x \tanh x = x^2 - x^4/3 + ...$, of multiplicity 2."""
     return x * jnp.tanh(x)
 
 
 def x2_tanh(x: Any) -> Any:
-    """x^2 tanh x, of multiplicity 3."""
+    r"""$x^2 \tanh x = x^3 - x^5/3 + ...$, of multiplicity 3."""
     return x * x * jnp.tanh(x)
 
 
@@ -96,7 +96,7 @@ def derivatives_at_zero(activation: Activation, orders: int) -> list[float]:
 
 
 class _Derivatives:
-    """The derivatives of one activation at 0, compiled together and kept, as many as were asked for."""
+    """The derivatives of one activation at 0, compiled together and kept, as many as were needed so far."""
 
     def __init__(self, activation: Activation) -> None:
         self.activation = activation
@@ -105,12 +105,12 @@ class _Derivatives:
     def up_to(self, orders: int) -> list[float]:
         if len(self.values) <= orders:
             with jax.enable_x64(True):
-                found = jax.jit(self._every, static_argnums=1)(jnp.zeros(()), orders)
-            for order, value in enumerate(map(np.asarray, found)):
+                derivatives = jax.jit(self._every, static_argnums=1)(jnp.zeros(()), orders)
+            for order, value in enumerate(map(np.asarray, derivatives)):
                 if value.shape != () or not np.isfinite(value):
-                    said = label(self.activation)
-                    raise InputError(f"derivative {order} of the activation {said!r} at 0 is {value}")
-            self.values = [float(value) for value in found]
+                    name = label(self.activation)
+                    raise InputError(f"derivative {order} of the activation {name!r} at 0 is {value}")
+            self.values = [float(value) for value in derivatives]
         return self.values[: orders + 1]
 
     def _every(self, x: Any, orders: int) -> list[Any]:
@@ -149,15 +149,15 @@ def multiplicity(activation: Activation) -> int | None:
     >>> [multiplicity(name) for name in ("tanh", "x_tanh", "x2_tanh", "relu")]
     [1, 2, 3, None]
     """
-    found = np.array(derivatives_at_zero(activation, 3))
+    derivatives = np.array(derivatives_at_zero(activation, 3))
     values = _values(activation, np.concatenate([FAR, NEAR, -NEAR]))
-    scale = np.abs(values[: len(FAR)] - found[0]).max()
+    scale = np.abs(values[: len(FAR)] - derivatives[0]).max()
     for highest in (1, 3, HIGHEST_ORDER):  # few derivatives suffice for most, and many take long
-        found = np.array(derivatives_at_zero(activation, highest + 2))
-        present = np.abs(found) > 1e-10 * scale * factorial(np.arange(len(found)))
+        derivatives = np.array(derivatives_at_zero(activation, highest + 2))
+        present = np.abs(derivatives) > 1e-10 * scale * factorial(np.arange(len(derivatives)))
         if present[1 : highest + 1].any():
             p = int(present[1:].argmax()) + 1
-            return p if _taylor_holds(found[: p + 3], values[len(FAR) :].reshape(2, -1)) else None
+            return p if _taylor_holds(derivatives[: p + 3], values[len(FAR) :].reshape(2, -1)) else None
     return None
 
 

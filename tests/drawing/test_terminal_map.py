@@ -9,7 +9,8 @@ from hypothesis.extra.numpy import arrays
 from rich.console import Console
 
 from condensation.drawing import map_text
-from condensation.drawing._terminal_map import LEVELS, SEQUENTIAL, MapText, _coloured, colour_limits
+from condensation.drawing._map_cells import SEQUENTIAL, colour_limits
+from condensation.drawing._terminal_map import LEVELS, MapText, _coloured
 from condensation.errors import InputError
 
 NAMES = {"quantity": "lines", "labels": ("gamma", "rate")}

@@ -4,8 +4,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import condensation as c
-from condensation.theory import accuracy, fates, stationary_directions
-from condensation.theory._paths import GrowthLaw, States, follow
+from condensation.theory import compare_fates, fates, stationary_directions
+from condensation.theory._paths import NeuronDynamics, NeuronStates, follow_neurons
 
 DATA = c.sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
 
@@ -39,10 +39,10 @@ def test_the_closed_form_of_p_1_is_what_following_the_neurons_gives():
     w, a, x, r = case()
     found = fates(w, a, x, r, "tanh")
     g = r @ x / len(r)
-    law, u = GrowthLaw.leading(x, r, 1, 1.0), g / np.linalg.norm(g)
+    dynamics, u = NeuronDynamics.leading(x, r, 1, 1.0), g / np.linalg.norm(g)
     for unit in range(20):
-        begin = States.begin(law, w[[unit]], a[[unit]])
-        end, _ = follow(law, begin, until=float(found.times[unit]))
+        begin = NeuronStates.begin(dynamics, w[[unit]], a[[unit]])
+        end, _ = follow_neurons(dynamics, begin, until=float(found.times[unit]))
         angle = np.arccos(np.clip(end.orientation[0] @ u * found.signs[unit], -1, 1))
         assert angle == pytest.approx(0.01, rel=1e-4)
     np.testing.assert_array_equal(found.signs, np.sign(a + w @ u))
@@ -134,7 +134,7 @@ def test_tanh_networks_condense_as_predicted_in_every_seed():
     """At L/L0 = .99 the residual has turned the line itself by up to 8 degrees in two seeds of ten; at .997 in none."""
     run, predicted = trained(5e-5, seeds=10)
     for ratio, least in ((0.997, 0.999), (0.99, 0.99)):
-        scores = [accuracy(fate, at_ratio(run, seed, ratio)) for seed, fate in enumerate(predicted)]
+        scores = [compare_fates(fate, at_ratio(run, seed, ratio)) for seed, fate in enumerate(predicted)]
         assert min(score.cosine for score in scores) > least
         assert min(score.nearest for score in scores) == 1
     assert sum(score.cosine > 0.999 for score in scores) >= 8
@@ -163,7 +163,7 @@ def test_confidence_is_low_at_the_boundary_of_two_fates():
 def test_accuracy_of_a_random_guess_is_low():
     w, a, x, r = case()
     found = fates(w, a, x, r, "tanh")
-    score = accuracy(found, np.random.default_rng(1).permutation(found.orientations))
+    score = compare_fates(found, np.random.default_rng(1).permutation(found.orientations))
     assert score.lines == 1
     assert 0.35 < score.orientations < 0.65
     assert score.units == 200
@@ -180,4 +180,4 @@ def test_what_cannot_be_predicted_is_refused_in_a_sentence():
     with pytest.raises(c.InputError, match=r"a constant is learned first; pass .* effective_residual"):
         fates(w, a, x, r, lambda z: 1 + z**2)
     with pytest.raises(c.InputError, match=r"weights of shape \(5, 4\) are needed, not of \(4, 4\)"):
-        accuracy(fates(w, a, x, r, "tanh"), w[:4])
+        compare_fates(fates(w, a, x, r, "tanh"), w[:4])

@@ -4,7 +4,7 @@ from scipy.integrate import solve_ivp
 
 import condensation as c
 from condensation.measure import participation_ratio
-from condensation.theory import blow_up_times, evolve, fates, predict_growth
+from condensation.theory import fates, predict_growth
 
 DATA = c.sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
 
@@ -101,9 +101,9 @@ def test_time_of_an_eigenvector_is_closed_and_of_others_is_that_of_the_different
     w = np.array([[0.1, 0.0], [0.03, 0.0], [0.05, 0.1]])
     a = np.array([0.1 / np.sqrt(2), 0.2, 0.1])
     b = 0.03**2 - 2 * 0.2**2
-    found = blow_up_times(w, a, x, r, "x_tanh")
-    assert found[0] == pytest.approx(1 / (a[0] * 4))
-    assert found[1] == pytest.approx(np.sqrt(2) / 4 * np.arcsinh(np.sqrt(-b) / 0.03) / np.sqrt(-b))
+    blow_up = fates(w, a, x, r, "x_tanh", perturbations=0).blow_up
+    assert blow_up[0] == pytest.approx(1 / (a[0] * 4))
+    assert blow_up[1] == pytest.approx(np.sqrt(2) / 4 * np.arcsinh(np.sqrt(-b) / 0.03) / np.sqrt(-b))
 
     def speed(t, z):
         return np.array([4 * z[2] * z[0], -2 * z[2] * z[1], 2 * z[0] ** 2 - z[1] ** 2])
@@ -111,17 +111,7 @@ def test_time_of_an_eigenvector_is_closed_and_of_others_is_that_of_the_different
     large = lambda t, z: z[2] - 1e4  # noqa: E731
     large.terminal = True
     solved = solve_ivp(speed, (0, 100), [0.05, 0.1, 0.1], rtol=1e-10, atol=1e-14, events=large)
-    assert found[2] == pytest.approx(solved.t[-1] + 1 / (4 * 1e4), rel=1e-4)
-
-
-def test_evolve_stands_still_at_time_0_and_is_infinite_behind_the_blow_up():
-    w, a, x, r = np.array([[0.1, 0.0], [0.01, 0.01]]), np.array([0.1, 0.01]), np.eye(2), np.array([4.0, -2.0])
-    np.testing.assert_allclose(evolve(w, a, x, r, "x_tanh", 0.0)[0], w)
-    time = 1.5 * blow_up_times(w, a, x, r, "x_tanh").min()
-    later, outputs = evolve(w, a, x, r, "x_tanh", time)
-    assert np.isinf(later[0]).all()
-    assert np.isinf(outputs[0])
-    assert np.isfinite(later[1]).all()
+    assert blow_up[2] == pytest.approx(solved.t[-1] + 1 / (4 * 1e4), rel=1e-4)
 
 
 def test_what_cannot_be_is_refused_in_a_sentence():
@@ -130,5 +120,3 @@ def test_what_cannot_be_is_refused_in_a_sentence():
         predict_growth(w, a, x, np.ones(2), "x_tanh", loss_ratio=1.5)
     with pytest.raises(c.InputError, match="no neuron lowers the loss that far"):
         predict_growth(0 * w, a, x, np.ones(2), "x_tanh")
-    with pytest.raises(c.InputError, match="finite number of at least 0, not -1"):
-        evolve(w, a, x, np.ones(2), "x_tanh", -1)

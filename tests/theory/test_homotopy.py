@@ -6,8 +6,8 @@ import pytest
 from tensors import entries_of, rotation, same_lines, samples_of
 
 from condensation.theory import Tensor, generic_count, stationary_directions
-from condensation.theory._homotopy import follow_lines, polish, start_lines
-from condensation.theory._tensor import reduce
+from condensation.theory._homotopy import refine_lines, start_lines, track_lines
+from condensation.theory._tensor import restrict_to_span
 
 # Kolda and Mayo 2011, Example 3.6
 CUBIC = {
@@ -145,8 +145,10 @@ def test_zero_values_and_isotropic_lines_are_ordinary():
     found = stationary_directions(*samples_of({"123": 1.0}, 3, 3), 3)
     assert (found.certified, found.count, found.attracts.sum()) == (True, 7, 4)
     np.testing.assert_allclose(found.values, [6 / 27**0.5] * 4 + [0] * 3, atol=1e-12)
-    plane = reduce(*(np.reshape(a, (len(a), -1)) for a in samples_of({"111": 1.0, "122": 1 / 3}, 2, 3)), 3).tensor
-    solutions = follow_lines(plane)
+    plane = restrict_to_span(
+        *(np.reshape(a, (len(a), -1)) for a in samples_of({"111": 1.0, "122": 1 / 3}, 2, 3)), 3
+    ).tensor
+    solutions = track_lines(plane)
     assert solutions.complete
     assert (len(solutions.real), len(solutions.others)) == (1, 2)
     np.testing.assert_allclose((solutions.others**2).sum(axis=1), 0, atol=1e-12)
@@ -155,7 +157,7 @@ def test_zero_values_and_isotropic_lines_are_ordinary():
 def test_lines_that_come_twice_or_are_missing_are_not_complete():
     tensor = Tensor(np.eye(3), np.ones((3, 1)), 3)
     lines = np.array([s for s in product([0.0, 1.0], repeat=3) if any(s)])
-    assert polish(tensor, lines).complete
-    assert not polish(tensor, lines[1:]).complete
-    assert not polish(tensor, np.concatenate([lines[1:], lines[1:2]])).complete
-    assert polish(tensor, np.concatenate([lines, -lines * 1j])).count == 7
+    assert refine_lines(tensor, lines).complete
+    assert not refine_lines(tensor, lines[1:]).complete
+    assert not refine_lines(tensor, np.concatenate([lines[1:], lines[1:2]])).complete
+    assert refine_lines(tensor, np.concatenate([lines, -lines * 1j])).count == 7

@@ -4,7 +4,7 @@ from tensors import rotation
 
 from condensation import InputError
 from condensation.theory import Tensor
-from condensation.theory._tensor import flow_eigenvalues, group_lines, reduce, tangents, unit
+from condensation.theory._tensor import flow_eigenvalues, group_lines, restrict_to_span, tangents, unit
 
 
 def written_out(points, weights, p):
@@ -103,22 +103,22 @@ def test_the_tensor_is_restricted_to_where_it_lives(p):
     x[0] = stream.normal(size=6)
     residual = stream.normal(size=(50, 1))
     residual[0] = 0  # the only sample outside
-    reduced = reduce(x @ turn.T, residual, p)
-    assert reduced.basis.shape == (6, 3)
-    np.testing.assert_allclose(reduced.basis @ reduced.basis.T, turn[:, :3] @ turn[:, :3].T, atol=1e-12)
+    restricted = restrict_to_span(x @ turn.T, residual, p)
+    assert restricted.basis.shape == (6, 3)
+    np.testing.assert_allclose(restricted.basis @ restricted.basis.T, turn[:, :3] @ turn[:, :3].T, atol=1e-12)
     u = stream.normal(size=(5, 3))
-    full = Tensor(x @ turn.T, residual / 50, p).value(u @ reduced.basis.T)
-    np.testing.assert_allclose(reduced.tensor.value(u) * reduced.scale, full, rtol=1e-10)
+    full = Tensor(x @ turn.T, residual / 50, p).value(u @ restricted.basis.T)
+    np.testing.assert_allclose(restricted.tensor.value(u) * restricted.scale, full, rtol=1e-10)
 
 
 def test_a_field_that_cancels_is_refused():
     x = np.array([[1.0, 2.0], [1.0, 2.0], [3.0, 1.0]])
     with pytest.raises(InputError, match="zero for every u"):
-        reduce(x, np.array([[1.0], [-1.0], [0.0]]), 3)
+        restrict_to_span(x, np.array([[1.0], [-1.0], [0.0]]), 3)
     odd = np.concatenate([x, -x])
     with pytest.raises(InputError, match="p = 3"):
-        reduce(odd, np.ones((6, 1)), 3)
-    assert reduce(odd, np.ones((6, 1)), 2).basis.shape == (2, 2)
+        restrict_to_span(odd, np.ones((6, 1)), 3)
+    assert restrict_to_span(odd, np.ones((6, 1)), 2).basis.shape == (2, 2)
 
 
 def test_lines_are_grouped_without_their_phase():

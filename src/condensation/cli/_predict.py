@@ -76,7 +76,7 @@ def _compare(trajectory: Any, seed: int, name: str, prediction: Any, lines: Any,
 
     from ..measure import nearest_lines
     from ..prediction import validity
-    from ..theory import accuracy
+    from ..theory import compare_fates
 
     try:
         clock = validity(trajectory, seed, layer=name)
@@ -91,7 +91,7 @@ def _compare(trajectory: Any, seed: int, name: str, prediction: Any, lines: Any,
         np.add.at(counts, attracts[nearest[cosine >= NEAR]], 1)
     result = f"{counts.sum() / len(weights):.0%} of the neurons are on a predicted line"
     if lines is prediction.directions and prediction.fates is not None and (prediction.fates.lines >= 0).any():
-        shares = accuracy(prediction.fates, weights, threshold=NEAR)
+        shares = compare_fates(prediction.fates, weights, threshold=NEAR)
         result = f"{shares.lines:.0%} of the neurons are on their predicted line, {shares.nearest:.0%} on its side"
     return counts, f"at step {step}: {result}; {clock}"
 

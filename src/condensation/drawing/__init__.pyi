@@ -5,10 +5,10 @@ from ._layers import draw_beside_null as draw_beside_null
 from ._layers import draw_layers as draw_layers
 from ._layers import draw_steps as draw_steps
 from ._loss import draw_loss as draw_loss
+from ._map_annotations import Boundary as Boundary
+from ._map_annotations import Mark as Mark
+from ._map_annotations import Regime as Regime
 from ._network import draw_network as draw_network
-from ._phase_map import Boundary as Boundary
-from ._phase_map import Mark as Mark
-from ._phase_map import Regime as Regime
 from ._phase_map import draw_phase_map as draw_phase_map
 from ._phase_map import draw_phase_maps as draw_phase_maps
 from ._predicted import draw_predicted as draw_predicted

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from ..activations import Activation, multiplicity
 from ..theory import Directions, field, stationary_directions, velocity
 from ..theory._field import Order
+from ..theory._tensor import unit
 from ._style import COLOURS, FAINT, INK, figure_of, look, new_axes
 
 ARROWS = 19  # on each side of the field
@@ -49,7 +50,7 @@ def draw_field(
         half = size or (1.15 * float(np.abs(neurons).max()) if neurons.size else 1.0)
         ticks = np.linspace(-half, half, ARROWS)
         grid = np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)
-        arrows = _units(field(grid, x, residual, activation, order=order))
+        arrows = unit(field(grid, x, residual, activation, order=order))
         axes.quiver(*grid.T, *arrows.T, color=FAINT, pivot="mid", scale=1.25 * ARROWS, width=0.004, zorder=1)
         p = multiplicity(activation)
         if directions is None and p is not None:
@@ -59,7 +60,7 @@ def draw_field(
         if len(neurons):
             axes.scatter(*neurons.T, s=9, color=COLOURS[2], linewidth=0, zorder=4, label="neurons")
             if outputs is not None:
-                moving = _units(velocity(neurons, outputs, x, residual, activation, order=order))
+                moving = unit(velocity(neurons, outputs, x, residual, activation, order=order))
                 axes.quiver(*neurons.T, *moving.T, color=COLOURS[4], scale=1.1 * ARROWS, width=0.005, zorder=5)
         axes.set(xlim=(-half, half), ylim=(-half, half), xlabel="weight $w$", ylabel="bias $b$", title=title)
         axes.set_aspect("equal")
@@ -70,7 +71,7 @@ def draw_field(
 
 
 def _draw_lines(axes: Axes, directions: Directions, half: float) -> None:
-    """Each stationary line through the origin, its kind told once."""
+    """Each stationary line through the origin, its kind named once in the legend."""
     up, down = directions.attracts_positive, directions.attracts_negative
     kinds = {
         "attracts": (up & down, {"color": COLOURS[0], "linewidth": 1.6}),
@@ -82,8 +83,3 @@ def _draw_lines(axes: Axes, directions: Directions, half: float) -> None:
         for k, u in enumerate(directions.directions[chosen]):
             ends = 2 * half * np.array([0.0 if directions.oriented else -1.0, 1.0])
             axes.plot(ends * u[0], ends * u[1], zorder=2, label=name if k == 0 else None, **style)  # type: ignore[arg-type]
-
-
-def _units(vectors: np.ndarray) -> np.ndarray:
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.where(length > 0, length, 1)

@@ -40,6 +40,6 @@ def draw_predicted(weights: ArrayLike, predicted: Directions, axes: Axes | None 
         axes.axhline(NEAR, color=FAINT, linewidth=0.8, zorder=0)
         axes.set(ylim=(0, 1.02), xlim=(-1, len(array)), xlabel="neuron, by predicted line", title=title)
         axes.set_ylabel("|cos| to the nearest predicted line")
-        said = f"{on} of {len(array)} neurons on a predicted line" if len(lines) else "no line attracts"
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3, title=said, title_fontsize=7)
+        summary = f"{on} of {len(array)} neurons on a predicted line" if len(lines) else "no line attracts"
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3, title=summary, title_fontsize=7)
     return axes

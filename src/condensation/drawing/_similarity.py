@@ -35,7 +35,7 @@ def draw_similarity(
 
 
 def draw_bar(image: object, axes: Axes | list[Axes]) -> None:
-    """The colour bar of heat maps."""
+    """The colour bar of cosines, from -1 to 1, beside one heat map or several."""
     first = axes if isinstance(axes, Axes) else axes[0]
     bar = figure_of(first).colorbar(image, ax=axes, ticks=[-1, 0, 1], fraction=0.05, pad=0.02)  # type: ignore[arg-type]
     bar.set_label("cosine similarity $D(u, v)$")

@@ -51,12 +51,12 @@ def look() -> Iterator[None]:
 
 
 def new_axes(width: float = COLUMN, height: float = 2.4) -> Axes:
-    """A figure of one picture."""
+    """Axes in a new figure of their own, as wide as a column."""
     return Figure(figsize=(width, height), layout="constrained").subplots()
 
 
 def figure_of(axes: Axes) -> Figure:
-    """The figure that a picture is in."""
+    """The figure that axes belong to, also inside a subfigure."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     return figure

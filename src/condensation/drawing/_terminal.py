@@ -48,10 +48,10 @@ def frame(trajectory: Trajectory, finished: bool = False) -> "Group":
     for layer in source.layers:
         table.add_row(*_row(layer, trajectory))
     loss = float(trajectory.loss[0, -1])
-    said = f"{source.model}, step {trajectory.recorded[-1]}" + ("" if math.isnan(loss) else f", loss {loss:.4g}")
+    heading = f"{source.model}, step {trajectory.recorded[-1]}" + ("" if math.isnan(loss) else f", loss {loss:.4g}")
     if trajectory.diverged:
-        said += f", weights not finite from step {next(iter(trajectory.diverged.values()))} on"
-    return Group(Text(said + (", closed" if finished else ""), style="bold"), table)
+        heading += f", weights not finite from step {next(iter(trajectory.diverged.values()))} on"
+    return Group(Text(heading + (", closed" if finished else ""), style="bold"), table)
 
 
 def _row(layer: WatchedLayer, trajectory: Trajectory) -> list[str]:
@@ -81,7 +81,7 @@ class LiveTable:
         self._live: Live | None = None
 
     def show(self, trajectory: Trajectory) -> None:
-        """Show a trajectory as it is now."""
+        """Show a trajectory as far as it was measured; a second call replaces the table."""
         from rich.console import Console
         from rich.live import Live
 

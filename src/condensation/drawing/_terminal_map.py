@@ -1,104 +1,25 @@
-"""A small heat map for the terminal, shown while a sweep runs; and what it shares with the map on paper: axes, colours.
+"""A small heat map for the terminal, shown while a sweep runs; it needs no matplotlib."""
 
-Nothing here needs matplotlib.
-"""
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
-from ..errors import InputError, check_whole
+from ..errors import check_whole
+from ._map_cells import SEQUENTIAL, Centres, Places, colour_limits, read_cells
 
 if TYPE_CHECKING:  # imported where a map is shown
     from rich.console import Console, ConsoleOptions
     from rich.segment import Segment
     from rich.style import Style
 
-Places = Sequence[Any] | np.ndarray
-# even steps in lightness (CIELAB 13 to 92) from navy over teal to beige: also readable without red, green or colour
-SEQUENTIAL = ("#0c1f4a", "#1b4680", "#2a6f92", "#4d9a8c", "#a3c08c", "#f6e7c9")
 LEVELS = 64  # more colours than an eye tells apart
 SCALE = 16  # characters of the colour scale
 LEAST_WIDTH = 40  # in which the scale with its numbers fits
 OTHER_LINES = 6  # of the text, besides the map's own
-
-
-class Centres(NamedTuple):
-    """One axis of a map, in rising order.
-
-    Attributes:
-        order: which of the given places comes first, second, ...
-        places: the centres of the cells; of an axis of names 0, 1, 2, ...
-        names: what stands at the centres where they are no numbers; else empty.
-    """
-
-    order: Int[np.ndarray, " cells"]
-    places: Float[np.ndarray, " cells"]
-    names: tuple[str, ...]
-
-    def said(self, cell: int) -> str:
-        """What stands at a cell."""
-        return self.names[cell] if self.names else f"{self.places[cell]:.4g}"
-
-
-def read_centres(what: str, places: Places, count: int) -> Centres:
-    """An axis as it is drawn: numbers sorted, anything else as names in the given order.
-
-    Args:
-        what: the axis, for messages.
-        places: one for each row or column of cells.
-        count: how many rows or columns there are.
-    """
-    given = np.asarray(places, None if isinstance(places, np.ndarray) or _are_numbers(places) else object)
-    if given.ndim != 1 or len(given) != count:
-        raise InputError(f"the {what} axis must be one value for each of {count} cells, not of shape {given.shape}")
-    if given.dtype.kind not in "fiu":
-        return Centres(np.arange(count), np.arange(float(count)), tuple(str(place) for place in given))
-    numbers = given.astype(float)
-    order = np.argsort(numbers, kind="stable")
-    numbers = numbers[order]
-    if not np.isfinite(numbers).all() or (np.diff(numbers) == 0).any():
-        raise InputError(f"the {what} axis must consist of different finite numbers, not of {given.tolist()}")
-    return Centres(order, numbers, ())
-
-
-def _are_numbers(places: Sequence[Any]) -> bool:
-    return all(isinstance(place, int | float | np.integer | np.floating) for place in places) and not any(
-        isinstance(place, bool) for place in places
-    )
-
-
-def read_cells(
-    values: Float[np.ndarray, "rows columns"], x: Places, y: Places
-) -> tuple[Float[np.ndarray, "rows columns"], Centres, Centres]:
-    """Cells in the order of their axes, NaN where they are not finite; the axis of columns, the axis of rows."""
-    cells = np.array(values, float)
-    if cells.ndim != 2 or 0 in cells.shape:
-        raise InputError(f"a map needs values of rows x columns, both at least 1, not of shape {cells.shape}")
-    columns, rows = read_centres("x", x, cells.shape[1]), read_centres("y", y, cells.shape[0])
-    cells[~np.isfinite(cells)] = np.nan
-    return cells[rows.order][:, columns.order], columns, rows
-
-
-def colour_limits(cells: Float[np.ndarray, "..."], limits: tuple[float, float] | None) -> tuple[float, float]:
-    """The values of the first and the last colour: as given, or the least and largest there are, apart."""
-    if limits is not None:
-        low, high = (float(limit) for limit in limits)
-        if not (np.isfinite([low, high]).all() and low < high):
-            raise InputError(f"limits must be two rising finite numbers, not {limits!r}")
-        return low, high
-    finite = cells[np.isfinite(cells)]
-    if not len(finite):
-        return 0.0, 1.0
-    low, high = float(finite.min()), float(finite.max())
-    if high - low > 1e-12 * max(abs(low), abs(high)):
-        return low, high
-    return (low - 0.1 * abs(low), low + 0.1 * abs(low)) if low else (-1.0, 1.0)
-
 
 Piece = tuple[str, "Style | None"]
 
@@ -111,7 +32,7 @@ class MapText:
 
     @property
     def plain(self) -> str:
-        """The text without colours."""
+        """The map's characters without their colours, as a log file would show them."""
         return "".join(text for text, _ in self.pieces)
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[Segment]":
@@ -147,7 +68,7 @@ def map_text(
     check_whole("height", height, OTHER_LINES + 1)
     cells, columns, rows = read_cells(values, x, y)
     low, high = colour_limits(cells, limits)
-    margin = max(len(rows.said(row)) for row in (range(len(cells)) if rows.names else (0, len(cells) - 1)))
+    margin = max(len(rows.text(row)) for row in (range(len(cells)) if rows.names else (0, len(cells) - 1)))
     margin = min(margin, width // 3)
     each_row = -(-len(cells) // (height - OTHER_LINES))
     each_column = -(-cells.shape[1] // ((width - margin - 1) // 2))
@@ -156,7 +77,7 @@ def map_text(
     pieces: list[Piece] = [(_line(quantity, 0, width), _written("bold")), (_line(labels[1], 0, width), None)]
     for row in shown_rows:
         ends = row in (shown_rows[0], shown_rows[-1])
-        pieces.append((_fitted(rows.said(row) if rows.names or ends else "", margin).rjust(margin) + " ", None))
+        pieces.append((_fitted(rows.text(row) if rows.names or ends else "", margin).rjust(margin) + " ", None))
         pieces += _row(levels[row, :: shown_columns.step])
         pieces.append(("\n", None))
     pieces.append((_below(columns, shown_columns, labels[0], margin + 1, width), None))
@@ -184,7 +105,7 @@ def _below(columns: Centres, shown: range, label: str, indent: int, width: int) 
     """What stands at the ends of the columns, and their name."""
     if columns.names:
         return _line(f"{label}: {', '.join(columns.names[column] for column in shown)}", indent, width)
-    first, last = columns.said(shown[0]), columns.said(shown[-1])
+    first, last = columns.text(shown[0]), columns.text(shown[-1])
     room = 2 * len(shown) - len(first) - len(last)
     if len(shown) == 1 or room < 1:
         return _line(f"{label}: {first}" + (f" to {last}" if len(shown) > 1 else ""), indent, width)

@@ -1,4 +1,3 @@
-from ._chance import chance_above as chance_above
 from ._chance import chance_cosine as chance_cosine
 from ._change import effective_rank as effective_rank
 from ._change import orientation_amplitude as orientation_amplitude

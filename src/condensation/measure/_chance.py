@@ -5,31 +5,17 @@ regularised incomplete beta function.
 """
 
 import numpy as np
-from scipy.special import betainc, betaincinv
+from scipy.special import betaincinv
 
 from ..errors import InputError
-
-
-def chance_above(cosine: float, dim: int) -> float:
-    """Probability that two random directions in ``dim`` dimensions have |cos| above ``cosine``.
-
-    >>> round(chance_above(0.5, 3), 12)  # in three dimensions |cos| is uniform
-    0.5
-    """
-    _check(dim)
-    return float(betainc((dim - 1) / 2, 0.5, 1 - cosine**2))
 
 
 def chance_cosine(dim: int, probability: float = 0.01) -> float:
     """The |cos| that two random directions exceed with the given probability.
 
-    >>> round(chance_cosine(4), 4)
-    0.9587
+    >>> round(chance_cosine(3, probability=0.5), 12)  # in three dimensions |cos| is uniform
+    0.5
     """
-    _check(dim)
-    return float(np.sqrt(1 - betaincinv((dim - 1) / 2, 0.5, probability)))
-
-
-def _check(dim: int) -> None:
     if dim < 2:
         raise InputError(f"directions need at least 2 dimensions, not {dim}")
+    return float(np.sqrt(1 - betaincinv((dim - 1) / 2, 0.5, probability)))

@@ -24,8 +24,8 @@ def relative_change(end: ArrayLike, start: ArrayLike) -> float:
         raise InputError("the relative change needs a finite start that is not zero, and a finite end")
     flat, change, size = [a.reshape(-1), b.reshape(-1)], 0.0, 0.0
     for first in range(0, a.size, AT_ONCE):  # a large embedding is not copied as a whole
-        one, other = (part[first : first + AT_ONCE].astype(float) / scale for part in flat)
-        change, size = change + float((one - other) @ (one - other)), size + float(other @ other)
+        after, before = (part[first : first + AT_ONCE].astype(float) / scale for part in flat)
+        change, size = change + float((after - before) @ (after - before)), size + float(before @ before)
     return float(np.sqrt(change / size))
 
 

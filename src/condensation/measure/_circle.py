@@ -37,8 +37,8 @@ def modes(
     theta: Float[np.ndarray, " units"], shares: Float[np.ndarray, " units"], reach: float
 ) -> Int[np.ndarray, " units"]:
     """For each unit the nearest mode of the density if it is within reach (radians), else -1."""
-    found = (_peaks(density(theta[None], shares)[0]) + 0.5) * np.pi / BINS
-    away = np.abs(np.mod(theta[:, None] - found + np.pi / 2, np.pi) - np.pi / 2)
+    centres = (_peaks(density(theta[None], shares)[0]) + 0.5) * np.pi / BINS
+    away = np.abs(np.mod(theta[:, None] - centres + np.pi / 2, np.pi) - np.pi / 2)
     return np.where(away.min(axis=1) <= reach, away.argmin(axis=1), -1)
 
 

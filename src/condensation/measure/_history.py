@@ -36,12 +36,12 @@ def count_lines(weights: Float[np.ndarray, "seeds steps units inputs"], threshol
     shape = weights.shape[:2]
     lines, orientations = np.full(shape, -1), np.full(shape, -1)
     k_eff, cover, condensed = np.full(shape, np.nan), np.full(shape, np.nan), np.zeros(shape, bool)
-    found = None
+    now = None
     for index in np.ndindex(*shape):
         if np.isfinite(weights[index]).all():
             seed, step = index
-            if found is None or step == 0 or not np.array_equal(weights[index], weights[seed, step - 1]):
-                found = find_lines(weights[index], threshold=threshold)  # a flow that has stopped repeats itself
-            lines[index], orientations[index] = found.count, found.orientations
-            k_eff[index], cover[index], condensed[index] = found.k_eff, found.cover, found.condensed
+            if now is None or step == 0 or not np.array_equal(weights[index], weights[seed, step - 1]):
+                now = find_lines(weights[index], threshold=threshold)  # a flow that has stopped repeats itself
+            lines[index], orientations[index] = now.count, now.orientations
+            k_eff[index], cover[index], condensed[index] = now.k_eff, now.cover, now.condensed
     return LineHistory(lines, orientations, k_eff, cover, condensed)

@@ -57,7 +57,7 @@ class Lines:
 
     @property
     def count(self) -> int:
-        """Number of lines."""
+        """Number of lines {u, -u}."""
         return len(self.shares)
 
 

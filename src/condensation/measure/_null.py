@@ -1,4 +1,4 @@
-r"""What is left when units are as independent as their entries allow: the null of pretrained models.
+r"""The null of pretrained models: weights whose units are as independent as their entries allow.
 
 The entries of each input are permuted among the units. That keeps what an input's weights are like (scale, sign,
 outliers, a common mean) and destroys what makes two units alike.
@@ -33,8 +33,8 @@ def null_count(weights: ArrayLike, threshold: float, seed: int = 0) -> float:
     1.0
     """
     array = as_weights(weights)
-    found = [_count(permuted(array, draw, SAMPLE), len(array), threshold) for draw in _draws(len(array), seed)]
-    return float(np.mean(found))
+    counts = [_count(permuted(array, draw, SAMPLE), len(array), threshold) for draw in _draws(len(array), seed)]
+    return float(np.mean(counts))
 
 
 def _draws(units: int, seed: int) -> range:
@@ -43,7 +43,7 @@ def _draws(units: int, seed: int) -> range:
 
 
 def _count(rows: np.ndarray, units: int, threshold: float) -> float:
-    """k_eff of a layer of so many units, told by some of them."""
+    """k_eff of a layer of so many units, estimated from some of them."""
     r = norms(rows)
     if not r.max() > 0:
         raise InputError("all weights are zero: there is no direction")

@@ -51,7 +51,11 @@ def norms(weights: Float[np.ndarray, "units inputs"]) -> Float[np.ndarray, " uni
 
 
 def directions(weights: ArrayLike) -> Float[np.ndarray, "units inputs"]:
-    """Orientation w/|w| of each unit."""
+    """Orientation w/|w| of each unit; refused where a unit has norm zero.
+
+    >>> directions(np.array([[3.0, 4.0]]))
+    array([[0.6, 0.8]])
+    """
     array = as_weights(weights)
     r = norms(array)
     if not (r > 0).all():

@@ -32,12 +32,12 @@ class Row:
         k_eff: effective number of lines, without clustering.
         effective_rank: of the weights.
         condensed: whether the lines cover at least 90% of the norm, and more than chance does.
-        change: |w - w_0| / |w_0|, since the start.
+        change: |w - w_0| / |w_0| against the initial weights.
         mean: share of the squared norm that the units have in common, their mean weight.
         centred_lines: lines with the mean removed.
         centred_cover: their cover.
         centred_k_eff: k_eff with the mean removed.
-        null_k_eff: the same of permuted entries, mean removed: what chance leaves.
+        null_k_eff: k_eff of permuted entries, the mean removed: what chance leaves.
         zeros: units of norm zero, which are on no line.
         reason: why nothing was measured.
     """
@@ -68,7 +68,7 @@ class Row:
 
     @property
     def reading(self) -> str:
-        """The row in words."""
+        """What the row says, in words: how far the layer is condensed, or why it was not measured."""
         if self.reason:
             return self.reason
         return self._words() + (f"; {self.zeros} units are zero" if self.zeros else "")
@@ -104,7 +104,7 @@ def measure_units(
     start: ArrayLike | None = None,
     with_null: bool = False,
 ) -> Row:
-    """Measure one layer of units x inputs; what cannot be measured is told as the row's reason.
+    """Measure one layer of units x inputs; where that cannot be done, the row's reason says why.
 
     Args:
         layer: its name.
@@ -128,21 +128,21 @@ def measure_units(
         return replace(row, reason="a single unit: lines are of two and more")
     try:
         with warnings.catch_warnings(action="ignore"):  # units of norm zero: the row counts them
-            found = find_lines(array, threshold=threshold)
+            measured = find_lines(array, threshold=threshold)
         row = replace(
             row,
             zeros=int((norms(array) == 0).sum()),
-            lines=found.count,
-            orientations=found.orientations,
-            cover=found.cover,
-            k_eff=found.k_eff,
+            lines=measured.count,
+            orientations=measured.orientations,
+            cover=measured.cover,
+            k_eff=measured.k_eff,
             effective_rank=effective_rank(array),
-            condensed=found.condensed,
+            condensed=measured.condensed,
             change=NAN if start is None else relative_change(weights, start),
         )
     except InputError as error:
         return replace(row, reason=str(error))
-    return _beside_null(row, array, found.threshold, threshold) if with_null else row
+    return _beside_null(row, array, measured.threshold, threshold) if with_null else row
 
 
 def _beside_null(row: Row, array: np.ndarray, c: float, threshold: float | None) -> Row:
@@ -154,12 +154,12 @@ def _beside_null(row: Row, array: np.ndarray, c: float, threshold: float | None)
         return row  # all units are the same: nothing is left
     centred = array - mean.astype(array.dtype)
     with warnings.catch_warnings(action="ignore"):
-        found = find_lines(centred, threshold=threshold)
+        left = find_lines(centred, threshold=threshold)
     return replace(
         row,
-        centred_lines=found.count,
-        centred_cover=found.cover,
-        centred_k_eff=found.k_eff,
+        centred_lines=left.count,
+        centred_cover=left.cover,
+        centred_k_eff=left.k_eff,
         null_k_eff=null_count(centred, c),
     )
 

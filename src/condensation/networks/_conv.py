@@ -39,7 +39,7 @@ class Convolution(eqx.Module):
     padding: int = eqx.field(static=True)
 
     def __call__(self, x: Float[Array | np.ndarray, "samples inputs h w"]) -> Float[Array, "samples outputs h2 w2"]:
-        """The layer on a batch of images."""
+        """Weight convolved with a batch of images, plus bias."""
         return convolve(jnp.asarray(x), jnp.asarray(self.weight), self.padding) + self.bias[:, None, None]
 
 
@@ -64,10 +64,10 @@ class ConvNetwork(eqx.Module):
 
 
 def _turn_inputs(dense: DenseNetwork, image: tuple[int, ...]) -> DenseNetwork:
-    """The same network for images whose channels stand last."""
+    """The network, its first weights reordered for images whose channels stand last."""
     weight = jnp.asarray(dense.layers[0].weight)
     turned = jnp.moveaxis(jnp.reshape(weight, (len(weight), *image)), 1, -1)
-    return eqx.tree_at(lambda one: one.layers[0].weight, dense, jnp.reshape(turned, weight.shape))
+    return eqx.tree_at(lambda network: network.layers[0].weight, dense, jnp.reshape(turned, weight.shape))
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,7 @@ class Conv:
         for value in (*self.image, *self.channels, *self.hidden, self.kernel, self.outputs):
             check_whole("each size of the network", value)
         check_whole("padding", self.padding, least=0)
-        check_dropout(self.dropout)
-        if self.dropout and not self.hidden:
-            raise InputError("dropout is for dense hidden layers, and this network has none")
+        check_dropout(self.dropout, self.hidden)
         if min(self.sides()[-1]) < 1:
             raise InputError(
                 f"{len(self.channels)} layers of {self.kernel} x {self.kernel} kernels leave nothing of an image "
@@ -131,7 +129,7 @@ class Conv:
 
     @property
     def input_shape(self) -> tuple[int, ...]:
-        """Shape of one sample."""
+        """Shape of one sample: channels, height, width."""
         return self.image
 
     @property

@@ -93,10 +93,12 @@ def drop(h: Any, share: float, key: Any, depth: int) -> Any:
     return jnp.where(kept, h / (1 - share), 0)
 
 
-def check_dropout(share: float) -> None:
-    """Refuse a share that is not at least 0 and below 1."""
+def check_dropout(share: float, hidden: Sequence[int]) -> None:
+    """Refuse a share that is not at least 0 and below 1, and dropout where there is no dense hidden layer."""
     if not 0 <= share < 1:
         raise InputError(f"dropout is a share of at least 0 and below 1, not {share!r}")
+    if share and not hidden:
+        raise InputError("dropout is for dense hidden layers, and this network has none")
 
 
 def describe_head(
@@ -152,7 +154,7 @@ class Dense:
             )
         for activation in self.activations:
             get_activation(activation)
-        check_dropout(self.dropout)
+        check_dropout(self.dropout, self.hidden)
         if self.residual and self.concatenated:
             raise InputError("hidden layers are added (residual) or concatenated, not both")
         if self.residual and len(set(self.hidden)) > 1:
@@ -165,17 +167,17 @@ class Dense:
 
     @property
     def input_shape(self) -> tuple[int, ...]:
-        """Shape of one sample."""
+        """Shape of one sample: ``(inputs,)``."""
         return (self.inputs,)
 
     @property
     def hidden(self) -> tuple[int, ...]:
-        """Widths of the hidden layers."""
+        """Widths of the hidden layers, the first one first."""
         return self.widths[1:-1]
 
     @property
     def outputs(self) -> int:
-        """Number of outputs."""
+        """Number of outputs: the last width."""
         return self.widths[-1]
 
     @property

@@ -31,7 +31,7 @@ class LayerShape:
 
     @property
     def is_convolution(self) -> bool:
-        """Whether the layer has kernels."""
+        """Whether the layer has kernels, that is a weight of outputs x inputs x side x side."""
         return len(self.weight) == 4
 
     @property

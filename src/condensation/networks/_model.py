@@ -39,16 +39,16 @@ class Model:
         needed = {name: shape for layer in self.network.layers for name, shape in layer.parameters.items()}
         for norm in self.network.norms:
             needed |= {name: value.shape for name, value in (norm.parameters | norm.statistics).items()}
-        found = {name: np.asarray(value) for name, value in self.parameters.items()}
+        given = {name: np.asarray(value) for name, value in self.parameters.items()}
         for name, shape in needed.items():
-            if name not in found:
+            if name not in given:
                 raise InputError(f"the parameter {name} is missing; the network needs {', '.join(needed)}")
-            if found[name].shape != shape:
-                raise InputError(f"the parameter {name} must have the shape {shape}, not {found[name].shape}")
-        for name in found:
+            if given[name].shape != shape:
+                raise InputError(f"the parameter {name} must have the shape {shape}, not {given[name].shape}")
+        for name in given:
             if name not in needed:
                 raise unknown_name("parameter", name, needed)
-        object.__setattr__(self, "parameters", {name: found[name] for name in needed})
+        object.__setattr__(self, "parameters", {name: given[name] for name in needed})
 
     def __call__(self, x: Float[np.ndarray, "samples ..."]) -> Float[np.ndarray, "samples outputs"]:
         """The outputs on any samples, in the precision of the parameters (never TF32)."""

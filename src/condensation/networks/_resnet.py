@@ -45,7 +45,7 @@ class ConvNorm:
 
     @property
     def norm(self) -> NormShape:
-        """The batch norm behind it."""
+        """The batch norm behind it, named ``<name>.norm``."""
         return NormShape(f"{self.name}.norm", self.channels[1])
 
 
@@ -132,14 +132,12 @@ class ResNet:
             check_whole("each size of the network", value)
         if self.stem not in STEMS:
             raise unknown_name("stem", self.stem, STEMS)
-        check_dropout(self.dropout)
-        if self.dropout and not self.hidden:
-            raise InputError("dropout is for dense hidden layers, and this network has none")
+        check_dropout(self.dropout, self.hidden)
         get_activation(self.activation)
 
     @property
     def input_shape(self) -> tuple[int, ...]:
-        """Shape of one sample."""
+        """Shape of one sample: channels, height, width."""
         return self.image
 
     @property
@@ -149,7 +147,7 @@ class ResNet:
 
     @property
     def first(self) -> ConvNorm:
-        """The first convolution."""
+        """The convolution of the stem, which reads the image."""
         kernel, stride = STEMS[self.stem]
         return ConvNorm("stem", (self.image[0], self.channels[0]), kernel, stride)
 

@@ -29,13 +29,18 @@ from ..theory import Directions, stationary_directions
 
 @dataclass(frozen=True, eq=False)
 class LayerField:
-    """What the neurons of one layer see.
+    r"""What the neurons of one layer see: $\dot w_j = \frac1n \sum_i B_{ij}\, \sigma'(w_j \cdot x_i)\, x_i$.
 
     Attributes:
         layer: its name.
         activation: its activation.
         inputs: $x^{[k-1]}$, the bias's 1 last where the layer has one.
         factors: B, samples x neurons.
+
+    >>> r, a = np.array([3.0, 4.0]), np.array([0.6, 0.8])
+    >>> field = LayerField("dense1", "tanh", np.eye(2), np.outer(r, a))  # one hidden layer: B = r a^T
+    >>> round(field.share, 12), field.residual.round(12), field.outputs.round(12)
+    (1.0, array([3., 4.]), array([0.6, 0.8]))
     """
 
     layer: str
@@ -85,7 +90,7 @@ def layer_fields(model: Model, x: ArrayLike, y: ArrayLike, loss: Loss | None = N
     """What each hidden layer of a dense network sees: of any depth, residual or not.
 
     Args:
-        model: the network with its parameters, at the start or at any step.
+        model: the network with its parameters, initial ones or those of any step.
         x: samples x inputs.
         y: targets, samples x outputs.
         loss: half the mean squared error if not given. A summed loss is n times the mean one: its factors are.

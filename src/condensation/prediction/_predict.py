@@ -1,7 +1,7 @@
 """Predictions for a network: the lines of each hidden layer, and the fate of each neuron, before it is trained.
 
-At a later plateau the same is asked of the network as it is there: its residual tells where the next lines appear
-(saddle to saddle), and its small neurons go there.
+At a later plateau of the loss the theory is applied to the network as it is there: its residual predicts where the next
+lines appear (saddle to saddle), and its small neurons go there.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ DEEPER = 3.0  # a plateau's relative slope is this much below that of the drops 
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What is predicted for one hidden layer.
+    r"""The lines $T u^{p-1} = F(u) u$ of one hidden layer, T from its inputs and residual, and its neurons' fates.
 
     Attributes:
         layer: its name.
@@ -35,7 +35,12 @@ class Prediction:
         whole_residual: the residual with that constant.
         directions: the stationary lines of gradient flow, and which of them attract.
         fates: where each neuron goes, for a network with one hidden layer and one output; else None.
-        note: a sentence where something is to be said of the residual, else empty.
+        note: a sentence where a constant is learned beside the lines, else empty.
+
+    >>> small = {"dense1.weight": np.array([[1e-6, 0.0]]), "output.weight": np.array([[1e-6]])}
+    >>> model = Model(Dense((2, 1, 1), bias=False), small)
+    >>> predict_model(model, np.eye(2), [[6.0], [8.0]])["dense1"].directions.directions.round(6)  # g = (3, 4)
+    array([[0.6, 0.8]])
     """
 
     layer: str
@@ -47,7 +52,7 @@ class Prediction:
     note: str = ""
 
     def on_the_cube(self) -> CubeDirections:
-        """The lines of Adam and sign descent, whose ball is the cube; for activations with a multiplicity.
+        """The lines of the cube: Adam and sign descent move each coordinate by its sign. Needs a multiplicity.
 
         There no constant is learned first, as all weights move at one speed: it is the whole residual that counts.
         """
@@ -62,23 +67,23 @@ def predict_model(
     """The lines of each hidden layer of a dense network as it is, from its data.
 
     Args:
-        model: the network with its parameters: at the start, or at a plateau for the next lines.
+        model: the network with its parameters: initial ones, or those of a plateau for the next lines.
         x: samples x inputs.
         y: targets, samples x outputs.
         loss: half the mean squared error if not given.
-        layers: the hidden layers that are asked for; all of them if not given.
+        layers: the hidden layers to predict; all of them if not given.
     """
     if not np.any(np.asarray(y)):
         raise InputError("the targets are all zero: there is nothing to learn, and no direction to go to")
-    network, found = model.network, {}
+    network, predictions = model.network, {}
     for name, field in layer_fields(model, x, y, loss).items():
         if layers is not None and name not in layers:
             continue
         if isinstance(network, Dense) and len(network.hidden) == network.outputs == 1:
-            found[name] = _with_fates(model, name, field)
+            predictions[name] = _with_fates(model, name, field)
         else:
-            found[name] = Prediction(name, field, field.residual, field.residual, field.directions(), None)
-    return found
+            predictions[name] = Prediction(name, field, field.residual, field.residual, field.directions(), None)
+    return predictions
 
 
 def _with_fates(model: Model, name: str, field: LayerField) -> Prediction:
@@ -96,7 +101,7 @@ def _with_fates(model: Model, name: str, field: LayerField) -> Prediction:
 def predict(experiment: Experiment, seed: int | Seed = 0) -> dict[str, Prediction]:
     """The lines of each hidden layer of an experiment's dense network, before it is trained, for one seed.
 
-    >>> from condensation import Adam, Dense, Normal, Start, two_waves
+    >>> from condensation import Adam, Dense, Init, Normal, two_waves
     >>> network, data = Dense((1, 50, 1), "x_tanh"), two_waves(spacing="even")
     >>> predict(Experiment(network, Init(Normal(1e-3)), data, Adam(1e-3), 9))["dense1"].directions.attracts.sum()
     np.int64(2)

@@ -21,7 +21,7 @@ from ..seeds import Seed, as_seed
 from ..theory import coefficient
 from ..theory._field import project
 from ..theory._leading import evaluate
-from ..theory._tensor import whole_power
+from ..theory._tensor import integer_power
 from ._deep import LayerField, layer_fields
 
 LEADING_ERROR = 0.05
@@ -42,6 +42,10 @@ class Validity:
         share: how far one field is common to all neurons (see ``LayerField.share``).
         turning: median over neurons of $|\dot u|$.
         growing: median over neurons of $|\dot r| / r$.
+
+    >>> steps, loss, error, drift = np.arange(4), [1.0, 0.9, 0.8, 0.5], [0.0, 0.01, 0.2, 0.3], [0.0, 0.05, 0.06, 0.5]
+    >>> print(Validity(steps, *map(np.array, (loss, error, error, drift, loss, loss, loss))))
+    theory valid until step 1; loss above 70% until step 2
     """
 
     steps: Int[np.ndarray, " steps"]
@@ -68,9 +72,9 @@ class Validity:
     def __str__(self) -> str:
         until, loss = self.valid_until(), self.loss_until()
         end = int(self.steps[-1])
-        said = lambda step: "not even at the first step" if step is None else f"until step {step}"  # noqa: E731
+        phrase = lambda step: "not even at the first step" if step is None else f"until step {step}"  # noqa: E731
         more = " (the last that was looked at)" if until == end else ""
-        return f"theory valid {said(until)}{more}; loss above {LOSS_RATIO:.0%} {said(loss)}"
+        return f"theory valid {phrase(until)}{more}; loss above {LOSS_RATIO:.0%} {phrase(loss)}"
 
 
 def validity(
@@ -111,8 +115,8 @@ def validity(
 
 
 def _attracting(field: LayerField) -> np.ndarray:
-    found = field.directions()
-    return found.directions[found.attracts]
+    lines = field.directions()
+    return lines.directions[lines.attracts]
 
 
 def leading_size(
@@ -126,7 +130,7 @@ def leading_size(
     """
     p, c = coefficient(activation)
     z = weights @ inputs.T
-    moving = c / p * whole_power(z, p)
+    moving = c / p * integer_power(z, p)
     difference = evaluate(activation, z) - derivatives_at_zero(activation, 0)[0] - moving
     return float(np.abs(z).max()), float(np.linalg.norm(difference) / max(np.linalg.norm(moving), 1e-300))
 
@@ -140,7 +144,7 @@ def turned(first: Float[np.ndarray, "lines inputs"], now: Float[np.ndarray, "oth
 
 
 def _rates(field: LayerField, weights: np.ndarray) -> tuple[float, float]:
-    """Medians of |u-dot| and |r-dot|/r."""
+    r"""Medians over the neurons of the two rates $|\dot u|$ and $|\dot r| / r$."""
     moving, r = field.velocity(weights), norms(weights)
     turning = np.linalg.norm(project(moving, weights), axis=1) / r
     growing = np.abs(np.einsum("jd,jd->j", moving, weights)) / r**2

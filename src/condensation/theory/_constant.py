@@ -17,9 +17,8 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from ..activations import Activation, derivatives_at_zero
-from ..errors import InputError, check_whole
-from ._leading import as_neurons, as_single, coefficient
-from ._tensor import unit
+from ..errors import check_whole
+from ._leading import as_single_output, coefficient
 
 FIRST = 3.0  # ratio of the rates from which on the lines are those of y - mean(y), as measured on FC Fig. 3's data
 
@@ -53,18 +52,18 @@ def effective_residual(x: ArrayLike, y: ArrayLike, activation: Activation, width
 
     Args:
         x: inputs, samples x inputs; with a bias the last input is 1.
-        y: targets, or residuals at the start, one for each sample.
+        y: targets, or residuals at the initial weights, one for each sample.
         activation: of the hidden layer.
         width: number of hidden units m.
 
     >>> x, y = np.array([[1.0], [2.0]]), np.array([1.0, 3.0])  # g = 3.5: 100/4 against 3.5/4
-    >>> found = effective_residual(x, y, "sigmoid", 100)
-    >>> found.residual, found.outputs(np.zeros(100))[0].round(6)
+    >>> effective = effective_residual(x, y, "sigmoid", 100)
+    >>> effective.residual, effective.outputs(np.zeros(100))[0].round(6)
     (array([-1.,  1.]), np.float64(0.04))
-    >>> print(found.note)
+    >>> print(effective.note)
     the constant is learned first, 29 times as fast as the lines: they are those of y - mean(y)
     """
-    points, targets = as_single(x, y)
+    points, targets = as_single_output(x, y)
     check_whole("width", width)
     constant, mean = derivatives_at_zero(activation, 0)[0], float(targets.mean())
     if not constant:
@@ -81,28 +80,3 @@ def effective_residual(x: ArrayLike, y: ArrayLike, activation: Activation, width
         return EffectiveResidual(targets, False, ratio, np.nan, f"{how} ({ratio:.2g} times): they are first those of y")
     note = f"the constant is learned first, {ratio:.0f} times as fast as the lines: they are those of y - mean(y)"
     return EffectiveResidual(targets - mean, True, ratio, mean / constant, note)
-
-
-def held_weights(
-    weights: ArrayLike, outputs: ArrayLike, x: ArrayLike, y: ArrayLike, activation: Activation, time: float
-) -> Float[np.ndarray, "units inputs"]:
-    r"""Input weights at a time of gradient flow for p = 1, the constant learned at time 0 and held from then on.
-
-    With bars for means over the neurons, $v = w \cdot g/|g|$, $\kappa = |c| |g|$ and s = sign(c),
-
-    $$v_j(t) = \bar v + s \kappa \bar a t + (v_j - \bar v) \cosh \kappa t + s (a_j - \bar a) \sinh \kappa t.$$
-
-    >>> x, y = np.array([[1.0], [2.0]]), np.array([1.0, 3.0])  # g = 1/2, c = 1/4; the output weights add up to 4
-    >>> held_weights(np.zeros((100, 1)), np.zeros(100), x, y, "sigmoid", 10.0)[0]  # 10 (4 / 100) / 8
-    array([0.05])
-    """
-    effective = effective_residual(x, y, activation, len(np.asarray(weights)))
-    if not effective.learned_first or coefficient(activation)[0] > 1:
-        raise InputError(f"no constant is held beside a line of p = 1: {effective.note}")
-    points, residual = as_single(x, effective.residual)
-    w, a = as_neurons(weights, effective.outputs(outputs), points.shape[1])
-    g = residual @ points / len(residual)
-    rate, along = coefficient(activation)[1] * np.linalg.norm(g), unit(g)
-    v, mean_v, mean_a = w @ along, (w @ along).mean(), a.mean()
-    later = mean_v + rate * mean_a * time + (v - mean_v) * np.cosh(rate * time) + (a - mean_a) * np.sinh(rate * time)
-    return w + (later - v)[:, None] * along

@@ -6,9 +6,9 @@ $$\dot w = \mathrm{sign}(a c\, T w^{p-1}), \qquad \dot a = \mathrm{sign}(c F(w))
 
 With s = sign(a c) the function s F only grows. Where s F < 0 the output weight heads for zero; if it gets there before
 F does, the neuron turns back on its path, and from then on, as where s F > 0, a grows and w goes to a strict local
-maximum of s F on the cube (``geometry``). For p = 1 both times are known: F = g . w moves at the speed $|g|_1$, the sum
-of all $|g_i|$, so the neuron ends along sign(g) if $F(w_0) / |g|_1 + \mathrm{sign}(c)\, a_0 > 0$ and against it if not.
-If w comes to zero before a does, as where F has one sign and a c the other, it stays there.
+maximum of s F on the cube (``cube_directions``). For p = 1 both times are known: F = g . w moves at the speed $|g|_1$,
+the sum of all $|g_i|$, so the neuron ends along sign(g) if $F(w_0) / |g|_1 + \mathrm{sign}(c)\, a_0 > 0$ and against it
+if not. If w comes to zero before a does, as where F has one sign and a c the other, it stays there.
 
 Beyond, neurons are followed in steps of a share of their own size, which is all that counts: the law has no scale. A
 coordinate inside a face goes to and fro by that step. Of a and w, w moves second, by the new a: moved at once the two
@@ -22,9 +22,9 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
 from ..activations import Activation, derivatives_at_zero
-from ..errors import InputError
-from ._geometry import CubeDirections, cube_directions
-from ._leading import as_neurons, as_single, coefficient
+from ._cube import CubeDirections, cube_directions
+from ._destinations import Destinations, check_directions
+from ._leading import as_neurons, as_single_output, coefficient
 from ._paths import NOWHERE, ON_ITS_WAY
 from ._subdivision import field_sizes
 from ._tensor import ROUNDING, Tensor, unit
@@ -75,7 +75,7 @@ def cube_fates(
 
     Where $\sigma(0) \ne 0$ the mean residual, if it is not zero, moves small output weights all to one side,
     $\dot a = \mathrm{sign}(\sigma(0) \bar r)$. Unlike under gradient flow no constant is learned first, as all weights
-    have the same speed: pass the whole residual, not that of ``effective_residual``. What is told then holds until the
+    have the same speed: pass the whole residual, not that of ``effective_residual``. The result then holds until the
     output weights have come to $\bar r / (m \sigma(0))$.
 
     Args:
@@ -87,20 +87,16 @@ def cube_fates(
         directions: the lines of the cube for x and residual, where they are known already.
 
     >>> x, r = np.eye(2), np.array([6.0, 8.0])  # g = (3, 4): F(w) / 7 + a decides
-    >>> found = cube_fates([[0.1, 0.0], [0.0, 0.1]], [0.01, -0.02], x, r, "tanh")
-    >>> found.directions.directions, found.signs, found.flips
+    >>> ends = cube_fates([[0.1, 0.0], [0.0, 0.1]], [0.01, -0.02], x, r, "tanh")
+    >>> ends.directions.directions, ends.signs, ends.flips
     (array([[1., 1.]]), array([1, 1]), array([False,  True]))
     """
-    points, r = as_single(x, residual)
+    points, r = as_single_output(x, residual)
     w, a = as_neurons(weights, outputs, points.shape[1])
     p, c = coefficient(activation)
     if directions is None:
         directions = cube_directions(points, r, p)
-    elif (directions.p, directions.directions.shape[1]) != (p, w.shape[1]):
-        raise InputError(
-            f"the directions are of p = {directions.p} and {directions.directions.shape[1]} inputs, the network has "
-            f"p = {p} and {w.shape[1]} inputs"
-        )
+    check_directions(directions, p, w.shape[1])
     a = a * np.sign(c)  # (a, c) and (-a, -c) are the same neuron
     constant = derivatives_at_zero(activation, 0)[0] * r.mean()
     push = np.sign(c * constant) if abs(constant) > 1e-9 * np.abs(r).max() else 0.0
@@ -110,33 +106,14 @@ def cube_fates(
         side = np.full(len(w), push) if push else np.sign(w @ g / np.abs(g).sum() + a)
         line, decided = np.where(side, 0, NOWHERE), np.ones(len(w), bool)
         return CubeFates(directions, line, side.astype(int), a * side < 0, decided)
-    ends = _Ends.of(directions)
+    ends = Destinations.of(directions)
     places = _arrive(tensor, w, a, ends, push)
     place, came = places[0], places[0] >= 0
     line, side, serves = (np.append(part, 0)[place] for part in (ends.line, ends.side, ends.serves))
     return CubeFates(directions, np.where(came, line, NOWHERE), side, a * serves < 0, (places == place).all(axis=0))
 
 
-@dataclass(frozen=True, eq=False)
-class _Ends:
-    """The points of the cube that attract, the sign of a c that each serves, its line and its side of it."""
-
-    points: np.ndarray
-    serves: np.ndarray
-    line: np.ndarray
-    side: np.ndarray
-
-    @staticmethod
-    def of(found: CubeDirections) -> "_Ends":
-        rows = []
-        for sign, attracts in ((1, found.attracts_positive), (-1, found.attracts_negative)):
-            sides = (sign,) if found.p % 2 else (1, -1)
-            rows += [(sign, line, side) for line in np.flatnonzero(attracts) for side in sides]
-        serves, line, side = np.array(rows, int).reshape(-1, 3).T
-        return _Ends(side[:, None] * found.directions[line], serves, line, side)
-
-
-def _arrive(tensor: Tensor, w: np.ndarray, a: np.ndarray, ends: _Ends, push: float) -> np.ndarray:
+def _arrive(tensor: Tensor, w: np.ndarray, a: np.ndarray, ends: Destinations, push: float) -> np.ndarray:
     """The number of each neuron's end for each of STEPS, else NOWHERE; for c > 0, a moved by ``push`` if any."""
     place = np.full(len(STEPS) * len(w), NOWHERE)
     share, size = np.repeat(STEPS, len(w)), np.tile(np.abs(w).max(axis=1), len(STEPS))
@@ -168,7 +145,7 @@ def _arrive(tensor: Tensor, w: np.ndarray, a: np.ndarray, ends: _Ends, push: flo
     return np.maximum(place, NOWHERE).reshape(len(STEPS), -1)
 
 
-def _look(v: np.ndarray, a: np.ndarray, ends: _Ends) -> np.ndarray:
+def _look(v: np.ndarray, a: np.ndarray, ends: Destinations) -> np.ndarray:
     """The number of the end that each neuron has come to, else ON_ITS_WAY; a is zero where it does not grow."""
     place = np.full(len(v), ON_ITS_WAY)
     for number, (point, serves) in enumerate(zip(ends.points, ends.serves, strict=True)):

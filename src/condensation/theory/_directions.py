@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 from scipy.special import comb
 
 from ..errors import InputError, check_whole
-from ._homotopy import Solutions, follow_lines, generic_count, polish
+from ._homotopy import Solutions, generic_count, refine_lines, track_lines
 from ._power import ATTRACTS, search_attracting
-from ._tensor import Reduced, Tensor, as_samples, flow_eigenvalues, group_lines, reduce
+from ._tensor import Restricted, Tensor, as_samples, flow_eigenvalues, group_lines, restrict_to_span
 
 Method = Literal[
     "closed form", "polynomial", "eigendecomposition", "homotopy", "power iteration", "sectors", "fixed points"
@@ -29,7 +29,7 @@ STARTS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    r"""Stationary directions, the fastest growing first.
+    r"""Unit vectors u with $T u^{p-1} = F(u)\, u$, $F(u) = T u^p$: stationary directions, the fastest growing first.
 
     A row is a line {u, -u}. For odd p it is written with the u of $F(u) \ge 0$: u serves s = sign(a c) = +1 and -u
     serves s = -1. For even p both u and -u serve the same sign. With several outputs, a = |a| v, a row is a pair (u, v)
@@ -46,7 +46,7 @@ class Directions:
         attracts_positive: whether the line attracts neurons with a c > 0.
         attracts_negative: whether it attracts neurons with a c < 0.
         method: how they were found; by power iterations, sectors and fixed points only the attracting ones are.
-        certified: whether these are all there are, each of them isolated and simple, as far as rounding can tell.
+        certified: whether these are provably all there are, each isolated and simple, but for rounding errors.
         outside: dimension of the space in which the field is zero (outside of the inputs' span at least): a continuum
             of stationary directions of value 0.
         generic_count: number of complex lines of a generic tensor of this order in the dimension that is left.
@@ -57,6 +57,10 @@ class Directions:
         hits: how many starts ended in each line; 0 for lines that no search found.
         note: a sentence where lines are missing or not isolated, else empty.
         oriented: whether a row is an orientation and not a line.
+
+    >>> lines = stationary_directions(np.eye(2), np.array([6.0, 2.0]), 2)  # F(u) = 3 u_1^2 + u_2^2
+    >>> lines.values.round(12), lines.eigenvalues.round(12).ravel(), lines.attracts_positive
+    (array([3., 1.]), array([-2.,  2.]), array([ True, False]))
     """
 
     p: int
@@ -84,7 +88,7 @@ class Directions:
 
     @property
     def attracts(self) -> Bool[np.ndarray, " lines"]:
-        """Which of them attract for one sign or the other."""
+        """Which lines attract neurons with a c > 0, or with a c < 0, or both."""
         return self.attracts_positive | self.attracts_negative
 
     @property
@@ -135,29 +139,29 @@ def stationary_directions(
         most_paths: the generic count up to which lines are followed and certified.
         starts: number of starts of the search.
 
-    >>> found = stationary_directions(np.eye(2), np.array([2.0, 4.0]), 3)  # F(u) = u_1^3 + 2 u_2^3
-    >>> found.values.round(3), found.attracts, found.certified
+    >>> lines = stationary_directions(np.eye(2), np.array([2.0, 4.0]), 3)  # F(u) = u_1^3 + 2 u_2^3
+    >>> lines.values.round(3), lines.attracts, lines.certified
     (array([2.   , 1.   , 0.894]), array([ True,  True, False]), True)
     """
     check_whole("the multiplicity p", p)
     check_whole("most_paths", most_paths, least=0)
     check_whole("starts", starts)
     points, residuals = as_samples(x, residual)
-    reduced = reduce(points, residuals, int(p))
-    tensor = reduced.tensor
+    restricted = restrict_to_span(points, residuals, int(p))
+    tensor = restricted.tensor
     if tensor.outputs > 1:
-        found = _singular_vectors(tensor) if p == 1 else _searched(tensor, starts)
+        lines = _singular_vectors(tensor) if p == 1 else _searched(tensor, starts)
     elif tensor.dim == 1:
-        found = _Lines(np.ones((1, 1)), "closed form", complete=True)
+        lines = _Lines(np.ones((1, 1)), "closed form", complete=True)
     elif p == 2:
-        found = _eigenvectors(tensor)
+        lines = _eigenvectors(tensor)
     elif tensor.dim == 2:
-        found = _plane(tensor)
+        lines = _plane(tensor)
     elif generic_count(p, tensor.dim) <= most_paths:
-        found = _followed(tensor, starts)
+        lines = _followed(tensor, starts)
     else:
-        found = _searched(tensor, starts)
-    return _assemble(reduced, found, residuals.shape[1])
+        lines = _searched(tensor, starts)
+    return _assemble(restricted, lines, residuals.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,23 +226,23 @@ def _plane(tensor: Tensor) -> _Lines:
     q = np.roots(np.where(np.abs(slope) > 1e-14 * np.abs(slope).max(), slope, 0))
     lines = np.stack([q + 1, -1j * (q - 1)], axis=1)
     at_infinity = np.tile([1, -1j], (p - len(q), 1))
-    return _settled(tensor, polish(tensor, np.concatenate([lines, at_infinity])), "polynomial")
+    return _from_solutions(tensor, refine_lines(tensor, np.concatenate([lines, at_infinity])), "polynomial")
 
 
 def _followed(tensor: Tensor, starts: int) -> _Lines:
     """All lines by homotopy; where their count is not reached, what a search finds is added."""
-    solutions = follow_lines(tensor)
-    lines = _settled(tensor, solutions, "homotopy")
+    solutions = track_lines(tensor)
+    lines = _from_solutions(tensor, solutions, "homotopy")
     if solutions.complete:
         return lines
-    found = search_attracting(tensor, starts)
-    both = np.concatenate([found.directions, solutions.real])
+    searched = search_attracting(tensor, starts)
+    both = np.concatenate([searched.directions, solutions.real])
     first, _ = group_lines(both)
-    hits = np.concatenate([found.hits, np.zeros(len(solutions.real), int)])
+    hits = np.concatenate([searched.hits, np.zeros(len(solutions.real), int)])
     return _Lines(both[first], "homotopy", False, None, lines.others, hits[first], starts, lines.note)
 
 
-def _settled(tensor: Tensor, solutions: Solutions, method: Method) -> _Lines:
+def _from_solutions(tensor: Tensor, solutions: Solutions, method: Method) -> _Lines:
     note = (
         f"{solutions.count} of the {generic_count(tensor.p, tensor.dim)} complex lines were found isolated and simple: "
         f"the others are multiple or fill a continuum"
@@ -247,16 +251,16 @@ def _settled(tensor: Tensor, solutions: Solutions, method: Method) -> _Lines:
 
 
 def _searched(tensor: Tensor, starts: int) -> _Lines:
-    found = search_attracting(tensor, starts)
-    v = found.outputs if tensor.outputs > 1 else None
-    return _Lines(found.directions, "power iteration", False, v, hits=found.hits, starts=starts)
+    searched = search_attracting(tensor, starts)
+    v = searched.outputs if tensor.outputs > 1 else None
+    return _Lines(searched.directions, "power iteration", False, v, hits=searched.hits, starts=starts)
 
 
-def _assemble(reduced: Reduced, found: _Lines, outputs: int) -> Directions:
+def _assemble(restricted: Restricted, lines: _Lines, outputs: int) -> Directions:
     """Signs, order, attraction, and the way back to the coordinates of the caller."""
-    tensor, p = reduced.tensor, reduced.tensor.p
-    u, v = found.u, np.ones((len(found.u), 1)) if found.v is None else found.v
-    largest = np.take_along_axis(u @ reduced.basis.T, np.abs(u @ reduced.basis.T).argmax(axis=1)[:, None], axis=1)
+    tensor, p = restricted.tensor, restricted.tensor.p
+    u, v = lines.u, np.ones((len(lines.u), 1)) if lines.v is None else lines.v
+    largest = np.take_along_axis(u @ restricted.basis.T, np.abs(u @ restricted.basis.T).argmax(axis=1)[:, None], axis=1)
     u = u * np.where(largest < 0, -1, 1)
     value = np.einsum("lk,lk->l", v, tensor.value(u))
     turn = np.where(value < 0, -1, 1)
@@ -269,29 +273,29 @@ def _assemble(reduced: Reduced, found: _Lines, outputs: int) -> Directions:
     euler = int(((-1) ** (eigenvalues > 0).sum(axis=1)).sum())
     says_nothing = outputs > 1 or (p % 2 == 1 and tensor.dim % 2 == 0)
 
-    inert = len(reduced.basis) - tensor.dim + outputs - tensor.outputs
+    inert = len(restricted.basis) - tensor.dim + outputs - tensor.outputs
     eigenvalues = np.sort(np.concatenate([eigenvalues, np.repeat(-value[:, None], inert, axis=1)], axis=1), axis=1)
     up = (value > ATTRACTS) & (eigenvalues.max(axis=1, initial=-np.inf) < -ATTRACTS)
     down = (value < -ATTRACTS) & (eigenvalues.min(axis=1, initial=np.inf) > ATTRACTS)
     order = np.argsort(-np.abs(value), kind="stable")
     single = tensor.outputs == 1
-    others = np.zeros((0, tensor.dim), complex) if found.others is None else found.others
-    exhaustive = found.method != "power iteration" and single
+    others = np.zeros((0, tensor.dim), complex) if lines.others is None else lines.others
+    exhaustive = lines.method != "power iteration" and single
     return Directions(
         p=p,
-        directions=(u @ reduced.basis.T)[order],
-        values=value[order] * reduced.scale,
-        eigenvalues=eigenvalues[order] * reduced.scale,
+        directions=(u @ restricted.basis.T)[order],
+        values=value[order] * restricted.scale,
+        eigenvalues=eigenvalues[order] * restricted.scale,
         attracts_positive=up[order],
         attracts_negative=(up if p % 2 or outputs > 1 else down)[order],
-        method=found.method,
-        certified=found.complete and (says_nothing or euler == tensor.dim % 2),
-        outside=0 if p == 1 and single else len(reduced.basis) - tensor.dim,
+        method=lines.method,
+        certified=lines.complete and (says_nothing or euler == tensor.dim % 2),
+        outside=0 if p == 1 and single else len(restricted.basis) - tensor.dim,
         generic_count=generic_count(p, tensor.dim) if single else None,
         complex_count=len(u) + len(others) if exhaustive else None,
-        complex_directions=others @ reduced.basis.T,
-        outputs=(v @ reduced.outputs.T)[order] if outputs > 1 else None,
-        starts=found.starts,
-        hits=None if found.hits is None else found.hits[order],
-        note=found.note,
+        complex_directions=others @ restricted.basis.T,
+        outputs=(v @ restricted.outputs.T)[order] if outputs > 1 else None,
+        starts=lines.starts,
+        hits=None if lines.hits is None else lines.hits[order],
+        note=lines.note,
     )

@@ -17,13 +17,14 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from ..activations import Activation, derivatives_at_zero, multiplicity
+from ..activations import Activation, derivatives_at_zero, label, multiplicity
 from ..errors import InputError, check_positive, check_whole
 from ..measure._similarity import as_weights, norms
+from ._destinations import Destinations, check_directions
 from ._directions import Directions, stationary_directions
 from ._homogeneous import extremal_directions
-from ._leading import as_neurons, as_single, coefficient, evaluate
-from ._paths import NOWHERE, ON_ITS_WAY, GrowthLaw, States, follow, time_left
+from ._leading import as_neurons, as_single_output, coefficient, evaluate
+from ._paths import NOWHERE, ON_ITS_WAY, NeuronDynamics, NeuronStates, follow_neurons, time_left
 from ._tensor import unit
 
 ANGLE = 0.01
@@ -31,14 +32,14 @@ NOISE = 0.1
 ENOUGH = (
     40.0  # a neuron that has grown by this, as a logarithm, has arrived at what is nearest; for p = 2 that is exact
 )
-ROUGHLY = 0.1  # angle at which changed starts have arrived
+ROUGHLY = 0.1  # angle at which neurons from changed initial weights have arrived
 KINK = 0.01  # width, in radians, over which the kink of relu is smoothed: neurons can then stay at it
 STAYS = 1e-6  # a direction whose velocity turns it by less, relative to the velocity, stays
 
 
 @dataclass(frozen=True, eq=False)
 class Fates:
-    """Where neurons end, one entry for each.
+    r"""Where neurons under $\dot w = a c\, T w^{p-1}$, $\dot a = \frac cp T w^p$ end, one entry for each.
 
     Attributes:
         directions: the stationary directions that ``lines`` counts.
@@ -48,8 +49,12 @@ class Fates:
         flips: whether its output weight changes sign on the way.
         times: time of gradient flow until its direction is within the angle of its end, or it has grown e^40-fold.
         blow_up: time at which its leading-order amplitude is infinite; infinity for p = 1.
-        confidence: share of slightly changed starts that have the same fate: low near the boundary of two fates.
+        confidence: share of slightly changed initial weights with the same fate: low near the boundary of two fates.
         drift: change of the conserved $|w|^2 - p a^2$ on the way, relative to the last $|w|^2 + a^2$.
+
+    >>> x, r = np.eye(2), np.array([2.0, 0.0])  # F(u) = u_1^2, c = 2: at balance the time is 1 / |a c F| = 5
+    >>> fates([[np.sqrt(2) / 10, 0.0]], [0.1], x, r, "x_tanh").blow_up.round(12)
+    array([5.])
     """
 
     directions: Directions
@@ -93,16 +98,16 @@ def fates(
         activation: of the hidden layer.
         directions: the stationary directions of x and residual, where they are known already.
         angle: how near to a direction, in radians, a neuron has arrived; 0.01, or 0.03 for relu.
-        perturbations: number of changed starts for the confidence; 0 for none, it is then NaN (but for p = 1).
+        perturbations: number of changed initial weights for the confidence; with 0 it is NaN (but for p = 1).
         noise: their relative size.
 
     >>> x, r = np.eye(2), np.array([6.0, 8.0])  # g = (3, 4)
-    >>> found = fates([[0.1, 0.0], [0.0, 0.1]], [0.01, -0.2], x, r, "tanh")
-    >>> found.orientations, found.flips
+    >>> ends = fates([[0.1, 0.0], [0.0, 0.1]], [0.01, -0.2], x, r, "tanh")
+    >>> ends.orientations, ends.flips
     (array([[ 0.6,  0.8],
            [-0.6, -0.8]]), array([False, False]))
     """
-    points, r = as_single(x, residual)
+    points, r = as_single_output(x, residual)
     w, a = as_neurons(weights, outputs, points.shape[1])
     check_whole("perturbations", perturbations, least=0)
     check_positive("noise", noise)
@@ -118,31 +123,30 @@ def fates(
             if slopes
             else stationary_directions(points, r, p)
         )
-    if (directions.p, directions.directions.shape[1], directions.oriented) != (p, w.shape[1], slopes is not None):
-        raise InputError(
-            f"the directions are of p = {directions.p} and {directions.directions.shape[1]} inputs, the network has "
-            f"p = {p} and {w.shape[1]} inputs"
-        )
+    check_directions(directions, p, w.shape[1])
+    if directions.oriented != (slopes is not None):
+        kind = "with a kink at 0" if directions.oriented else "with a multiplicity"
+        raise InputError(f"the directions are those of an activation {kind}, and {label(activation)} is none")
     if p == 1 and not slopes:
         constant = derivatives_at_zero(activation, 0)[0] * r.mean()
         return _linear(w, a, directions, c, constant, angle, noise)
-    return _followed(law_of(points, r, activation), w, a, directions, angle, perturbations, noise)
+    return _followed(dynamics_of(points, r, activation), w, a, directions, angle, perturbations, noise)
 
 
-def law_of(
+def dynamics_of(
     x: Float[np.ndarray, "samples inputs"], residual: Float[np.ndarray, " samples"], activation: Activation
-) -> GrowthLaw:
+) -> NeuronDynamics:
     """What moves small neurons with an activation: its leading order, or the exact field of relu and its like."""
     slopes = _slopes(activation)
     if slopes:
-        return _relu_law(x, residual, slopes)
+        return _relu_dynamics(x, residual, slopes)
     constant = derivatives_at_zero(activation, 0)[0] * residual.mean()
     if abs(constant) > 1e-9 * np.abs(residual).max():
         raise InputError(
             f"the activation is not zero at 0 and the mean residual is {residual.mean():.3g}, so a constant is learned "
             "first; pass the residual and the output weights that effective_residual gives"
         )
-    return GrowthLaw.leading(x, residual, *coefficient(activation))
+    return NeuronDynamics.leading(x, residual, *coefficient(activation))
 
 
 @lru_cache(maxsize=64)
@@ -156,7 +160,7 @@ def _slopes(activation: Activation) -> tuple[float, float] | None:
     return (up, down) if straight and up > max(down, 0) else None
 
 
-def _relu_law(x: np.ndarray, r: np.ndarray, slopes: tuple[float, float]) -> GrowthLaw:
+def _relu_dynamics(x: np.ndarray, r: np.ndarray, slopes: tuple[float, float]) -> NeuronDynamics:
     """The exact field of relu, whose jumps are spread over small angles."""
     lengths, (up, down) = np.maximum(np.linalg.norm(x, axis=1), 1e-300), slopes
     terms = r[:, None] / len(r) * x
@@ -165,7 +169,7 @@ def _relu_law(x: np.ndarray, r: np.ndarray, slopes: tuple[float, float]) -> Grow
         angle = w @ x.T / (np.maximum(np.linalg.norm(w, axis=1), 1e-300)[:, None] * lengths)
         return (down + (up - down) * np.clip((angle / KINK + 1) / 2, 0, 1)) @ terms
 
-    return GrowthLaw(field, 1, 1.0)
+    return NeuronDynamics(field, 1, 1.0)
 
 
 def _linear(
@@ -197,48 +201,29 @@ def _linear(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Ends:
-    """The orientations that attract: unit vectors, the sign of a c that each serves, its line and its side of it."""
-
-    u: np.ndarray
-    serves: np.ndarray
-    line: np.ndarray
-    side: np.ndarray
-
-    @staticmethod
-    def of(found: Directions) -> "_Ends":
-        rows = []
-        for sign, attracts in ((1, found.attracts_positive), (-1, found.attracts_negative)):
-            sides = (1,) if found.oriented else (sign,) if found.p % 2 else (1, -1)
-            rows += [(sign, line, side) for line in np.flatnonzero(attracts) for side in sides]
-        serves, line, side = np.array(rows, int).reshape(-1, 3).T
-        return _Ends(side[:, None] * found.directions[line], serves, line, side)
-
-
 def _arrive(
-    law: GrowthLaw, start: States, ends: _Ends, angle: float, rtol: float
-) -> tuple[States, np.ndarray, np.ndarray]:
+    dynamics: NeuronDynamics, start: NeuronStates, ends: Destinations, angle: float, rtol: float
+) -> tuple[NeuronStates, np.ndarray, np.ndarray]:
     """Follow neurons to their ends: the last states, the number of each one's end, and the time of arrival."""
     times = np.full(len(start.z), np.inf)
 
-    def stop(active: np.ndarray, before: States, now: States) -> np.ndarray:
+    def stop(active: np.ndarray, before: NeuronStates, now: NeuronStates) -> np.ndarray:
         a, grows = now.z[:, -1], now.z[:, -1] * now.velocity[:, -1]
-        cosine = np.where(np.sign(law.c * a)[:, None] == ends.serves, now.orientation @ ends.u.T, -1)
+        cosine = np.where(np.sign(dynamics.c * a)[:, None] == ends.serves, now.orientation @ ends.points.T, -1)
         near = (cosine.max(axis=1) > np.cos(angle)) | (now.log_size > start.log_size[active] + ENOUGH)
         place = np.where((grows > 0) & near, cosine.argmax(axis=1), ON_ITS_WAY)
         here = np.flatnonzero(place >= 0)
-        first, last = (_angles(states[here].orientation, ends.u[place[here]]) for states in (before, now))
+        first, last = (_angles(states[here].orientation, ends.points[place[here]]) for states in (before, now))
         share = np.log(first / angle) / np.log(np.maximum(first / last, 1 + 1e-12))  # the angle shrinks exponentially
         times[active[here]] = before.time[here] + np.clip(share, 0, 1) * (now.time - before.time)[here]
-        doomed = np.flatnonzero((grows < 0) & (law.balance(now.z) <= 0))
+        doomed = np.flatnonzero((grows < 0) & (dynamics.balance(now.z) <= 0))
         place[doomed[_stays(now[doomed])]] = NOWHERE
         return place
 
-    return (*follow(law, start, stop, rtol=rtol), times)
+    return (*follow_neurons(dynamics, start, stop, rtol=rtol), times)
 
 
-def _stays(states: States) -> np.ndarray:
+def _stays(states: NeuronStates) -> np.ndarray:
     """Whether the direction of each neuron stays as it is, but for STAYS."""
     moving, u = states.velocity[:, :-1], states.orientation
     turning = moving - np.einsum("jd,jd->j", moving, u)[:, None] * u
@@ -250,31 +235,37 @@ def _angles(u: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def _followed(
-    law: GrowthLaw, w: np.ndarray, a: np.ndarray, directions: Directions, angle: float, perturbations: int, noise: float
+    dynamics: NeuronDynamics,
+    w: np.ndarray,
+    a: np.ndarray,
+    directions: Directions,
+    angle: float,
+    perturbations: int,
+    noise: float,
 ) -> Fates:
-    ends = _Ends.of(directions)
-    if not len(ends.u):
+    ends = Destinations.of(directions)
+    if not len(ends.points):
         raise InputError("no direction attracts neurons of either sign: there is no line to come to")
-    start = States.begin(law, w, a)
-    last, place, times = _arrive(law, start, ends, angle, rtol=1e-5)
+    start = NeuronStates.begin(dynamics, w, a)
+    last, place, times = _arrive(dynamics, start, ends, angle, rtol=1e-5)
     came = place >= 0
-    change = law.balance(last.z) - law.balance(start.z) * np.exp(2 * (start.log_size - last.log_size))
+    change = dynamics.balance(last.z) - dynamics.balance(start.z) * np.exp(2 * (start.log_size - last.log_size))
     blow_up = np.full(len(w), np.inf)
-    blow_up[came] = last.time[came] + time_left(law, last[came], directions.values[ends.line[place[came]]])
+    blow_up[came] = last.time[came] + time_left(dynamics, last[came], directions.values[ends.line[place[came]]])
     same = np.full(len(w), np.nan)
     if perturbations:
         stream = np.random.default_rng(0)
         size = norms(w)[:, None] / np.sqrt(w.shape[1])
         near_w = w + noise * size * stream.standard_normal((perturbations, *w.shape))
         near_a = a * (1 + noise * stream.standard_normal((perturbations, len(a))))
-        near = States.begin(law, near_w.reshape(-1, w.shape[1]), near_a.ravel())
-        ended = _arrive(law, near, ends, max(angle, ROUGHLY), rtol=1e-2)[1]
+        near = NeuronStates.begin(dynamics, near_w.reshape(-1, w.shape[1]), near_a.ravel())
+        ended = _arrive(dynamics, near, ends, max(angle, ROUGHLY), rtol=1e-2)[1]
         same = (ended.reshape(perturbations, -1) == place).mean(axis=0)
     return Fates(
         directions=directions,
         lines=np.where(came, ends.line[place], NOWHERE),
         signs=np.where(came, ends.side[place], 0),
-        flips=came & (a * law.c * ends.serves[place] < 0),
+        flips=came & (a * dynamics.c * ends.serves[place] < 0),
         times=times,
         blow_up=blow_up,
         confidence=same,
@@ -283,7 +274,7 @@ def _followed(
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class FateAgreement:
     """How many neurons ended as predicted; those predicted to come to no line are left out.
 
     Attributes:
@@ -302,14 +293,14 @@ class Accuracy:
     units: int
 
 
-def accuracy(predicted: Fates, found: ArrayLike, *, threshold: float = 0.95) -> Accuracy:
-    """Compare predicted fates with the input weights that training found, units x inputs.
+def compare_fates(predicted: Fates, weights: ArrayLike, *, threshold: float = 0.95) -> FateAgreement:
+    """Compare predicted fates with trained input weights, units x inputs.
 
     >>> two = fates([[1.0, 0.0], [0.0, 1.0]], [1.0, 1.0], np.eye(2), [2.0, 0.0], "tanh")
-    >>> accuracy(two, [[5.0, 0.0], [-3.0, 0.0]])
-    Accuracy(lines=1.0, orientations=0.5, nearest=0.5, cosine=1.0, units=2)
+    >>> compare_fates(two, [[5.0, 0.0], [-3.0, 0.0]])
+    FateAgreement(lines=1.0, orientations=0.5, nearest=0.5, cosine=1.0, units=2)
     """
-    w = as_weights(found)
+    w = as_weights(weights)
     if w.shape != predicted.orientations.shape:
         raise InputError(f"weights of shape {predicted.orientations.shape} are needed, not of {w.shape}")
     counted = predicted.lines >= 0
@@ -319,7 +310,7 @@ def accuracy(predicted: Fates, found: ArrayLike, *, threshold: float = 0.95) -> 
     cosine = np.einsum("jd,jd->j", u, predicted_u)
     lines = predicted.directions.directions[predicted.directions.attracts]
     best = u @ lines.T if predicted.directions.oriented else np.abs(u @ lines.T)
-    return Accuracy(
+    return FateAgreement(
         lines=float((np.abs(cosine) >= threshold).mean()),
         orientations=float((cosine >= threshold).mean()),
         nearest=float((cosine >= best.max(axis=1) - 1e-12).mean()),

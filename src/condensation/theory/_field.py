@@ -6,8 +6,8 @@ $$\Omega(\omega) = \frac1n \sum_i r_i \sigma'(\omega \cdot x_i)\, x_i \;\approx\
 
 r the residuals and the right-hand side its leading order. In amplitude and orientation, w = r u, this is
 $\dot r = u \cdot \dot w$ and $\dot u = \mathcal P w / r$ (eq. 8), where $\mathcal P w = \dot w - (\dot w \cdot u) u$ is
-the part of the velocity that turns the neuron; $\mathcal Q w$ is $\mathcal P w$ at leading order, and directions that
-stay are those of $\mathcal Q w = 0$ (eq. 9).
+the part of the velocity that turns the neuron. Directions that stay are those where it vanishes at leading order
+(eq. 9).
 """
 
 from typing import Literal
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from ..activations import Activation
 from ..errors import InputError, unknown_name
 from ..measure._similarity import as_floats, norms
-from ._leading import as_neurons, as_single, coefficient, evaluate
+from ._leading import as_neurons, as_single_output, coefficient, evaluate
 from ._tensor import Tensor
 
 Order = Literal["exact", "leading"]
@@ -42,7 +42,7 @@ def field(
     >>> field([[0.5, 0.0]], x, r, "x_tanh", order="leading")  # c = 2: sum r_i (omega.x_i) x_i
     array([[9., 5.]])
     """
-    points, r = as_single(x, residual)
+    points, r = as_single_output(x, residual)
     w = as_floats("omega", omega).astype(float)
     if w.ndim != 2 or w.shape[1] != points.shape[1]:
         raise InputError(f"omega must be points x {points.shape[1]} inputs, not of shape {w.shape}")
@@ -64,7 +64,7 @@ def velocity(
     order: Order = "exact",
 ) -> Float[np.ndarray, "units inputs"]:
     r"""$\dot w_j = a_j\, \Omega(w_j)$ of every neuron: minus the gradient of the loss $\frac1{2n} \sum_i r_i^2$."""
-    w, a = as_neurons(weights, outputs, as_single(x, residual)[0].shape[1])
+    w, a = as_neurons(weights, outputs, as_single_output(x, residual)[0].shape[1])
     return a[:, None] * field(w, x, residual, activation, order=order)
 
 
@@ -76,27 +76,6 @@ def project(velocity: Float[np.ndarray, "units inputs"], weights: Float[np.ndarr
     """
     u = weights / _amplitudes(weights)[:, None]
     return velocity - np.einsum("jd,jd->j", velocity, u)[:, None] * u
-
-
-def operator_p(
-    weights: ArrayLike, outputs: ArrayLike, x: ArrayLike, residual: ArrayLike, activation: Activation
-) -> Float[np.ndarray, "units inputs"]:
-    r"""$\mathcal P w = \dot w - (\dot w \cdot u) u$ of every neuron: zero where its direction stays."""
-    return project(velocity(weights, outputs, x, residual, activation), np.asarray(weights, float))
-
-
-def operator_q(
-    weights: ArrayLike, outputs: ArrayLike, x: ArrayLike, residual: ArrayLike, activation: Activation
-) -> Float[np.ndarray, "units inputs"]:
-    r"""$\mathcal Q w = a c\, (T w^{p-1} - (T w^{p-1} \cdot u)\, u)$: the operator P at leading order.
-
-    >>> x, r = np.eye(2), np.array([2.0, 4.0])  # p = 1: T = (1, 2)
-    >>> operator_q([[2.0, 4.0], [1.0, 0.0]], [1.0, 1.0], x, r, "tanh")
-    array([[0., 0.],
-           [0., 2.]])
-    """
-    moving = velocity(weights, outputs, x, residual, activation, order="leading")
-    return project(moving, np.asarray(weights, float))
 
 
 def polar_velocity(

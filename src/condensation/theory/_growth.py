@@ -1,10 +1,10 @@
 r"""Winner takes all: who grows first, and when the loss moves.
 
-For p >= 2 a neuron's leading-order amplitude is infinite after a finite time, which depends on its start: $1/|a c F|$
-for p = 2, on its line and at balance. Gradient flow therefore hands the norm to the few neurons whose time comes first,
-however small the start, while the others have hardly moved. With a far above w and p = 2 all directions turn at
-constant rates, |a c| times a gap of eigenvalues, before anything grows: then the directions condense, and only the norm
-concentrates. For p = 1 all neurons grow at the one rate |c g|.
+For p >= 2 a neuron's leading-order amplitude is infinite after a finite time, which depends on its initial weights:
+$1/|a c F|$ for p = 2, on its line and at balance. Gradient flow therefore hands the norm to the few neurons whose time
+comes first, however small the initial weights, while the others have hardly moved. With a far above w and p = 2 all
+directions turn at constant rates, |a c| times a gap of eigenvalues, before anything grows: then the directions
+condense, and only the norm concentrates. For p = 1 all neurons grow at the one rate |c g|.
 
 The loss falls by what the neurons gain: $L_0 - L = \sum_j V(w_j, a_j)$ with $V = \frac cp a\, T w^p$, but for terms of
 second order in the output.
@@ -19,49 +19,16 @@ from numpy.typing import ArrayLike
 from ..activations import Activation
 from ..errors import InputError
 from ..measure import participation_ratio
-from ._fate import fates, law_of
-from ._leading import as_neurons, as_single
-from ._paths import NOWHERE, ON_ITS_WAY, GrowthLaw, States, follow
+from ._fate import dynamics_of, fates
+from ._leading import as_neurons, as_single_output
+from ._paths import NOWHERE, ON_ITS_WAY, NeuronDynamics, NeuronStates, follow_neurons
 
 HALVINGS = 12  # of the time in which the gain grows from a neuron's part of what is needed to all of it
-INFINITE = 50.0  # logarithm of a size, relative to the start, that counts as infinite
-
-
-def blow_up_times(
-    weights: ArrayLike, outputs: ArrayLike, x: ArrayLike, residual: ArrayLike, activation: Activation
-) -> Float[np.ndarray, " units"]:
-    """The time of gradient flow at which each neuron's leading-order amplitude is infinite; infinity if it never is.
-
-    The angular path is followed to the neuron's line; the rest of the way is known (``paths.time_left``). For the
-    arguments see ``fates``.
-
-    >>> x, r = np.eye(2), np.array([2.0, 0.0])  # F(u) = u_1^2, c = 2: at balance 1 / |a c F| = 5
-    >>> blow_up_times([[np.sqrt(2) / 10, 0.0]], [0.1], x, r, "x_tanh").round(12)
-    array([5.])
-    """
-    return fates(weights, outputs, x, residual, activation, perturbations=0).blow_up
-
-
-def evolve(
-    weights: ArrayLike, outputs: ArrayLike, x: ArrayLike, residual: ArrayLike, activation: Activation, time: float
-) -> tuple[Float[np.ndarray, "units inputs"], Float[np.ndarray, " units"]]:
-    """Input and output weights at a time of gradient flow, at leading order and with the residual fixed.
-
-    A neuron whose amplitude is infinite by then is infinite. For the arguments see ``fates``.
-
-    >>> w, a = evolve([[1.0, 0.0]], [0.0], np.eye(2), [2.0, 0.0], "tanh", 1.0)  # g = (1, 0): cosh and sinh
-    >>> w.round(4), a.round(4)
-    (array([[1.5431, 0.    ]]), array([1.1752]))
-    """
-    if not 0 <= time < np.inf:
-        raise InputError(f"the time must be a finite number of at least 0, not {time!r}")
-    law, states = _begin(weights, outputs, x, residual, activation)
-    return _at(law, states, time)
 
 
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """Who has grown when the loss begins to move, at leading order.
+    r"""Who has grown when the loss, $L_0 - \sum_j V(w_j, a_j)$ at leading order, begins to move.
 
     Attributes:
         blow_up: the time at which each neuron's amplitude would be infinite.
@@ -69,6 +36,11 @@ class Growth:
         loss_time: the time at which the loss has come down to the given share of its first value.
         amplitudes: |w| of each neuron at that time.
         participation: participation ratio of these amplitudes: how many neurons share the norm.
+
+    >>> x, r = np.eye(2), np.array([2.0, 0.0])  # V = 2 a^3 and a = 0.1 / (1 - t/5) at balance, L_0 = 1
+    >>> growth = predict_growth([[np.sqrt(2) / 10, 0.0]], [0.1], x, r, "x_tanh")
+    >>> float(round(growth.loss_time, 3)), round(5 * (1 - 0.1 / 0.005 ** (1 / 3)), 3)
+    (2.076, 2.076)
     """
 
     blow_up: Float[np.ndarray, " units"]
@@ -98,22 +70,24 @@ def predict_growth(
     """
     if not 0 < loss_ratio < 1:
         raise InputError(f"the loss ratio is a share between 0 and 1, not {loss_ratio!r}")
-    law, start = _begin(weights, outputs, x, residual, activation)
+    points, r = as_single_output(x, residual)
+    dynamics = dynamics_of(points, r, activation)
+    start = NeuronStates.begin(dynamics, *as_neurons(weights, outputs, points.shape[1]))
     needed = float(np.log((1 - loss_ratio) * (np.asarray(residual, float) ** 2).mean() / 2))
-    early, late = _bracket(law, start, needed)
-    end, _ = follow(law, start, until=early)
+    early, late = _bracket(dynamics, start, needed)
+    end, _ = follow_neurons(dynamics, start, until=early)
     for _ in range(HALVINGS):
         middle = (early + late) / 2
-        there, _ = follow(law, end, until=middle)
-        if np.logaddexp.reduce(_log_gain(there, law.p)) >= needed:
+        there, _ = follow_neurons(dynamics, end, until=middle)
+        if np.logaddexp.reduce(_log_gain(there, dynamics.p)) >= needed:
             late = middle
         else:
             early, end = middle, there
     amplitudes = end.amplitude * np.exp(end.log_size)
     return Growth(
         blow_up=np.full(len(amplitudes), np.inf)
-        if law.p == 1
-        else blow_up_times(weights, outputs, x, residual, activation),
+        if dynamics.p == 1
+        else fates(weights, outputs, x, residual, activation, perturbations=0).blow_up,
         winner=int(amplitudes.argmax()),
         loss_time=late,
         amplitudes=amplitudes,
@@ -121,43 +95,24 @@ def predict_growth(
     )
 
 
-def _begin(
-    weights: ArrayLike, outputs: ArrayLike, x: ArrayLike, residual: ArrayLike, activation: Activation
-) -> tuple[GrowthLaw, States]:
-    points, r = as_single(x, residual)
-    law = law_of(points, r, activation)
-    return law, States.begin(law, *as_neurons(weights, outputs, points.shape[1]))
-
-
-def _log_gain(states: States, p: int) -> np.ndarray:
+def _log_gain(states: NeuronStates, p: int) -> np.ndarray:
     """Logarithm of V of each neuron, minus infinity where it is not positive."""
     gain = states.z[:, -1] * states.velocity[:, -1]
     return np.where(gain > 0, np.log(np.maximum(gain, 1e-300)) + (p + 1) * states.log_size, -np.inf)
 
 
-def _bracket(law: GrowthLaw, start: States, needed: float) -> tuple[float, float]:
+def _bracket(dynamics: NeuronDynamics, start: NeuronStates, needed: float) -> tuple[float, float]:
     """A time at which no neuron has gained its part of what is needed, and one at which some neuron has gained all."""
     part, early, late = needed - np.log(len(start.z)), np.inf, np.inf
 
-    def stop(active: np.ndarray, before: States, now: States) -> np.ndarray:
+    def stop(active: np.ndarray, before: NeuronStates, now: NeuronStates) -> np.ndarray:
         nonlocal early, late
-        gain = _log_gain(now, law.p)
+        gain = _log_gain(now, dynamics.p)
         early = min(early, before.time[gain >= part].min(initial=np.inf))
         late = min(late, now.time[gain >= needed].min(initial=np.inf))
         return np.where((gain >= needed) | (now.time > late), NOWHERE, ON_ITS_WAY)
 
-    follow(law, start, stop)
+    follow_neurons(dynamics, start, stop)
     if not np.isfinite(late):
         raise InputError("at leading order no neuron lowers the loss that far: nothing grows from these weights")
     return early, late
-
-
-def _at(law: GrowthLaw, start: States, time: float) -> tuple[np.ndarray, np.ndarray]:
-    """Weights at a time."""
-
-    def infinite(active: np.ndarray, before: States, now: States) -> np.ndarray:
-        return np.where(now.log_size > start.log_size[active] + INFINITE, 0, ON_ITS_WAY)
-
-    end, place = follow(law, start, infinite, until=time)
-    z = np.where((place == NOWHERE)[:, None], end.full, np.copysign(np.inf, end.z))
-    return z[:, :-1], z[:, -1]

@@ -43,8 +43,8 @@ def extremal_directions(
     Returns:
         Orientations with ``p`` = 1; eigenvalues are -F in a sector and infinite across a kink.
 
-    >>> found = extremal_directions(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([6.0, 8.0]))
-    >>> found.directions, found.values, found.attracts_positive  # (3, 4)/5 is inside its own sector
+    >>> lines = extremal_directions(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([6.0, 8.0]))
+    >>> lines.directions, lines.values, lines.attracts_positive  # (3, 4)/5 is inside its own sector
     (array([[0.6, 0.8]]), array([5.]), array([ True]))
     """
     points, residuals = as_samples(x, residual)
@@ -115,22 +115,22 @@ def _sweep(points: np.ndarray, terms: np.ndarray, slope: float) -> tuple[np.ndar
     size = np.abs(terms) @ np.linalg.norm(points, axis=1)
     alive = np.linalg.norm(field, axis=1) > VANISHES * size
 
-    found, kinks = [], []
+    directions, kinks = [], []
     for sign in (1, -1):
         at = np.arctan2(sign * field[:, 1], sign * field[:, 0])
         ahead = np.mod(at - edges, 2 * np.pi)
         inside = alive & (ahead > INSIDE) & (ahead < widths - INSIDE)
-        found.append(_circle(at[inside]))
+        directions.append(_circle(at[inside]))
         kinks.append(np.zeros(inside.sum(), int))
         # at an edge: s F rises up to it and falls behind it
         u, along = _circle(edges), _circle(edges + np.pi / 2)
         before, behind = (sign * np.einsum("ld,ld->l", along, g) / size for g in (np.roll(field, 1, axis=0), field))
         value = sign * np.einsum("ld,ld->l", u, field) / size
         peak = (before > -INSIDE) & (behind < INSIDE) & (before - behind > INSIDE) & (value > INSIDE)
-        found.append(u[peak])
+        directions.append(u[peak])
         kinks.append(np.ones(peak.sum(), int))
     dead = f"{(~alive).sum()} of {len(alive)} sectors have no field: every direction in them is stationary"
-    return np.concatenate(found), np.concatenate(kinks), "" if alive.all() else dead
+    return np.concatenate(directions), np.concatenate(kinks), "" if alive.all() else dead
 
 
 def _circle(angle: np.ndarray) -> np.ndarray:

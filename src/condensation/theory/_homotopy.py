@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Complex, Float, Inexact
 
-from ._tensor import APART, Tensor, group_lines, unit, whole_power
+from ._tensor import APART, Tensor, group_lines, integer_power, unit
 
-ATTEMPTS = 4  # random starts before the count is given up
+ATTEMPTS = 4  # random diagonal tensors before the count is given up
 PREDICTED = 1e-4  # the predictor's error that steps are chosen for
 REFUSED = 10 * PREDICTED  # and the one from which a step is repeated
 CORRECTED = 1e-6
@@ -40,7 +40,7 @@ def generic_count(p: int, dim: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Solutions:
-    """The lines found: distinct, regular and exact.
+    """Solutions of $T x^{p-1} = \\lambda x$: distinct, regular and exact lines.
 
     Attributes:
         real: unit vectors of the real lines.
@@ -58,27 +58,27 @@ class Solutions:
         return len(self.real) + len(self.others)
 
 
-def follow_lines(tensor: Tensor, attempts: int = ATTEMPTS) -> Solutions:
+def track_lines(tensor: Tensor, attempts: int = ATTEMPTS) -> Solutions:
     """The lines of a tensor of order p >= 3, followed from random diagonal tensors until their count is reached.
 
-    >>> follow_lines(Tensor(np.eye(2), np.ones((2, 1)), 3)).real.shape  # u_1^3 + u_2^3: e_1, e_2 and (e_1 + e_2)/sqrt 2
+    >>> track_lines(Tensor(np.eye(2), np.ones((2, 1)), 3)).real.shape  # u_1^3 + u_2^3: e_1, e_2 and (e_1 + e_2)/sqrt 2
     (3, 2)
     """
-    lines = follow(tensor, np.random.default_rng(0))
-    solutions = polish(tensor, lines)
+    lines = track_paths(tensor, np.random.default_rng(0))
+    solutions = refine_lines(tensor, lines)
     for attempt in range(1, attempts):
         if solutions.complete:
             break
         before = solutions.count
-        lines = np.concatenate([lines, follow(tensor, np.random.default_rng(attempt))])
-        solutions = polish(tensor, lines)
+        lines = np.concatenate([lines, track_paths(tensor, np.random.default_rng(attempt))])
+        solutions = refine_lines(tensor, lines)
         if solutions.count == before:
             break
     return solutions
 
 
-def polish(tensor: Tensor, lines: Inexact[np.ndarray, "found inputs"]) -> Solutions:
-    """Sharpen approximate complex lines by Newton's method, drop what is singular or double, and tell the real ones."""
+def refine_lines(tensor: Tensor, lines: Inexact[np.ndarray, "lines inputs"]) -> Solutions:
+    """Approximate complex lines made exact by Newton's method, singular and double ones left out, real ones apart."""
     x = unit(lines.astype(complex))
     lam = _rayleigh(tensor, x)
     for _ in range(4):
@@ -97,13 +97,13 @@ def polish(tensor: Tensor, lines: Inexact[np.ndarray, "found inputs"]) -> Soluti
     turned = x[real] / np.sqrt(np.einsum("ld,ld->l", x[real], x[real]))[:, None]
     closed = bool((mirrored.max(axis=1) > 1 - APART**2).all())
     return Solutions(
-        real=sharpen(tensor, turned.real),
+        real=refine_real_lines(tensor, turned.real),
         others=x[~real],
         complete=closed and len(x) == generic_count(tensor.p, tensor.dim),
     )
 
 
-def sharpen(tensor: Tensor, u: Float[np.ndarray, "lines inputs"]) -> Float[np.ndarray, "lines inputs"]:
+def refine_real_lines(tensor: Tensor, u: Float[np.ndarray, "lines inputs"]) -> Float[np.ndarray, "lines inputs"]:
     """Approximate real lines made exact by Newton's method."""
     u = unit(u)
     lam = _rayleigh(tensor, u)
@@ -130,7 +130,7 @@ def start_lines(g: Complex[np.ndarray, " inputs"], p: int) -> Complex[np.ndarray
     return np.where(digits > 0, roots * np.exp(-2j * np.pi / (p - 2)), 0)
 
 
-def follow(tensor: Tensor, stream: np.random.Generator) -> Complex[np.ndarray, "arrived inputs"]:
+def track_paths(tensor: Tensor, stream: np.random.Generator) -> Complex[np.ndarray, "arrived inputs"]:
     """The ends of the paths that arrive, from a diagonal tensor drawn from ``stream``."""
     g = np.exp(2j * np.pi * stream.random(tensor.dim))
     x = start_lines(g, tensor.p)
@@ -162,7 +162,7 @@ def _advance(
 
     def mixed(state: np.ndarray, share: np.ndarray, wanted: str) -> np.ndarray:
         y = state[:, :dim]
-        end, start = tensor.matrix(y), g * whole_power(y, p - 2)
+        end, start = tensor.matrix(y), g * integer_power(y, p - 2)
         matrix = (1 - share)[:, None, None] * end
         matrix[:, diagonal, diagonal] += share[:, None] * start
         jacobian, residual = _system(p, matrix, y, state[:, dim], plane)
@@ -185,7 +185,7 @@ def _advance(
 
 
 def _rayleigh(tensor: Tensor, x: np.ndarray) -> np.ndarray:
-    """The best lambda for x of norm 1."""
+    r"""The Rayleigh quotient $\lambda = \bar x \cdot T x^{p-1}$: the best lambda for x of norm 1."""
     return np.einsum("ld,ld->l", x.conj(), tensor.field(x))
 
 

@@ -84,11 +84,17 @@ def patch_matrix(
 
 @dataclass(frozen=True, eq=False)
 class KernelDynamics:
-    r"""The linear dynamics of filters that a matrix Z gives.
+    r"""The linear dynamics $\dot\theta = Z^T a$, $\dot a = Z \theta$ of filters and their output weights.
 
     Attributes:
         z: rows (outputs x positions) x columns (channels x m x m and the bias).
         channels: number of input channels.
+
+    >>> dynamics = KernelDynamics(np.array([[3.0, 4.0]]))  # one position, kernels of side 1: lambda_1 = 5
+    >>> dynamics.values.round(12), dynamics.v1.round(12)
+    (array([5.]), array([0.6, 0.8]))
+    >>> dynamics.evolve(np.zeros((1, 2)), np.ones((1, 1)), 0.2)[0].round(4)  # sinh(1) v_1
+    array([[0.7051, 0.9402]])
     """
 
     z: Float[np.ndarray, "rows columns"]
@@ -139,7 +145,7 @@ class KernelDynamics:
 
     @property
     def u1(self) -> Float[np.ndarray, " rows"]:
-        """The output weights that go with it."""
+        r"""The output weights that grow with v1: $u_1 = Z v_1 / \lambda_1$."""
         return self.z @ self.v1 / self.values[0]
 
     @property
@@ -179,7 +185,7 @@ def effective_time(lambda1: float, width: int, gamma: float, eta: float | None =
     Args:
         lambda1: the largest singular value of Z.
         width: number of filters M.
-        gamma: of the theory's start, $\varepsilon^2 = M^{-\gamma}$, above 1.
+        gamma: of the theory's initialization, of variance $\varepsilon^2 = M^{-\gamma}$; above 1.
         eta: $\eta_0$, above (gamma - 1)/100; that if not given.
 
     >>> round(effective_time(1.0, 4096, 4.0), 3)

@@ -22,15 +22,7 @@ from ..measure._similarity import as_floats
 from ._tensor import tangents, unit
 
 SOFTNESS = 0.02  # of the maximum of eigenvalues, relative to the mean value 1
-PRICES = (
-    1.0,
-    0.1,
-    0.01,
-    1e-3,
-    1e-4,
-    1e-6,
-    0.0,
-)  # of the tensor's square norm, in turn
+PRICES = (1.0, 0.1, 0.01, 1e-3, 1e-4, 1e-6, 0.0)  # of the tensor's square norm, in turn
 GOOD_MARGIN, LEAST_MARGIN = 0.2, 1e-3  # how far below zero the eigenvalues are, relative to the mean value
 
 Blocks = list[tuple[np.ndarray, np.ndarray]]
@@ -119,7 +111,7 @@ def _largest(z: np.ndarray, blocks: Blocks) -> float:
 
 
 def _cost(z: np.ndarray, blocks: Blocks, price: float) -> tuple[float, np.ndarray]:
-    """The same, softened so that it has a gradient, with the price of z; and the gradient."""
+    """The largest eigenvalue, softened so that it has a gradient, plus the price of z; and its gradient."""
     spectra = [np.linalg.eigh(base + change @ z) for base, change in blocks]
     every = np.concatenate([values.ravel() for values, _ in spectra]) / SOFTNESS
     shares = np.split(softmax(every), np.cumsum([values.size for values, _ in spectra])[:-1])
@@ -151,8 +143,8 @@ def _first(u: np.ndarray, exponents: np.ndarray, p: int) -> np.ndarray:
 
 def _second(u: np.ndarray, exponents: np.ndarray, p: int) -> np.ndarray:
     """Second derivatives of the scaled monomials, points x monomials x inputs x inputs."""
-    one = np.eye(u.shape[1], dtype=int)
-    lowered = np.maximum(exponents[:, None, None, :] - one[:, None] - one, 0)
+    identity = np.eye(u.shape[1], dtype=int)
+    lowered = np.maximum(exponents[:, None, None, :] - identity[:, None] - identity, 0)
     scale = np.sqrt(factorial(p) / factorial(exponents).prod(axis=1))[:, None, None]
-    times = exponents[:, :, None] * (exponents[:, None, :] - one)
+    times = exponents[:, :, None] * (exponents[:, None, :] - identity)
     return scale * times * np.prod(u[:, None, None, None, :] ** lowered, axis=4)

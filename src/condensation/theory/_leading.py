@@ -9,7 +9,6 @@ $$f(x) \approx \sigma(0) \sum_j a_j + \frac cp \sum_j a_j (w_j \cdot x)^p,$$
 with a relative error that shrinks like $\max |w \cdot x|^{q-p}$. An output bias would be a constant more.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
 from math import factorial
 from typing import Any, Literal
@@ -21,10 +20,10 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from .._precision import precision
-from ..activations import HIGHEST_ORDER, Activation, derivatives_at_zero, get_activation, label, multiplicity
+from ..activations import Activation, derivatives_at_zero, get_activation, label, multiplicity
 from ..errors import InputError
 from ..measure._similarity import as_floats
-from ._tensor import as_samples, whole_power
+from ._tensor import as_samples
 
 LEAST_LENGTH = 1024  # of the arrays that an activation is compiled for
 
@@ -43,21 +42,6 @@ def coefficient(activation: Activation) -> tuple[int, float]:
             "relu, which are homogeneous, use extremal_directions, and for others an activation with a Taylor series"
         )
     return p, derivatives_at_zero(activation, p)[p] / factorial(p - 1)
-
-
-@lru_cache(maxsize=64)
-def next_term(activation: Activation) -> tuple[int, float] | None:
-    r"""Order q of the first non-zero derivative after the p-th, and $\sigma^{(q)}(0)/q!$; None if there is none.
-
-    >>> next_term("x_tanh")  # x tanh x = x^2 - x^4/3 + ...
-    (4, -0.3333333333333333)
-    """
-    p, c = coefficient(activation)
-    for q in range(p + 1, HIGHEST_ORDER + 1):
-        term = derivatives_at_zero(activation, q)[q] / factorial(q)
-        if abs(term) > 1e-10 * abs(c):
-            return q, term
-    return None
 
 
 def evaluate(activation: Activation, z: Float[np.ndarray, "*shape"], order: Literal[0, 1] = 0) -> np.ndarray:
@@ -94,7 +78,7 @@ def as_neurons(
     return w, a.ravel()
 
 
-def as_single(
+def as_single_output(
     x: ArrayLike, residual: ArrayLike
 ) -> tuple[Float[np.ndarray, "samples inputs"], Float[np.ndarray, " samples"]]:
     """Inputs as samples x inputs and one residual for each; several outputs are to be contracted by the caller."""
@@ -105,64 +89,3 @@ def as_single(
             "of a neuron's output weights"
         )
     return points, residuals[:, 0]
-
-
-def leading_output(
-    x: ArrayLike, weights: ArrayLike, outputs: ArrayLike, activation: Activation
-) -> Float[np.ndarray, " samples"]:
-    r"""$\sigma(0) \sum_j a_j + \frac cp \sum_j a_j (w_j \cdot x)^p$: what replaces the network in the initial stage.
-
-    Args:
-        x: inputs, samples x inputs; with a bias the last input is 1.
-        weights: input weights $w_j$, units x inputs, the bias last.
-        outputs: output weights $a_j$.
-        activation: of the hidden layer.
-
-    >>> leading_output([[0.1, 1.0]], [[2.0, 0.1]], [5.0], "x_tanh")  # 5 (0.2 + 0.1)^2
-    array([0.45])
-    """
-    points = np.atleast_2d(as_floats("inputs", x).astype(float))
-    w, a = as_neurons(weights, outputs, points.shape[1])
-    p, c = coefficient(activation)
-    return derivatives_at_zero(activation, 0)[0] * a.sum() + c / p * whole_power(points @ w.T, p) @ a
-
-
-@dataclass(frozen=True)
-class LeadingError:
-    r"""How far the leading order is from the network.
-
-    Attributes:
-        relative: $\max_i |f(x_i) - f_{lead}(x_i)|$ over the largest $|f_{lead}(x_i) - \sigma(0) \sum_j a_j|$.
-        expected: the same with the next Taylor term in place of the difference: what it is for small weights.
-        order: the relative error shrinks like size^order; infinite if no further term was found.
-        size: $\max |w_j \cdot x_i|$.
-    """
-
-    relative: float
-    expected: float
-    order: float
-    size: float
-
-
-def leading_error(x: ArrayLike, weights: ArrayLike, outputs: ArrayLike, activation: Activation) -> LeadingError:
-    r"""The relative error of ``leading_output`` against the network itself, and its order in $\max |w \cdot x|$.
-
-    >>> error = leading_error([[1.0]], [[0.01]], [1.0], "tanh")  # tanh z = z - z^3/3 + ...
-    >>> f"{error.relative:.3e} {error.expected:.3e}", error.order
-    ('3.333e-05 3.333e-05', 2)
-    """
-    leading = leading_output(x, weights, outputs, activation)
-    points = np.atleast_2d(as_floats("inputs", x).astype(float))
-    w, a = as_neurons(weights, outputs, points.shape[1])
-    z = points @ w.T
-    moving = np.abs(leading - derivatives_at_zero(activation, 0)[0] * a.sum()).max()
-    if not moving > 0:
-        raise InputError("the leading-order output is constant on these samples, so an error has nothing to be part of")
-    term = next_term(activation)
-    after = np.zeros(1) if term is None else term[1] * whole_power(z, term[0]) @ a
-    return LeadingError(
-        relative=float(np.abs(evaluate(activation, z) @ a - leading).max() / moving),
-        expected=float(np.abs(after).max() / moving),
-        order=np.inf if term is None else term[0] - coefficient(activation)[0],
-        size=float(np.abs(z).max()),
-    )

@@ -6,7 +6,7 @@ $$K = c \begin{pmatrix} 0 & g \\ g^T & 0 \end{pmatrix}, \quad g(t) = \frac1n \su
 r_i = y_i - c\, \beta \cdot x_i, \quad \beta = \sum_j a_j w_j .$$
 
 So $z_j(t) = \Phi(t) z_j(0)$ with one matrix for all, and $\beta$ is a block of $\Phi S \Phi^T$,
-$S = \sum_j z_j z_j^T$ at the start: the whole initial stage is an equation for D + 1 by D + 1 numbers, whatever the
+$S = \sum_j z_j z_j^T$ at time 0: the whole initial stage is an equation for D + 1 by D + 1 numbers, whatever the
 width. While r stands still the line is that of g; where 1% of the loss is a large part of what a straight line can
 learn, it turns noticeably before the loss has moved by that much.
 """
@@ -20,7 +20,7 @@ from scipy.integrate import solve_ivp
 
 from ..activations import Activation, derivatives_at_zero, label
 from ..errors import InputError
-from ._leading import as_neurons, as_single, coefficient
+from ._leading import as_neurons, as_single_output, coefficient
 from ._tensor import unit
 
 PATIENCE = 200  # of the time in which weights grow e-fold
@@ -35,7 +35,7 @@ class MovingLine:
         weights: every neuron's input weight there.
         outputs: every neuron's output weight there.
         time: of gradient flow, with the mean loss.
-        turned: angle, in radians, from the line predicted at the start.
+        turned: angle, in radians, from the line predicted at time 0.
     """
 
     direction: Float[np.ndarray, " inputs"]
@@ -53,12 +53,17 @@ def moving_line(
     Args:
         x: inputs, samples x inputs; with a bias the last input is 1.
         y: targets, one for each sample.
-        weights: input weights at the start, units x inputs, the bias last.
-        outputs: output weights at the start.
+        weights: initial input weights, units x inputs, the bias last.
+        outputs: initial output weights.
         activation: of multiplicity 1 and zero at 0.
         ratio: the share L/L0 of half the mean squared error.
+
+    >>> x, y = np.eye(2), np.array([1.0, 1.0])  # both inputs are learned alike, so that the line stays that of g
+    >>> moved = moving_line(x, y, [[0.01, 0.01], [-0.02, -0.02]], [0.01, -0.01], "tanh")
+    >>> moved.direction.round(6), round(moved.turned, 6)
+    (array([0.707107, 0.707107]), 0.0)
     """
-    points, targets = as_single(x, y)
+    points, targets = as_single_output(x, y)
     w, a = as_neurons(weights, outputs, points.shape[1])
     p, c = coefficient(activation)
     if p != 1 or derivatives_at_zero(activation, 0)[0] != 0:
@@ -89,12 +94,12 @@ def moving_line(
     rate = abs(c) * np.linalg.norm(g)
     if not rate > 0:
         raise InputError("the mean of residual times input is zero: there is no line at multiplicity 1")
-    found = solve_ivp(move, (0, PATIENCE / rate), np.eye(size).ravel(), "DOP853", events=above, rtol=1e-9, atol=1e-12)
-    if not len(found.t_events[0]):
+    path = solve_ivp(move, (0, PATIENCE / rate), np.eye(size).ravel(), "DOP853", events=above, rtol=1e-9, atol=1e-12)
+    if not len(path.t_events[0]):
         raise InputError(f"a straight line cannot bring the loss of these data down to {ratio} of its first value")
-    phi = found.y[:, -1].reshape(size, size)
+    phi = path.y[:, -1].reshape(size, size)
     after = start @ phi.T
     line = np.linalg.svd(unit(after[:, :-1]))[2][0]
     line *= -1.0 if line @ g < 0 else 1.0
     turned = float(np.arccos(np.clip(line @ g / np.linalg.norm(g), -1, 1)))
-    return MovingLine(line, after[:, :-1], after[:, -1], float(found.t[-1]), turned)
+    return MovingLine(line, after[:, :-1], after[:, -1], float(path.t[-1]), turned)

@@ -26,7 +26,7 @@ ON_ITS_WAY, NOWHERE = -2, -1
 
 
 @dataclass(frozen=True, eq=False)
-class GrowthLaw:
+class NeuronDynamics:
     r"""What moves a neuron: $\dot w = a c\, g(w)$ and $\dot a = \frac cp w \cdot g(w)$, g homogeneous of degree p - 1.
 
     Attributes:
@@ -42,9 +42,9 @@ class GrowthLaw:
     @staticmethod
     def leading(
         x: Float[np.ndarray, "samples inputs"], residual: Float[np.ndarray, " samples"], p: int, c: float
-    ) -> "GrowthLaw":
+    ) -> "NeuronDynamics":
         """The leading order of an activation of multiplicity p and coefficient c."""
-        return GrowthLaw(Tensor(x, residual[:, None] / len(x), p).field, p, c)
+        return NeuronDynamics(Tensor(x, residual[:, None] / len(x), p).field, p, c)
 
     def velocity(self, z: Float[np.ndarray, "units state"]) -> Float[np.ndarray, "units state"]:
         """The velocity of the states z = (w, a)."""
@@ -52,12 +52,12 @@ class GrowthLaw:
         return self.c * np.concatenate([z[:, -1:] * g, np.einsum("jd,jd->j", g, w)[:, None] / self.p], axis=1)
 
     def balance(self, z: Float[np.ndarray, "units state"]) -> Float[np.ndarray, " units"]:
-        """The conserved $|w|^2 - p a^2$."""
+        """The balance $|w|^2 - p a^2$ of each neuron, which its path conserves."""
         return np.einsum("jd,jd->j", z[:, :-1], z[:, :-1]) - self.p * z[:, -1] ** 2
 
 
 @dataclass(frozen=True, eq=False)
-class States:
+class NeuronStates:
     """Neurons on their way, each at its own time.
 
     Attributes:
@@ -73,17 +73,19 @@ class States:
     time: Float[np.ndarray, " units"]
 
     @staticmethod
-    def begin(law: GrowthLaw, w: Float[np.ndarray, "units inputs"], a: Float[np.ndarray, " units"]) -> "States":
-        """The states at time 0."""
+    def begin(
+        dynamics: NeuronDynamics, w: Float[np.ndarray, "units inputs"], a: Float[np.ndarray, " units"]
+    ) -> "NeuronStates":
+        """Neurons of input weights w and output weights a at time 0."""
         z = np.concatenate([w, a[:, None]], axis=1)
         largest = np.abs(z).max(axis=1)
         size = largest * np.linalg.norm(z / np.where(largest > 0, largest, 1)[:, None], axis=1)
         size = np.where(size > 0, size, 1)
-        return States(z / size[:, None], law.velocity(z / size[:, None]), np.log(size), np.zeros(len(z)))
+        return NeuronStates(z / size[:, None], dynamics.velocity(z / size[:, None]), np.log(size), np.zeros(len(z)))
 
     @property
     def amplitude(self) -> Float[np.ndarray, " units"]:
-        """|w| as a part of the norm."""
+        """|w| of z, which has norm 1: the share of the norm that the input weight has."""
         return np.linalg.norm(self.z[:, :-1], axis=1)
 
     @property
@@ -94,30 +96,35 @@ class States:
 
     @property
     def full(self) -> Float[np.ndarray, "units state"]:
-        """(w, a) itself."""
+        """The weights (w, a), not scaled."""
         return self.z * np.exp(self.log_size)[:, None]
 
-    def __getitem__(self, chosen: np.ndarray) -> "States":
-        return States(*(part[chosen] for part in vars(self).values()))
+    def __getitem__(self, chosen: np.ndarray) -> "NeuronStates":
+        return NeuronStates(*(part[chosen] for part in vars(self).values()))
 
-    def put(self, places: np.ndarray, others: "States") -> "States":
-        """The same with other states at some places."""
+    def put(self, places: np.ndarray, others: "NeuronStates") -> "NeuronStates":
+        """A copy with other states at the given places."""
         parts = [part.copy() for part in vars(self).values()]
         for part, new in zip(parts, vars(others).values(), strict=True):
             part[places] = new
-        return States(*parts)
+        return NeuronStates(*parts)
 
 
-Stop = Callable[[Int[np.ndarray, " active"], States, States], Int[np.ndarray, " active"]]
+Stop = Callable[[Int[np.ndarray, " active"], NeuronStates, NeuronStates], Int[np.ndarray, " active"]]
 
 
-def follow(
-    law: GrowthLaw, start: States, stop: Stop | None = None, *, until: float = np.inf, rtol: float = 1e-6
-) -> tuple[States, Int[np.ndarray, " units"]]:
+def follow_neurons(
+    dynamics: NeuronDynamics,
+    start: NeuronStates,
+    stop: Stop | None = None,
+    *,
+    until: float = np.inf,
+    rtol: float = 1e-6,
+) -> tuple[NeuronStates, Int[np.ndarray, " units"]]:
     """Follow each neuron until it has arrived, until a time, or until it moves no more.
 
     Args:
-        law: what moves them.
+        dynamics: what moves them.
         start: where they are.
         stop: is told which neurons are still on their way and their states before and after the last step; answers
             where each has arrived, ``ON_ITS_WAY``, or ``NOWHERE`` for one that need not be followed further.
@@ -132,12 +139,12 @@ def follow(
     pace = np.linalg.norm(now.velocity, axis=1)
     h = 0.01 / np.where(pace > 0, pace, 1)  # in units of time in which the norm is 1
     for _ in range(MOST_STEPS):
-        h = np.minimum(h, (until - now.time) * np.exp((law.p - 1) * now.log_size))
-        after, error = _step(law, now, h)
+        h = np.minimum(h, (until - now.time) * np.exp((dynamics.p - 1) * now.log_size))
+        after, error = _step(dynamics, now, h)
         good = np.flatnonzero(error <= rtol)
         before, now = now, now.put(good, after[good])
         h = h * np.clip(0.9 * (np.maximum(error, 1e-12) / rtol) ** -0.2, 0.2, 5)
-        h = h * np.exp((law.p - 1) * (now.log_size - before.log_size))
+        h = h * np.exp((dynamics.p - 1) * (now.log_size - before.log_size))
         where = np.full(len(active), ON_ITS_WAY) if stop is None else stop(active, before, now)
         still = ~now.velocity.any(axis=1) | (now.time >= until * (1 - 1e-14))
         gone = (where != ON_ITS_WAY) | still
@@ -150,7 +157,9 @@ def follow(
     return end.put(active, now), place
 
 
-def time_left(law: GrowthLaw, states: States, value: Float[np.ndarray, " units"]) -> Float[np.ndarray, " units"]:
+def time_left(
+    dynamics: NeuronDynamics, states: NeuronStates, value: Float[np.ndarray, " units"]
+) -> Float[np.ndarray, " units"]:
     r"""Time until neurons on their lines, with a c F(u) > 0, have grown to infinity (p >= 2).
 
     On a line $\dot r = |a c F|\, r^{p-1}$ with $r^2 - p a^2 = B$, so the time is
@@ -161,11 +170,11 @@ def time_left(law: GrowthLaw, states: States, value: Float[np.ndarray, " units"]
     $1/|a c F|$ for p = 2 and a balanced neuron, B = 0.
 
     Args:
-        law: what moves them.
+        dynamics: what moves them.
         states: where they are.
         value: F(u) of the line of each.
     """
-    p, r = law.p, states.amplitude
+    p, r = dynamics.p, states.amplitude
     if p == 1:
         return np.full(len(r), np.inf)
     b = 1 - p * (states.z[:, -1] / r) ** 2  # B / r^2
@@ -174,23 +183,23 @@ def time_left(law: GrowthLaw, states: States, value: Float[np.ndarray, " units"]
         shape = (np.arcsin(root) / root).real
     else:
         shape = hyp2f1(0.5, (p - 1) / 2, (p + 1) / 2, b)
-    return np.sqrt(p) / (p - 1) * shape * np.exp((1 - p) * (np.log(r) + states.log_size)) / np.abs(law.c * value)
+    return np.sqrt(p) / (p - 1) * shape * np.exp((1 - p) * (np.log(r) + states.log_size)) / np.abs(dynamics.c * value)
 
 
-def _step(law: GrowthLaw, now: States, h: np.ndarray) -> tuple[States, np.ndarray]:
+def _step(dynamics: NeuronDynamics, now: NeuronStates, h: np.ndarray) -> tuple[NeuronStates, np.ndarray]:
     """One step of each neuron: where it leads, and its error relative to the neuron's size."""
     slopes = [now.velocity]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # a step much too long is made again
         for row in RK45.A[1:]:
-            slopes.append(law.velocity(now.z + h[:, None] * _mix(row, slopes)))
+            slopes.append(dynamics.velocity(now.z + h[:, None] * _mix(row, slopes)))
         z = now.z + h[:, None] * _mix(RK45.B, slopes)
-        slopes.append(law.velocity(z))
+        slopes.append(dynamics.velocity(z))
         off = h[:, None] * _mix(RK45.E, slopes)
         size, r = np.linalg.norm(z, axis=1), np.maximum(np.linalg.norm(z[:, :-1], axis=1), 1e-300)
         error = np.maximum(np.linalg.norm(off[:, :-1], axis=1) / r, np.abs(off[:, -1]) / size)
-        velocity = slopes[-1] / size[:, None] ** law.p
-        passed = h * np.exp((1 - law.p) * now.log_size)
-        after = States(z / size[:, None], velocity, now.log_size + np.log(size), now.time + passed)
+        velocity = slopes[-1] / size[:, None] ** dynamics.p
+        passed = h * np.exp((1 - dynamics.p) * now.log_size)
+        after = NeuronStates(z / size[:, None], velocity, now.log_size + np.log(size), now.time + passed)
     return after, np.nan_to_num(error, nan=np.inf, posinf=np.inf)
 
 

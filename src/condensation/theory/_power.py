@@ -43,13 +43,13 @@ class AttractingLines:
 def search_attracting(tensor: Tensor, starts: int, seed: int = 0) -> AttractingLines:
     """The attracting pairs that are reached from ``starts`` points, half of them samples and half random.
 
-    >>> found = search_attracting(Tensor(np.eye(3), np.array([[1.0], [-2.0], [3.0]]), 3), 30)
-    >>> found.directions.shape, int(found.hits.sum())  # u_1^3 - 2 u_2^3 + 3 u_3^3: the three axes
+    >>> lines = search_attracting(Tensor(np.eye(3), np.array([[1.0], [-2.0], [3.0]]), 3), 30)
+    >>> lines.directions.shape, int(lines.hits.sum())  # u_1^3 - 2 u_2^3 + 3 u_3^3: the three axes
     ((3, 3), 30)
     """
     u = _climb(tensor, _starts(tensor, starts, np.random.default_rng(seed)))
     first, labels = group_lines(u, ROUGHLY)
-    ends, v, good = sharpen_pairs(tensor, u[first])
+    ends, v, good = refine_pairs(tensor, u[first])
     good &= np.abs(np.einsum("ld,ld->l", ends, u[first])) > 1 - (10 * ROUGHLY) ** 2
     again, merged = group_lines(ends[good])
     place = np.full(len(first), -1)
@@ -59,12 +59,12 @@ def search_attracting(tensor: Tensor, starts: int, seed: int = 0) -> AttractingL
     return AttractingLines(ends[good][again], v[good][again], hits, starts)
 
 
-def sharpen_pairs(
+def refine_pairs(
     tensor: Tensor, u: Float[np.ndarray, "lines inputs"]
 ) -> tuple[Float[np.ndarray, "lines inputs"], Float[np.ndarray, "lines outputs"], np.ndarray]:
     """Exact pairs (u, v) near the given directions, and which of them are stationary and attract."""
     parts = max(1, int(np.ceil(len(u) * (tensor.dim + tensor.outputs + 1) * max(tensor.points.shape) / LARGEST_BATCH)))
-    ends, weights, good = zip(*(_sharpen(tensor, part) for part in np.array_split(u, parts)), strict=True)
+    ends, weights, good = zip(*(_newton(tensor, part) for part in np.array_split(u, parts)), strict=True)
     return np.concatenate(ends), np.concatenate(weights), np.concatenate(good)
 
 
@@ -99,7 +99,7 @@ def _climb(tensor: Tensor, u: np.ndarray) -> np.ndarray:
     return np.concatenate(ends)
 
 
-def _sharpen(tensor: Tensor, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _newton(tensor: Tensor, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     r"""Newton's method on $\sum_k v_k T_k u^{p-1} = \lambda u$, $T_k u^p = \lambda v_k$, $|u| = 1$."""
     p, dim, outputs = tensor.p, tensor.dim, tensor.outputs
     v = tensor.value(u)

@@ -41,8 +41,8 @@ class Maxima:
 def subdivide(tensor: Tensor, most_boxes: int) -> Maxima:
     """The strict local maxima of a single output's F on the facets $w_k = 1$ of the cube.
 
-    >>> found = subdivide(Tensor(np.eye(2), np.array([[1.0], [-1.0]]), 2), 100)  # F(w) = w_1^2 - w_2^2
-    >>> found.points, found.undecided
+    >>> maxima = subdivide(Tensor(np.eye(2), np.array([[1.0], [-1.0]]), 2), 100)  # F(w) = w_1^2 - w_2^2
+    >>> maxima.points, maxima.undecided
     (array([[1., 0.]]), 0)
     """
     dim = tensor.dim
@@ -53,7 +53,7 @@ def subdivide(tensor: Tensor, most_boxes: int) -> Maxima:
         seen += len(low)
         parts = np.array_split(np.arange(len(low)), 1 + int(len(low) * dim ** (tensor.p - 1) / LARGEST_BATCH))
         decided = [_decide(tensor, low[part], high[part]) for part in parts]
-        points += [found for found, _, _ in decided]
+        points += [maxima for maxima, _, _ in decided]
         given_up += sum(count for _, _, count in decided)
         left = [boxes for _, several, _ in decided for boxes in several]
         low, high = (np.concatenate(ends) for ends in zip(*left, strict=True))
@@ -85,9 +85,9 @@ def _decide(tensor: Tensor, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarr
     saddle |= (convex & inside).any(axis=1)
     value = np.linalg.eigvalsh(np.where(_pairs(free), matrix, -np.eye(tensor.dim)))[:, -1]
     concave = ~saddle & (value + np.where(_pairs(free), slack, 0).sum(axis=2).max(axis=1, initial=0) < -ATTRACTS)
-    ends, is_settled, is_maximum = sharpen(tensor, ((low + high) / 2)[concave], low[concave], high[concave])
+    ends, converged, is_maximum = refine_maxima(tensor, ((low + high) / 2)[concave], low[concave], high[concave])
     rest = ~saddle
-    rest[concave] = ~is_settled
+    rest[concave] = ~converged
     tiny = rest & (half.max(axis=1) <= SMALLEST / 2)
     rest &= ~tiny
     cut = _cut(low[rest], high[rest], convex[rest], (convex | (p == 2))[rest])
@@ -159,7 +159,7 @@ def field_sizes(tensor: Tensor) -> Float[np.ndarray, " inputs"]:
     return (np.abs(tensor.weights[:, 0]) * points.sum(axis=1) ** (tensor.p - 1)) @ points
 
 
-def sharpen(
+def refine_maxima(
     tensor: Tensor,
     w: Float[np.ndarray, "points inputs"],
     low: Float[np.ndarray, "points inputs"],
@@ -187,7 +187,7 @@ def sharpen(
             break
         w = np.clip(w - change, low, high)
         force, held, matrix, change = look(w)
-    settled = np.all(np.where(held, np.abs(force) > ATTRACTS, np.abs(change) < EXACT), axis=1)
-    settled &= np.linalg.eigvalsh(matrix)[:, -1] < -STRICT
+    converged = np.all(np.where(held, np.abs(force) > ATTRACTS, np.abs(change) < EXACT), axis=1)
+    converged &= np.linalg.eigvalsh(matrix)[:, -1] < -STRICT
     outwards = np.all(np.where(held, (np.abs(w) == 1) & (force * w > 0), np.abs(w) < 1), axis=1)
-    return w, settled, settled & outwards
+    return w, converged, converged & outwards

@@ -43,12 +43,12 @@ class Tensor:
 
     @property
     def dim(self) -> int:
-        """Number of inputs."""
+        """Dimension D of the points, and of the vectors u."""
         return self.points.shape[1]
 
     @property
     def outputs(self) -> int:
-        """Number of outputs."""
+        """Number K of outputs, and so of tensors $T_k$."""
         return self.weights.shape[1]
 
     def fields(self, u: Inexact[np.ndarray, "lines inputs"]) -> Inexact[np.ndarray, "lines outputs inputs"]:
@@ -58,7 +58,7 @@ class Tensor:
         else:
             terms = _terms(self.points, self.weights)
             parts = np.array_split(u, _parts(len(u) * len(self.points)))
-            flat = np.concatenate([whole_power(part @ self.points.T, self.p - 1) @ terms for part in parts])
+            flat = np.concatenate([integer_power(part @ self.points.T, self.p - 1) @ terms for part in parts])
         return flat.reshape(len(u), self.outputs, self.dim)
 
     def field(
@@ -84,7 +84,7 @@ class Tensor:
             each = flat.reshape(len(u), dim, self.outputs, dim)
             return each[:, :, 0] if v is None else np.einsum("lk,ldke->lde", v, each)
         seen = self.weights[:, 0] if v is None else v @ self.weights.T
-        scaled = whole_power(u @ self.points.T, self.p - 2) * seen
+        scaled = integer_power(u @ self.points.T, self.p - 2) * seen
         parts = np.array_split(scaled, _parts(scaled.size * dim))
         return np.concatenate([(self.points.T * part[:, None, :]) @ self.points for part in parts])
 
@@ -93,7 +93,7 @@ class Tensor:
         r"""Frobenius norm of a single output's tensor: $|T|^2 = \sum_{ij} w_i w_j (x_i \cdot x_j)^p$."""
         if self._is_small and self.dim ** (self.p - 1) < len(self.points):
             return float(np.linalg.norm(self._array))
-        square = self.weights[:, 0] @ whole_power(self.points @ self.points.T, self.p) @ self.weights[:, 0]
+        square = self.weights[:, 0] @ integer_power(self.points @ self.points.T, self.p) @ self.weights[:, 0]
         return float(np.sqrt(max(square, 0)))
 
     @property
@@ -128,10 +128,10 @@ def _outer_power(u: np.ndarray, k: int) -> np.ndarray:
     return power
 
 
-def whole_power(z: Inexact[np.ndarray, "*shape"], k: int) -> Inexact[np.ndarray, "*shape"]:
+def integer_power(z: Inexact[np.ndarray, "*shape"], k: int) -> Inexact[np.ndarray, "*shape"]:
     """$z^k$ for a whole k by multiplication, many times faster than NumPy's power.
 
-    >>> whole_power(np.array([2.0]), 3)
+    >>> integer_power(np.array([2.0]), 3)
     array([8.])
     """
     power = z if k else np.ones_like(z)
@@ -242,13 +242,13 @@ def as_samples(
 
 
 @dataclass(frozen=True, eq=False)
-class Reduced:
-    """The same tensor where it lives: in its own span, with outputs of full rank, and of size about one.
+class Restricted:
+    """A tensor restricted to its span, where its field is not zero: outputs of full rank, size about one.
 
     Attributes:
         tensor: the tensor in the coordinates of the span.
         basis: the span's orthonormal basis, inputs x dimension.
-        outputs: the same for the outputs, outputs x rank.
+        outputs: orthonormal basis of the outputs that have a field, outputs x rank.
         scale: what values are multiplied by to be those of the original tensor.
     """
 
@@ -258,14 +258,16 @@ class Reduced:
     scale: float
 
 
-def reduce(x: Float[np.ndarray, "samples inputs"], residual: Float[np.ndarray, "samples outputs"], p: int) -> Reduced:
+def restrict_to_span(
+    x: Float[np.ndarray, "samples inputs"], residual: Float[np.ndarray, "samples outputs"], p: int
+) -> Restricted:
     r"""Restrict $T = \frac1n \sum_i r_i x_i^{\otimes p}$ to its span and divide it by its size.
 
     The span is that of the fields $T u^{p-1}$ at random u: never more than the span of the inputs, and less where
     the residuals leave a direction out. Outside it the field is zero.
 
-    >>> reduced = reduce(np.array([[2.0, 0, 0], [0, 0, 3.0]]), np.array([[1.0], [1.0]]), 2)
-    >>> reduced.basis.shape
+    >>> restricted = restrict_to_span(np.array([[2.0, 0, 0], [0, 0, 3.0]]), np.array([[1.0], [1.0]]), 2)
+    >>> restricted.basis.shape
     (3, 2)
     """
     stream = np.random.default_rng(0)
@@ -300,7 +302,7 @@ def reduce(x: Float[np.ndarray, "samples inputs"], residual: Float[np.ndarray, "
             f"inputs of size {size_x:.3g} and residuals of size {size_r:.3g} give values of order {scale:.3g} at "
             f"p = {p}; scale them nearer to one"
         )
-    return Reduced(Tensor(points, weights / size, p), basis, outputs, scale)
+    return Restricted(Tensor(points, weights / size, p), basis, outputs, scale)
 
 
 def _span(rows: np.ndarray, least: float) -> np.ndarray:

@@ -1,14 +1,14 @@
-r"""The optimizer's geometry: each climbs $F(w) = T w^p$ by the steepest way in a ball B of its own.
+r"""The lines of sign descent and of early Adam: strict local maxima of $F(w) = T w^p$ on the cube $\max_i |w_i| \le 1$.
 
-At leading order a neuron w with s = sign(a c) sees the gradient $s \nabla F(w)$. The ball of gradient flow, each neuron
-at its own speed, is round; that of sign descent is the cube $\max_i |w_i| \le 1$, Muon's the spectral ball of the whole
-weight matrix. Each moves as $\dot w = \arg\max_{z \in B} z \cdot s \nabla F(w)$. With w = t v and F homogeneous
+At leading order a neuron w with s = sign(a c) sees the gradient $s \nabla F(w)$. Sign descent moves each coordinate by
+its sign: of all steps z in the cube B it takes the steepest, $\dot w = \arg\max_{z \in B} z \cdot s \nabla F(w)$, as
+gradient flow does in a round ball. With w = t v and F homogeneous
 
 $$\frac{dv}{d \log t} = \arg\max_{z \in B} \left( z \cdot s \nabla F(v) \right) - v,$$
 
 the flow of Frank and Wolfe: v comes into B, s F(v) then only grows, and the strict local maxima of s F on B attract.
 There $p\, s F(v) = \max_{z \in B} z \cdot s \nabla F(v) > 0$: a maximum of negative value on the boundary is none on
-the ball, which holds 0. And a keeps its sign, as the sign of its own gradient is that of c F(w).
+the cube, which holds 0. And a keeps its sign, as the sign of its own gradient is that of c F(w).
 """
 
 from dataclasses import dataclass
@@ -19,10 +19,9 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
 from ..errors import InputError, check_whole
-from ..measure._similarity import as_floats, as_weights
 from ._power import ATTRACTS, CLIMBED, LARGEST_BATCH, ROUGHLY, STEPS
-from ._subdivision import Maxima, field_sizes, sharpen, subdivide
-from ._tensor import ROUNDING, SPAN, Tensor, as_samples, group_lines, unit
+from ._subdivision import Maxima, field_sizes, refine_maxima, subdivide
+from ._tensor import ROUNDING, Tensor, as_samples, group_lines, unit
 
 MOST_BOXES = 100_000
 STARTS = 300
@@ -61,12 +60,12 @@ class CubeDirections:
 
     @property
     def count(self) -> int:
-        """Number of lines."""
+        """Number of lines {w, -w}."""
         return len(self.values)
 
     @property
     def kinds(self) -> tuple[Literal["vertex", "face"], ...]:
-        """What of the cube each lies on."""
+        """Whether each line goes through a vertex of the cube or through the inside of a face."""
         return tuple("face" if free else "vertex" for free in self.free)
 
     def orientations(self, sign: int) -> Float[np.ndarray, "orientations inputs"]:
@@ -102,8 +101,8 @@ def cube_directions(
         most_boxes: how many boxes may be looked at for each sign.
         starts: number of starts of the ascent for each sign.
 
-    >>> found = cube_directions(np.eye(2), np.array([2.0, -6.0]), 2)  # F(w) = w_1^2 - 3 w_2^2
-    >>> found.directions, found.values, found.attracts_negative, found.kinds, found.certified
+    >>> lines = cube_directions(np.eye(2), np.array([2.0, -6.0]), 2)  # F(w) = w_1^2 - 3 w_2^2
+    >>> lines.directions, lines.values, lines.attracts_negative, lines.kinds, lines.certified
     (array([[0., 1.],
            [1., 0.]]), array([-3.,  1.]), array([ True, False]), ('face', 'face'), True)
     """
@@ -163,20 +162,20 @@ def _moving(tensor: Tensor) -> Bool[np.ndarray, " inputs"]:
 
 def _maxima(tensor: Tensor, most_boxes: int, starts: int) -> Maxima:
     """Local maxima by subdivision; where it does not end, all vertices and what ascents find are added."""
-    found = subdivide(tensor, most_boxes)
-    if not found.undecided:
-        return found
+    maxima = subdivide(tensor, most_boxes)
+    if not maxima.undecided:
+        return maxima
     w = np.random.default_rng(0).normal(size=(starts, tensor.dim))
     w /= np.abs(w).max(axis=1, keepdims=True)
     value = tensor.value(w)[:, 0]
     ends = _climb(tensor, w * np.sign(value)[:, None] if tensor.p % 2 else w[value > 0])
     ends = ends[group_lines(unit(ends), ROUGHLY)[0]]
-    points = [found.points, _vertices(tensor)] if tensor.dim <= ENUMERATED else [found.points]
+    points = [maxima.points, _vertices(tensor)] if tensor.dim <= ENUMERATED else [maxima.points]
     for part in np.array_split(ends, 1 + int(len(ends) * tensor.dim**2 / LARGEST_BATCH)):
-        w, _, is_maximum = sharpen(tensor, part, -np.ones(part.shape), np.ones(part.shape))
+        w, _, is_maximum = refine_maxima(tensor, part, -np.ones(part.shape), np.ones(part.shape))
         points.append(w[is_maximum])
     every = np.concatenate(points)
-    return Maxima(every[group_lines(unit(every))[0]], found.undecided)
+    return Maxima(every[group_lines(unit(every))[0]], maxima.undecided)
 
 
 def _vertices(tensor: Tensor) -> np.ndarray:
@@ -202,82 +201,3 @@ def _climb(tensor: Tensor, w: np.ndarray) -> np.ndarray:
         w, force = np.where(up[:, None], trial, w), np.where(up[:, None], trial_force, force)
         shift = np.where(up, np.maximum(shift / 2, LEAST_SHIFT), 2 * shift)
     return np.concatenate(ends)
-
-
-@dataclass(frozen=True, eq=False)
-class MuonStep:
-    """How Muon moves the units next, at leading order.
-
-    Attributes:
-        step: the polar factor $U V^T$ of $G = U S V^T$, units x inputs.
-        strengths: the singular values S of G relative to the largest, as many as G's rank.
-        span: the rows of $V^T$: the units move within their span, and as fast along each of them.
-    """
-
-    step: Float[np.ndarray, "units inputs"]
-    strengths: Float[np.ndarray, " rank"]
-    span: Float[np.ndarray, "rank inputs"]
-
-    @property
-    def rank(self) -> int:
-        """Number of directions that grow together: a single line only if it is 1."""
-        return len(self.strengths)
-
-    @property
-    def directions(self) -> Float[np.ndarray, "units inputs"]:
-        """In which direction each unit moves."""
-        return unit(self.step)
-
-
-def muon_directions(
-    weights: ArrayLike, outputs: ArrayLike, x: ArrayLike, residual: ArrayLike, p: int, *, c: float = 1.0
-) -> MuonStep:
-    r"""The polar factor of G, $G_j = c\, a_j T w_j^{p-1}$: minus the gradient of the weight matrix W at leading order.
-
-    What holds with one output and constant a:
-
-    - p = 1: $G = c\, a g^T$ with $g = \frac1n \sum_i r_i x_i$ is of rank one and the step is $\pm \hat a \hat g^T$: all
-      units move along g, unit j at the speed $|a_j|/|a|$. One line, that of gradient flow.
-    - p >= 2: all singular directions of G grow at one speed, so $\sum_j d_j d_j^T$ of the units' steps $d_j$ is the
-      projector on their span, and where W = t Y rests, at Y = polar factor of G(Y), so is $\sum_j y_j y_j^T$. The units
-      cannot be on fewer lines than the rank of G.
-    - p = 2: in the eigenbasis of F's matrix Y climbs $\sum_{jk} c\, a_j \lambda_k Y_{jk}^2$. The $Y_{jk}^2$ are doubly
-      substochastic, so this is largest where units and eigenvectors are matched one to one: the largest c a_j > 0 with
-      the largest eigenvalue and so on, the most negative with the most negative. All other units stay behind. Units of
-      equal a_j may share the space of their eigenvectors in any orthonormal way. In training the two spaces, of the
-      positive and of the negative eigenvalues, are reached soon and the single eigenvectors slowly.
-
-    Muon's Newton-Schulz steps are the polar factor only roughly, and only for singular values above about 1/500 of
-    $|G|$ (see ``Muon``). A bias that is a parameter of its own is no part of W.
-
-    Args:
-        weights: units x inputs.
-        outputs: output weights a, units or units x outputs.
-        x: inputs, samples x inputs.
-        residual: $r_i = y_i - f(x_i)$, samples or samples x outputs.
-        p: multiplicity of the activation.
-        c: $\sigma^{(p)}(0)/(p-1)!$, of which only the sign counts.
-
-    >>> found = muon_directions(np.eye(2), np.array([4.0, 3.0]), np.array([[0.0, 2.0]]), np.array([1.0]), 1)
-    >>> found.step, found.rank  # a g^T / |a| |g|
-    (array([[0. , 0.8],
-           [0. , 0.6]]), 1)
-    """
-    check_whole("the multiplicity p", p)
-    points, residuals = as_samples(x, residual)
-    w, a = as_weights(weights).astype(float), as_floats("output weights", outputs).astype(float)
-    if w.shape[1] != points.shape[1]:
-        raise InputError(f"weights must be units x {points.shape[1]} inputs, not of shape {w.shape}")
-    if a.ndim == 1:
-        a = a[:, None]
-    if a.shape != (len(w), residuals.shape[1]) or not np.isfinite(a).all():
-        raise InputError(
-            f"finite output weights of {len(w)} units to {residuals.shape[1]} outputs are needed, "
-            f"not an array of shape {a.shape} with {(~np.isfinite(a)).sum()} that are NaN or Inf"
-        )
-    w, a, points, residuals = (v / (np.abs(v).max() or 1) for v in (w, a * np.sign(c), points, residuals))
-    left, strengths, right = np.linalg.svd(Tensor(points, residuals, int(p)).field(w, a), full_matrices=False)
-    if not strengths[0] > 0:
-        raise InputError(f"the leading-order gradient of p = {p} is zero at these weights, so Muon does not move them")
-    kept = strengths > SPAN * strengths[0]
-    return MuonStep(left[:, kept] @ right[kept], strengths[kept] / strengths[0], right[kept])

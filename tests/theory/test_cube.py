@@ -23,7 +23,7 @@ from condensation import (
     train,
 )
 from condensation.data._sampling import rotation
-from condensation.theory import cube_directions, muon_directions, stationary_directions
+from condensation.theory import cube_directions, stationary_directions
 from condensation.theory._tensor import unit
 
 ACTIVATIONS = {1: "tanh", 2: "x_tanh", 3: "x2_tanh"}
@@ -194,25 +194,6 @@ def test_what_cannot_be_predicted_is_refused(arguments, said):
         cube_directions(*arguments)
 
 
-@pytest.mark.parametrize(
-    ("weights", "outputs", "said"),
-    [
-        (np.ones((3, 4)), np.ones(3), r"weights must be units x 2 inputs, not of shape \(3, 4\)"),
-        (
-            np.ones((3, 2)),
-            np.ones(2),
-            r"output weights of 3 units to 1 outputs are needed, not an array of shape \(2, 1\)",
-        ),
-        (np.ones((3, 2)), np.array([1, 2, np.nan]), "with 1 that are NaN or Inf"),
-        (np.full((3, 2), np.nan), np.ones(3), "3 of 3 units hold NaN or Inf"),
-        (np.zeros((3, 2)), np.ones(3), "the leading-order gradient of p = 2 is zero at these weights"),
-    ],
-)
-def test_what_muon_cannot_move_is_refused(weights, outputs, said):
-    with pytest.raises(InputError, match=said):
-        muon_directions(weights, outputs, *data(2, 0), 2)
-
-
 def runs(optimizer, datasets, p, steps):
     """A trajectory for each dataset, of 50 neurons from 5e-6 that do not leave the first plateau."""
     network = Dense((datasets[0][0].shape[1], 50, 1), ACTIVATIONS[p], bias=False)
@@ -287,21 +268,6 @@ def test_adams_line_does_not_turn_with_the_data_but_the_flows_does():
         found = angles(optimizer, 3000, datasets, q)
         np.testing.assert_allclose(found, predicted, atol=1)
         assert np.median(found) > 20
-
-
-def test_muons_first_step_is_the_predicted_one():
-    datasets = [data(5, seed) for seed in range(8)]
-    for p in (1, 2):
-        for (x, r), run in zip(datasets, runs(Muon(1e-9, eps=1e-30), datasets, p, 1), strict=True):
-            (w, _), (w0, a0) = neurons(run, 1), neurons(run, 0)
-            predicted = muon_directions(w0, a0, x, r, p)
-            assert predicted.rank == (1 if p == 1 else 5)
-            np.testing.assert_allclose(predicted.step.T @ predicted.step, predicted.span.T @ predicted.span, atol=1e-12)
-            step = (w - w0) / 1e-9 / np.sqrt(50 / 5)
-            sizes = np.linalg.svd(step, compute_uv=False)[: predicted.rank]
-            assert sizes.min() > 0.65
-            assert sizes.max() < 1.21
-            assert np.einsum("jd,jd->j", unit(step), predicted.directions).min() > 0.95
 
 
 @pytest.mark.trials
