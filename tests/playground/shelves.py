@@ -28,13 +28,13 @@ def fill(folder: Path) -> Path:
     train(DIGITS.experiment(steps=10).replace(**{"save.count": 3}), seeds=[0], out=folder / "made")
     _take(folder / "made", folder / "digits")
     watched = Watched("Net", (LAYER,), Every(1), keep=("body.0",), torch="2.0")
-    ledger = WatchWriter(watched, folder / "watched", resume=False)
-    ledger.keep_start(iter([watched_weights(0)]))
+    writer = WatchWriter(watched, folder / "watched", resume=False)
+    writer.keep_start(iter([watched_weights(0)]))
     for step in range(4):
-        row = measure_units("body.0", watched_weights(step), "neuron", start=ledger.start_of("body.0"))
-        ledger.add([WatchedRow(**vars(row), step=step, loss=1 / (1 + step))], {"body.0": watched_weights(step)})
-    ledger.begin(lambda _: True)
-    ledger.write(3, now=True, finished=True)
+        row = measure_units("body.0", watched_weights(step), "neuron", start=writer.start_of("body.0"))
+        writer.add([WatchedRow(**vars(row), step=step, loss=1 / (1 + step))], {"body.0": watched_weights(step)})
+    writer.begin(lambda _: True)
+    writer.write(3, now=True, finished=True)
     sweep(Settings(width=8).experiment(steps=10), AXES, "lines", seeds=2, out=folder / "swept")
     return folder
 

@@ -300,7 +300,7 @@ def test_an_axis_has_no_name_of_a_column(name):
     ("options", "said"),
     [
         ({"at": "start"}, "unknown moment of measuring 'start'; known: end, initial, saved"),
-        ({"halvings": -1}, "halvings must be a whole number of at least 0"),
+        ({"backoffs": -1}, "backoffs must be a whole number of at least 0"),
         ({"threshold": 1}, "the threshold is a cosine between 0 and 1, not 1.0"),
         ({"threshold": "0.9"}, "threshold must be a number or left out, not '0.9'"),
         ({"seeds": 0}, "at least one seed"),

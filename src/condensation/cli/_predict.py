@@ -9,8 +9,6 @@ from rich.table import Table
 from ..errors import InputError
 from ._output import Bars, File, in_words, print_json, print_table
 
-NEAR = 0.95  # cosine from which a neuron is on a line
-
 
 def predict(
     experiment: File,
@@ -75,6 +73,7 @@ def _found(
     import numpy as np
 
     from ..measure import nearest_lines
+    from ..measure._lines import LEAST_COSINE
     from ..prediction import validity
     from ..theory import accuracy
 
@@ -88,10 +87,10 @@ def _found(
     counts = np.zeros(lines.count, int)
     if len(attracts):
         nearest, cosine = nearest_lines(weights, lines.directions[attracts])
-        np.add.at(counts, attracts[nearest[cosine >= NEAR]], 1)
+        np.add.at(counts, attracts[nearest[cosine >= LEAST_COSINE]], 1)
     right = f" {counts.sum() / len(weights):.0%} of the neurons are on a predicted line;"
     if lines is prediction.directions and prediction.fates is not None and (prediction.fates.lines >= 0).any():
-        shares = accuracy(prediction.fates, weights, threshold=NEAR)
+        shares = accuracy(prediction.fates, weights)
         right = f" {shares.lines:.0%} of the neurons are on their predicted line, {shares.nearest:.0%} on its side;"
     return {"step": step, "counts": counts}, f"at step {step}{right and ':'}{right} {clock}"
 

@@ -21,6 +21,7 @@ def train(experiment: File, /, seeds: int = 10, out: Path = Path("runs"), json: 
     """
     from ..experiment import Experiment
     from ..measure import count_lines
+    from ..runs import run_folder
     from ..training import train as run
 
     sys.path.insert(0, str(experiment.parent.resolve()))  # activations of the user: module:function beside the file
@@ -32,7 +33,7 @@ def train(experiment: File, /, seeds: int = 10, out: Path = Path("runs"), json: 
         print_table(settings)
     with Bars() as reporter:
         trajectory = run(chosen, seeds, out=out, progress=reporter(experiment.stem))
-    folder = out / chosen.fingerprint()[:16]
+    folder = run_folder(out, chosen)
     last = trajectory.recorded[-1]
     layers = {}
     for layer in (name for name in trajectory.layers if name != "output"):

@@ -3,11 +3,11 @@
 import numpy as np
 from matplotlib.axes import Axes
 
-from ..runs import Trajectory
+from ..runs import INITIAL_STAGE, Run
 from ._style import COLOURS, FAINT, INK, look, new_axes
 
 
-def draw_loss(trajectory: Trajectory, axes: Axes | None = None, *, title: str = "", fraction: float = 0.7) -> Axes:
+def draw_loss(trajectory: Run, axes: Axes | None = None, *, title: str = "", fraction: float = INITIAL_STAGE) -> Axes:
     """Each seed's loss over its first value (thin), their median, and the line at 70% that ends the initial stage."""
     with look():
         axes = axes or new_axes()

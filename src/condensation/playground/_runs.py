@@ -1,4 +1,4 @@
-"""Runs that a page can show: one that is trained while it is looked at, and one that was saved.
+"""Runs that a page can show: one that is trained while it is looked at, and one that was run.
 
 Of both the page asks for what is known (``known``, ``end``), for a moment some steps after another (``later``: through
 what is known first), and for the one at a step (``seek``: on the way there, if it is far ahead).
@@ -11,7 +11,7 @@ import numpy as np
 from ..experiment import Experiment
 from ..networks import Model
 from ..networks._model import find_layer
-from ..runs import Trajectory, Watched
+from ..runs import Run
 from ..seeds import Seed
 from ..training import Live, Moment
 from ._recording import Recording
@@ -80,25 +80,24 @@ class LiveRun:
 
 
 class SavedRun:
-    """One seed of a trajectory."""
+    """One seed of a saved run."""
 
     trains = False
     diverged: int | None
 
-    def __init__(self, trajectory: Trajectory, seed: Seed) -> None:
-        self.trajectory, self.seed = trajectory, seed
-        watched = isinstance(trajectory.source, Watched)
-        self.experiment = None if watched else trajectory.experiment
-        self.diverged = trajectory.diverged.get(seed)
-        number = trajectory.seeds.index(seed)
-        alive = trajectory.saved if self.diverged is None else trajectory.saved[trajectory.saved < self.diverged]
-        at = np.searchsorted(trajectory.recorded, alive)
+    def __init__(self, run: Run, seed: Seed) -> None:
+        self.run, self.seed = run, seed
+        self.experiment = run.origin
+        self.diverged = run.diverged.get(seed)
+        number = run.seeds.index(seed)
+        alive = run.saved if self.diverged is None else run.saved[run.saved < self.diverged]
+        at = np.searchsorted(run.recorded, alive)
         named = ("loss", "accuracy", "time")
         self._moments = [
             Moment(
                 int(step),
-                {name: trajectory.parameters[name][number, k] for name in trajectory.parameters},
-                {name: float(trajectory.curves[name][number, at[k]]) for name in named if name in trajectory.curves},
+                {name: run.parameters[name][number, k] for name in run.parameters},
+                {name: float(run.curves[name][number, at[k]]) for name in named if name in run.curves},
             )
             for k, step in enumerate(alive)
         ]
@@ -106,7 +105,7 @@ class SavedRun:
     @property
     def layers(self) -> tuple[str, ...]:
         """The layers that were kept."""
-        kept = self.trajectory.layers
+        kept = self.run.layers
         return kept if self.experiment is None or kept == ("output",) else tuple(n for n in kept if n != "output")
 
     @property
@@ -121,7 +120,7 @@ class SavedRun:
 
     def data(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Samples and targets, of runs that were trained here."""
-        return None if self.experiment is None else self.trajectory.data(self.seed)
+        return None if self.experiment is None else self.experiment.data.draw(self.seed)
 
     def prepare(self) -> None:
         """Nothing."""

@@ -13,7 +13,7 @@ from ..errors import InputError, check_positive, check_whole, unknown_name
 
 Label = float | int | str | bool | None
 COLUMNS = (  # that tables have of themselves: no axis and no measure can be called so
-    *("seed", "seed_data", "seed_init", "step", "diverged", "learning_rate", "halvings", "rising"),
+    *("seed", "seed_data", "seed_init", "step", "diverged", "learning_rate", "backoffs", "rising"),
     *("time", "loss", "loss_first", "accuracy", "test_loss", "test_accuracy", "measured", "fingerprint", "experiment"),
     *("version", "jax", "device", "host", "process", "finished", "seconds"),
 )

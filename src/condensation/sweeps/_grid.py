@@ -45,7 +45,7 @@ class Sweep:
         at: where it is measured: ``"end"``, the last saved step; ``"initial"``, the last saved step at which the loss
             is at least 70% of its first value; ``"saved"``, each saved step, a row for each.
         threshold: the cosine that decides which units are of one line.
-        halvings: halve the learning rate, at most so often, and start again where the loss rises; 0 takes it as it is.
+        backoffs: how often the learning rate may be halved, and training begun again, where the loss rises.
     """
 
     experiment: Experiment
@@ -75,7 +75,7 @@ class Sweep:
                 raise InputError(f"{name} must be a table by name, not {table!r}")
         if at not in MOMENTS:
             raise unknown_name("moment of measuring", at, MOMENTS)
-        check_whole("halvings", backoffs, least=0)
+        check_whole("backoffs", backoffs, least=0)
         threshold = coerce(float | None, threshold, "threshold")
         if threshold is not None and not 0 < threshold < 1:
             raise InputError(f"the threshold is a cosine between 0 and 1, not {threshold!r}")
@@ -191,7 +191,7 @@ class Sweep:
             "measure": [to_plain(one) for one in self.measure],
             "at": self.at,
             "threshold": self.threshold,
-            "halvings": self.backoffs,
+            "backoffs": self.backoffs,
         }
 
     @classmethod

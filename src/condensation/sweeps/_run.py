@@ -68,7 +68,7 @@ def sweep(
         seeds: how many, or which.
         at: measure at the ``"end"``, at the end of the ``"initial"`` stage, or at each ``"saved"`` step.
         threshold: the cosine that decides which units are of one line.
-        halvings: halve the learning rate and start again where the loss rises, at most so often.
+        backoffs: how often the learning rate may be halved, and training begun again, where the loss rises.
         out: the folder of the sweep.
         on: ``"local"``, or an engine (``Local``, ``Dask``, ``Ray``).
         n_jobs: workers on this machine.

@@ -19,7 +19,7 @@ from .._device import cores, device_name, on_cpu
 from .._versions import versions
 from ..errors import InputError
 from ..experiment import Experiment
-from ..runs import Trajectory
+from ..runs import Trajectory, in_initial_stage
 from ..seeds import Seed
 from ..training import train_pairs
 from ._axes import CURVES, Label
@@ -27,7 +27,6 @@ from ._folder import SweepFolder
 from ._measures import Measure, measure_step
 from ._worker import measure
 
-INITIAL = 0.7  # of the first loss: the end of the initial stage
 MANY = 512  # pairs that are worth other processes
 TableRows = list[dict[str, Any]]
 
@@ -112,7 +111,7 @@ class Task:
             from ..training import StillRising, train_with_backoff
 
             with warnings.catch_warnings(action="ignore", category=StillRising):  # a column tells it
-                trajectories = train_with_backoff(given, most=self.backoffs, out=runs)
+                trajectories = train_with_backoff(given, backoffs=self.backoffs, out=runs)
         else:
             trajectories = train_pairs(given, out=runs)
         rows, failed = [], []
@@ -175,7 +174,7 @@ class Task:
 
             common |= {
                 "learning_rate": float(getattr(trained.optimizer, "learning_rate", np.nan)),
-                "halvings": round(np.log2(trained.steps / pair.experiment.steps)),
+                "backoffs": round(np.log2(trained.steps / pair.experiment.steps)),
                 "rising": bool(rises(trajectory)),
             }
         rows = []
@@ -207,7 +206,7 @@ class Task:
         if self.at == "end":
             return saved[-1:]
         losses = trajectory.loss[0, np.searchsorted(trajectory.recorded, saved)]
-        left = np.flatnonzero(losses < INITIAL * losses[0])  # NaN is not below: a diverged seed has no end of it
+        left = np.flatnonzero(~in_initial_stage(losses))  # none in a seed that diverged before
         return [saved[max(int(left[0]) - 1, 0)] if len(left) else saved[-1]]
 
 

@@ -19,6 +19,7 @@ from scipy.special import ndtr
 
 from ..activations import Activation, derivatives_at_zero, multiplicity
 from ..errors import InputError, check_positive, check_whole
+from ..measure._lines import LEAST_COSINE
 from ..measure._similarity import as_weights, norms
 from ._directions import Directions, stationary_directions
 from ._homogeneous import extremal_directions
@@ -302,7 +303,7 @@ class Accuracy:
     units: int
 
 
-def accuracy(predicted: Fates, found: ArrayLike, *, threshold: float = 0.95) -> Accuracy:
+def accuracy(predicted: Fates, found: ArrayLike, *, threshold: float = LEAST_COSINE) -> Accuracy:
     """Compare predicted fates with the input weights that training found, units x inputs.
 
     >>> two = fates([[1.0, 0.0], [0.0, 1.0]], [1.0, 1.0], np.eye(2), [2.0, 0.0], "tanh")

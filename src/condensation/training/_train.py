@@ -10,8 +10,8 @@ import numpy as np
 from ..data import Data
 from ..errors import InputError
 from ..experiment import Experiment
-from ..optimizers import Adam, GradientFlow, hyperparameters, without_hyperparameters
-from ..runs import Record, Trajectory
+from ..optimizers import Adam, GradientFlow, static_part, traced_hyperparameters
+from ..runs import Record, Trajectory, in_initial_stage
 from ..runs._store import RunCheckpoints
 from ..runs._trajectory import collect
 from ..seeds import Seed, as_seeds
@@ -97,7 +97,7 @@ def train_pairs(
 
 def ensemble_key(experiment: Experiment) -> Any:
     """What experiments that are trained as one ensemble share, but for the shape of their data."""
-    optimizer = without_hyperparameters(experiment.optimizer)
+    optimizer = static_part(experiment.optimizer)
     return optimizer, experiment.test is None, *(getattr(experiment, part) for part in SHARED)
 
 
@@ -137,7 +137,7 @@ def program_of(experiments: list[Experiment], members: list[Member]) -> Program:
     for part in ("optimizer", *SHARED):
         shared = [getattr(one, part) for one in experiments]
         if part == "optimizer":
-            shared = [without_hyperparameters(optimizer) for optimizer in shared]
+            shared = [static_part(optimizer) for optimizer in shared]
         for value in shared:
             if value != shared[0]:
                 raise InputError(
@@ -157,7 +157,7 @@ def program_of(experiments: list[Experiment], members: list[Member]) -> Program:
     return Program(
         first.network,
         first.loss,
-        without_hyperparameters(first.optimizer),
+        static_part(first.optimizer),
         first.dtype,
         kept=tuple(name for name in members[0].init if first.keeps(name)),
         batch_size=size,
@@ -180,7 +180,7 @@ def member_of(experiment: Experiment, seed: Seed) -> Member:
     x, y = _samples(experiment, experiment.data, seed)
     test = None if experiment.test is None else _samples(experiment, experiment.test, seed.held_out())
     init = experiment.init.draw(experiment.network, seed.init_stream())
-    return Member(init, x, y, test, hyperparameters(experiment.optimizer), seed.training_key())
+    return Member(init, x, y, test, traced_hyperparameters(experiment.optimizer), seed.training_key())
 
 
 def _samples(experiment: Experiment, data: Data, seed: Seed) -> tuple[np.ndarray, np.ndarray]:
@@ -212,7 +212,7 @@ def _warn(trajectory: Trajectory) -> None:
         )
     optimizer = trajectory.experiment.optimizer
     if isinstance(optimizer, Adam):
-        initial = trajectory.loss > 0.7 * trajectory.loss[:, :1]
+        initial = in_initial_stage(trajectory.loss)
         below = {name: initial & (sizes < optimizer.eps) for name, sizes in trajectory.gradient.items()}
         least = {name: trajectory.gradient[name][where].min() for name, where in below.items() if where.any()}
         if least:

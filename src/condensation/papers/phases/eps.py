@@ -17,11 +17,10 @@ from ...data import Data
 from ...drawing import Boundary, Mark, draw_phase_maps
 from ...measure._similarity import norms
 from ...optimizers import Adam
-from ...runs import Trajectory
+from ...runs import INITIAL_STAGE, Trajectory
 from ...saving import At, Geometric
 from ...seeds import Seed, as_seeds
 from ...sweeps import Sweep, SweepTable, logspace
-from ...sweeps._task import INITIAL
 from ..claims import Claim, Rule, Seeds, Statement
 from ..fc.experiments import fig3
 from ..lab import Lab
@@ -148,7 +147,7 @@ class _Map:
         self.eps, self.stds = (np.array(table.sweep.axes[n], float) for n in ("optimizer.eps", "init.hidden.std"))
         loss, k_eff = table.array("loss"), table.array("dense1.k_eff")
         left = loss / loss[..., :1]
-        most = np.where(left >= INITIAL, k_eff, np.inf)[..., 1:].argmin(axis=-1) + 1  # the most condensed step
+        most = np.where(left >= INITIAL_STAGE, k_eff, np.inf)[..., 1:].argmin(axis=-1) + 1  # the most condensed step
         before = (left >= BEGUN).sum(axis=-1) - 1  # the last one before learning begins
         self.k_eff, self.spread = (_at(table.array(f"dense1.{name}"), most) for name in ("k_eff", "participation"))
         self.on_z, self.on_signs = (_at(table.array(name), before) for name in ("on_z", "on_signs"))

@@ -11,10 +11,10 @@ import numpy as np
 from ...activations import label
 from ...drawing import Boundary, Mark, draw_phase_maps
 from ...optimizers import Adam
+from ...runs import INITIAL_STAGE
 from ...saving import At
 from ...seeds import as_seeds
 from ...sweeps import Sweep, SweepTable, logspace
-from ...sweeps._task import INITIAL
 from ..claims import Claim, Rule, Seeds, Statement
 from ..fc.experiments import fig3
 from ..lab import Lab
@@ -134,10 +134,10 @@ def measure(tables: Tables, variant: Variant) -> Mapping[str, Seeds]:
     found = _Map(tables[NAME])
     tanh = found.k_eff[0]  # starts x seeds x steps
     small = tanh[found.stds <= SMALL * (1 + 1e-9)]
-    late = np.where(found.left[:, -1] < INITIAL, found.k_eff[:, -1], np.inf).min(axis=-1)  # activations x seeds
+    late = np.where(found.left[:, -1] < INITIAL_STAGE, found.k_eff[:, -1], np.inf).min(axis=-1)  # activations x seeds
     condensed = found.condensed == 1
     with np.errstate(invalid="ignore"):
-        inside = (condensed & (found.left >= INITIAL)).sum(axis=(0, 1, 3)) / condensed.sum(axis=(0, 1, 3))
+        inside = (condensed & (found.left >= INITIAL_STAGE)).sum(axis=(0, 1, 3)) / condensed.sum(axis=(0, 1, 3))
     onset = factor(found.found_onset(), found.onset[:, None])
     asked = (found.onset[:, None] > found.steps[0]) & (found.stds[:, None] < found.edge)
     return {
@@ -156,7 +156,7 @@ def _boundaries(found: _Map) -> dict[str, list[Boundary]]:
     onset = outweighed(INPUTS) * stds / RATE
     drawn = (onset >= found.steps[0]) & (onset <= found.steps[-1])
     outweighs = Boundary(stds[drawn], onset[drawn], "theory: the start is outweighed")
-    ends = np.exp(crossing(np.log(found.steps), np.median(found.left, axis=2), INITIAL, falling=True))
+    ends = np.exp(crossing(np.log(found.steps), np.median(found.left, axis=2), INITIAL_STAGE, falling=True))
     panels = {
         label(name): [outweighs, Boundary(found.stds, ends[k], "found: 70% of the loss left", found=True)]
         for k, name in enumerate(found.names)
