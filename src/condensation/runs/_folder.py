@@ -30,7 +30,6 @@ class RunFolder:
     """The folder of a run; ``_store`` has a kind for experiments and one for watched runs."""
 
     kind: ClassVar[Any]  # the key in run.json, a literal in each kind of folder
-    noun: ClassVar[str]  # in messages
 
     def __init__(self, path: Path, source: Experiment | Watched) -> None:
         self.path, self.source = path, source

@@ -71,18 +71,13 @@ class Run(Protocol):
         ...
 
     @property
+    def loss_ratio(self) -> Float[np.ndarray, "seeds recorded"]:
+        """The loss over its first known value."""
+        ...
+
+    @property
     def layers(self) -> tuple[str, ...]:
         """Names of the layers whose weights were kept."""
-        ...
-
-    def weights(
-        self, layer: str | int, step: int, seed: int | Seed | None = None, *, view: str | None = None
-    ) -> Float[np.ndarray, "..."]:
-        """Input weights of a layer's units at a saved step, of one seed or of all."""
-        ...
-
-    def history(self, layer: str | int, *, view: str | None = None) -> Float[np.ndarray, "seeds saved units inputs"]:
-        """Input weights of a layer's units at all saved steps."""
         ...
 
     def initial_stage_end(self, fraction: float = INITIAL_STAGE) -> tuple[int | None, ...]:
@@ -110,6 +105,15 @@ class RunArrays:
         return self.curves["loss"]
 
     @property
+    def loss_ratio(self) -> Float[np.ndarray, "seeds recorded"]:
+        """The loss over its first known value, at the recorded steps."""
+        return self.loss / self.loss[:, self._first : self._first + 1]
+
+    @property
+    def _first(self) -> int:
+        return min(self.first_loss, len(self.recorded) - 1)
+
+    @property
     def accuracy(self) -> Float[np.ndarray, "seeds recorded"]:
         """The share of samples put into the right class, at the recorded steps."""
         if "accuracy" not in self.curves:
@@ -128,7 +132,7 @@ class RunArrays:
 
     def initial_stage_end(self, fraction: float = INITIAL_STAGE) -> tuple[int | None, ...]:
         """For each seed the first recorded step at which the loss is below 70% of its first value."""
-        left = ~in_initial_stage(self.loss, fraction, first=min(self.first_loss, len(self.recorded) - 1))
+        left = ~in_initial_stage(self.loss, fraction, first=self._first)
         return tuple(int(self.recorded[row.argmax()]) if row.any() else None for row in left)
 
     def _at(self, name: str, step: int, seed: int | Seed | None) -> np.ndarray:

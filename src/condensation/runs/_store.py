@@ -6,7 +6,7 @@ The folder of a watched run is named by its user; it holds one seed, and ``watch
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from .._files import read_json
 from .._serialization import check_format
@@ -31,16 +31,10 @@ class ExperimentFolder(RunFolder):
     """The folder of an experiment's run."""
 
     kind: ClassVar[Literal["experiment"]] = "experiment"
-    noun = "experiment"
 
     def __init__(self, path: Path, experiment: Experiment) -> None:
         super().__init__(path, experiment)
         self.experiment = experiment
-
-    @classmethod
-    def from_plain(cls, path: Path, plain: Any) -> "ExperimentFolder":
-        """The folder of the experiment that run.json describes."""
-        return cls(path, Experiment.from_plain(plain, path))
 
     @classmethod
     def make(cls, out: str | Path, experiment: Experiment) -> "ExperimentFolder":
@@ -80,16 +74,10 @@ class WatchedFolder(RunFolder):
     """The folder of a watched run."""
 
     kind: ClassVar[Literal["watched"]] = "watched"
-    noun = "watched run"
 
     def __init__(self, path: Path, watched: Watched) -> None:
         super().__init__(path, watched)
         self.watched = watched
-
-    @classmethod
-    def from_plain(cls, path: Path, plain: Any) -> "WatchedFolder":
-        """The folder of the watched run that run.json describes."""
-        return cls(path, Watched.from_plain(plain))
 
     def load(self) -> WatchedRun:
         """The run as far as it was written, finished or not."""
@@ -107,12 +95,14 @@ def open_run(path: str | Path) -> ExperimentFolder | WatchedFolder:
     path = Path(path)
     about = read_json(path / "run.json")
     check_format(f"run {path}", about.get("format"))
-    kinds = [folder for folder in (WatchedFolder, ExperimentFolder) if folder.kind in about]
-    if "fingerprint" not in about or not kinds:
+    if "fingerprint" not in about or not {"experiment", "watched"} & about.keys():
         raise InputError(f"{path / 'run.json'} is not the description of a run")
-    run = kinds[0].from_plain(path, about[kinds[0].kind])
+    if "watched" in about:
+        run, noun = WatchedFolder(path, Watched.from_plain(about["watched"])), "watched run"
+    else:
+        run, noun = ExperimentFolder(path, Experiment.from_plain(about["experiment"], path)), "experiment"
     if run.fingerprint != about["fingerprint"]:
-        raise InputError(f"the {run.noun} in {path / 'run.json'} was changed: its fingerprint is another one")
+        raise InputError(f"the {noun} in {path / 'run.json'} was changed: its fingerprint is another one")
     return run
 
 

@@ -125,7 +125,7 @@ class WatchWriter:
         self.rows.extend(rows)
 
     def begin(self, stays: Callable[[int], bool]) -> None:
-        """Begin to write; of a run that is gone on with, only steps that stay remain, and the start."""
+        """Begin to write; of a run that is gone on with, only steps that stay remain, and the first."""
         if isinstance(self._start, InitialWeights):
             try:
                 self._start.publish()
