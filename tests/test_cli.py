@@ -14,6 +14,7 @@ from safetensors.numpy import save_file
 
 from condensation import Experiment, Model, find_lines, load_run
 from condensation.reduction._reduce import centred_error
+from condensation.runs import run_folder
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "tanh.toml"
 
@@ -312,7 +313,7 @@ def test_ctrl_c_keeps_what_was_saved_and_the_command_goes_on(tmp_path):
         "--out",
         str(tmp_path),
     ]
-    folder = tmp_path / Experiment.load(tmp_path / "long.toml").fingerprint()[:16]
+    folder = run_folder(tmp_path, Experiment.load(tmp_path / "long.toml"))
     with subprocess.Popen(line, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         for _ in range(600):
             if list(folder.glob("data*.safetensors")):

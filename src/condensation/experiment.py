@@ -80,13 +80,15 @@ class Experiment:
             raise InputError("gradient flow sees all samples and the whole network: no batch_size, no dropout")
         if isinstance(self.optimizer, GradientFlow) and self.network.norms:
             raise InputError("gradient flow has no batch norm: its running statistics depend on the steps")
-        drawn = [(one.name, one.split) for one in (self.data, self.test) if isinstance(one, Images)]
+        drawn = [(data.name, data.split) for data in (self.data, self.test) if isinstance(data, Images)]
         if len(drawn) > len(set(drawn)):
             raise InputError(f"test images must come from the other split, not from {drawn[0][1]!r} too")
         if getattr(self.network, "concatenated", None) and (
             self.init.antisymmetric or isinstance(self.optimizer, NormalisedGD)
         ):
-            raise InputError("a concatenated network has no antisymmetric start and no neuron-normalised descent")
+            raise InputError(
+                "a concatenated network has no antisymmetric initialization and no neuron-normalised descent"
+            )
         if self.kept_layers == ():
             raise InputError("kept_layers names no layer: leave it out to keep all of them")
         for name in self.kept_layers or ():

@@ -13,18 +13,38 @@ from .errors import InputError, check_positive
 from .networks import LayerShape, Network
 
 
-def check_exponent(gamma: float) -> None:
-    """Refuse an exponent that is no finite number."""
-    if not np.isfinite(gamma):
-        raise InputError(f"gamma must be a finite number, not {gamma!r}")
+class _Law:
+    """A distribution of a layer's weights; of its biases too, unless these are zero."""
+
+    draws_bias: ClassVar[bool] = True
+    phrase: ClassVar[str] = ""
+
+    def std_of(self, shape: LayerShape, width: int) -> float:
+        """The std of a layer of a shape, with so many hidden units at it."""
+        raise NotImplementedError
+
+    def draw(self, shape: tuple[int, ...], std: float, stream: np.random.Generator) -> np.ndarray:
+        """Weights of a shape."""
+        return stream.standard_normal(shape) * std
+
+    def describe(self) -> str:
+        """The law in words.
+
+        >>> Normal(0.005).describe(), Normal(5e-5).describe(), Glorot().describe(), Uniform(0.1).describe()
+        ('N(0, 0.005²)', 'N(0, (5e-05)²)', 'Glorot normal', 'uniform on [-0.1, 0.1]')
+        >>> FanOutPower(1.5).describe(), FanOutPower(0.25).describe(), WidthPower(1.5).describe()
+        ('N(0, 1/m_out³)', 'N(0, 1/m_out^0.5)', 'N(0, σ²) with σ = m^-1.5, m the width')
+        >>> ChannelPower(2).describe()
+        'N(0, σ²) with σ = ((c_in + c_out)/2 · m²)^-2'
+        """
+        return self.phrase
 
 
 @dataclass(frozen=True)
-class Normal:
+class Normal(_Law):
     """N(0, std^2), the bias too. The papers' ``var = 0.005^2`` is ``Normal(std=0.005)``."""
 
     kind: ClassVar[str] = "normal"
-    draws_bias: ClassVar[bool] = True
 
     std: float
 
@@ -37,105 +57,16 @@ class Normal:
         return self.std
 
     def describe(self) -> str:
-        """The law in words.
-
-        >>> Normal(0.005).describe(), Normal(5e-5).describe()
-        ('N(0, 0.005²)', 'N(0, (5e-05)²)')
-        """
+        """N(0, std²)."""
         std = f"{self.std:g}"
         return f"N(0, ({std})²)" if "e" in std else f"N(0, {std}²)"
 
 
 @dataclass(frozen=True)
-class FanOutPower:
-    """A std of m_out^-gamma with m_out the layer's outputs, the bias too. A variance of 1/m_out^3 is gamma = 1.5."""
-
-    kind: ClassVar[str] = "fan_out_power"
-    draws_bias: ClassVar[bool] = True
-
-    gamma: float
-
-    def __post_init__(self) -> None:
-        coerce_fields(self)
-        check_exponent(self.gamma)
-
-    def std_of(self, shape: LayerShape, width: int) -> float:
-        """m_out^-gamma."""
-        return shape.weight[0] ** -self.gamma
-
-    def describe(self) -> str:
-        """The law in words.
-
-        >>> FanOutPower(1.5).describe(), FanOutPower(0.25).describe()
-        ('N(0, 1/m_out³)', 'N(0, 1/m_out^0.5)')
-        """
-        return "N(0, 1/m_out³)" if self.gamma == 1.5 else f"N(0, 1/m_out^{2 * self.gamma:g})"
-
-
-@dataclass(frozen=True)
-class WidthPower:
-    """A std of m^-gamma, the bias too; m is the layer's number of neurons (for the output layer: of its inputs)."""
-
-    kind: ClassVar[str] = "width_power"
-    draws_bias: ClassVar[bool] = True
-
-    gamma: float
-
-    def __post_init__(self) -> None:
-        coerce_fields(self)
-        check_exponent(self.gamma)
-
-    def std_of(self, shape: LayerShape, width: int) -> float:
-        """m^-gamma."""
-        return width**-self.gamma
-
-    def describe(self) -> str:
-        """The law in words.
-
-        >>> WidthPower(1.5).describe()
-        'N(0, σ²) with σ = m^-1.5, m the width'
-        """
-        return f"N(0, σ²) with σ = m^{0 - self.gamma:g}, m the width"
-
-
-@dataclass(frozen=True)
-class Glorot:
-    """N(0, 2/(m_in + m_out)) for weights, zero for biases."""
-
-    kind: ClassVar[str] = "glorot"
-    draws_bias: ClassVar[bool] = False
-
-    def std_of(self, shape: LayerShape, width: int) -> float:
-        """sqrt(2 / (m_in + m_out)), kernel entries counted."""
-        return float(np.sqrt(2 / sum(shape.fans)))
-
-    def describe(self) -> str:
-        """The law in words."""
-        return "Glorot normal"
-
-
-@dataclass(frozen=True)
-class He:
-    """N(0, 2/m_in) for weights, zero for biases: the usual initialization of relu networks."""
-
-    kind: ClassVar[str] = "he"
-    draws_bias: ClassVar[bool] = False
-
-    def std_of(self, shape: LayerShape, width: int) -> float:
-        """sqrt(2 / m_in), kernel entries counted."""
-        return float(np.sqrt(2 / shape.fans[0]))
-
-    def describe(self) -> str:
-        """In words."""
-        return "He normal"
-
-
-@dataclass(frozen=True)
-class Uniform:
+class Uniform(_Law):
     """Uniform on [-high, high], a std of high/sqrt(3), the bias too."""
 
     kind: ClassVar[str] = "uniform"
-    draws_bias: ClassVar[bool] = True
 
     high: float
 
@@ -147,27 +78,62 @@ class Uniform:
         """high/sqrt(3)."""
         return self.high / 3**0.5
 
-    def describe(self) -> str:
-        """In words.
+    def draw(self, shape: tuple[int, ...], std: float, stream: np.random.Generator) -> np.ndarray:
+        """Weights between -high and high."""
+        return stream.uniform(-self.high, self.high, shape)
 
-        >>> Uniform(0.1).describe()
-        'uniform on [-0.1, 0.1]'
-        """
+    def describe(self) -> str:
+        """The interval."""
         return f"uniform on [-{self.high:g}, {self.high:g}]"
 
 
 @dataclass(frozen=True)
-class ChannelPower:
-    """A std of ((c_in + c_out)/2 m^2)^-gamma for a convolution layer with m x m kernels, the bias too."""
-
-    kind: ClassVar[str] = "channel_power"
-    draws_bias: ClassVar[bool] = True
+class _Power(_Law):
+    """A std that is a power of a size of the layer, the bias too."""
 
     gamma: float
 
     def __post_init__(self) -> None:
         coerce_fields(self)
-        check_exponent(self.gamma)
+        if not np.isfinite(self.gamma):
+            raise InputError(f"gamma must be a finite number, not {self.gamma!r}")
+
+
+@dataclass(frozen=True)
+class FanOutPower(_Power):
+    """A std of m_out^-gamma with m_out the layer's outputs, the bias too. A variance of 1/m_out^3 is gamma = 1.5."""
+
+    kind: ClassVar[str] = "fan_out_power"
+
+    def std_of(self, shape: LayerShape, width: int) -> float:
+        """m_out^-gamma."""
+        return shape.weight[0] ** -self.gamma
+
+    def describe(self) -> str:
+        """The variance as a power of m_out."""
+        return "N(0, 1/m_out³)" if self.gamma == 1.5 else f"N(0, 1/m_out^{2 * self.gamma:g})"
+
+
+@dataclass(frozen=True)
+class WidthPower(_Power):
+    """A std of m^-gamma, the bias too; m is the layer's number of neurons (for the output layer: of its inputs)."""
+
+    kind: ClassVar[str] = "width_power"
+
+    def std_of(self, shape: LayerShape, width: int) -> float:
+        """m^-gamma."""
+        return width**-self.gamma
+
+    def describe(self) -> str:
+        """The std as a power of the width."""
+        return f"N(0, σ²) with σ = m^{0 - self.gamma:g}, m the width"
+
+
+@dataclass(frozen=True)
+class ChannelPower(_Power):
+    """A std of ((c_in + c_out)/2 m^2)^-gamma for a convolution layer with m x m kernels, the bias too."""
+
+    kind: ClassVar[str] = "channel_power"
 
     def std_of(self, shape: LayerShape, width: int) -> float:
         """((c_in + c_out)/2 m^2)^-gamma."""
@@ -176,28 +142,46 @@ class ChannelPower:
         return (sum(shape.fans) / 2) ** -self.gamma
 
     def describe(self) -> str:
-        """The law in words.
-
-        >>> ChannelPower(2).describe()
-        'N(0, σ²) with σ = ((c_in + c_out)/2 · m²)^-2'
-        """
+        """The std as a power of the channels and the kernel."""
         return f"N(0, σ²) with σ = ((c_in + c_out)/2 · m²)^{0 - self.gamma:g}"
 
 
 @dataclass(frozen=True)
-class Zeros:
+class Glorot(_Law):
+    """N(0, 2/(m_in + m_out)) for weights, zero for biases."""
+
+    kind: ClassVar[str] = "glorot"
+    draws_bias: ClassVar[bool] = False
+    phrase: ClassVar[str] = "Glorot normal"
+
+    def std_of(self, shape: LayerShape, width: int) -> float:
+        """sqrt(2 / (m_in + m_out)), kernel entries counted."""
+        return float(np.sqrt(2 / sum(shape.fans)))
+
+
+@dataclass(frozen=True)
+class He(_Law):
+    """N(0, 2/m_in) for weights, zero for biases: the usual initialization of relu networks."""
+
+    kind: ClassVar[str] = "he"
+    draws_bias: ClassVar[bool] = False
+    phrase: ClassVar[str] = "He normal"
+
+    def std_of(self, shape: LayerShape, width: int) -> float:
+        """sqrt(2 / m_in), kernel entries counted."""
+        return float(np.sqrt(2 / shape.fans[0]))
+
+
+@dataclass(frozen=True)
+class Zeros(_Law):
     """All weights zero, for an output layer: the network's output is zero at step 0."""
 
     kind: ClassVar[str] = "zeros"
-    draws_bias: ClassVar[bool] = True
+    phrase: ClassVar[str] = "zero"
 
     def std_of(self, shape: LayerShape, width: int) -> float:
         """Zero."""
         return 0.0
-
-    def describe(self) -> str:
-        """The law in words."""
-        return "zero"
 
 
 Law = Normal | Uniform | FanOutPower | WidthPower | Glorot | He | ChannelPower | Zeros
@@ -229,17 +213,17 @@ class Init:
         *hidden, _ = network.layers
         own = [layer for layer in hidden if self.convolution is None or not layer.is_convolution]
         if self.convolution is not None and len(own) == len(hidden):
-            raise InputError("the start has a law for convolution layers, the network has none")
+            raise InputError("the initialization has a law for convolution layers, the network has none")
         given = _laws_of(self.hidden, len(own), "hidden")
         convolutions = _laws_of(self.convolution, len(hidden) - len(own), "convolution")
         remaining, kernels = iter(given), iter(convolutions)
         chosen = [next(remaining) if layer in own else next(kernels) for layer in hidden]
         if any(isinstance(law, Zeros) for law in chosen):
-            raise InputError("only the output layer can start at zero: a hidden layer of zeros has no directions")
+            raise InputError("only the output layer can be zero: a hidden layer of zeros has no directions")
         single = None if isinstance(self.hidden, tuple) else self.hidden
         last = self.output or (given[-1] if given else single)
         if last is None:
-            raise InputError("the start names no law for the output layer")
+            raise InputError("the initialization names no law for the output layer")
         return (*chosen, last)
 
     def draw(self, network: Network, stream: np.random.Generator) -> dict[str, np.ndarray]:
@@ -250,8 +234,7 @@ class Init:
             if not isinstance(law, Zeros):
                 check_positive(f"the std of {layer.name}", std)
             for name, shape in layer.parameters.items():
-                uniform = isinstance(law, Uniform)
-                drawn = stream.uniform(-law.high, law.high, shape) if uniform else stream.standard_normal(shape) * std
+                drawn = law.draw(shape, std, stream)
                 parameters[name] = drawn if law.draws_bias or not name.endswith(".bias") else np.zeros(shape)
         if self.antisymmetric:
             _pair(network, parameters)
@@ -299,7 +282,7 @@ def _laws_of(given: Law | tuple[Law, ...] | None, count: int, what: str) -> list
     """The law of each of some layers."""
     laws = list(given) if isinstance(given, tuple) else [] if given is None else [given] * count
     if len(laws) != count:
-        raise InputError(f"the start has laws for {len(laws)} {what} layers, the network has {count}")
+        raise InputError(f"the initialization has laws for {len(laws)} {what} layers, the network has {count}")
     return laws
 
 
@@ -308,7 +291,7 @@ def _pair(network: Network, parameters: dict[str, np.ndarray]) -> None:
     *hidden, output = network.layers
     for layer in hidden if getattr(network, "residual", False) else hidden[-1:]:
         if layer.weight[0] % 2:
-            raise InputError(f"an antisymmetric start needs an even width, not {layer.weight[0]} in {layer.name}")
+            raise InputError(f"antisymmetric pairs need an even width, not {layer.weight[0]} in {layer.name}")
         half = layer.weight[0] // 2
         for name in layer.parameters:
             parameters[name][half:] = parameters[name][:half]

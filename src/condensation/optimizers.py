@@ -1,7 +1,7 @@
 r"""Optimizers as frozen values; each builds an Optax transformation.
 
-The *numbers* of an optimizer (its learning rate, Adam's and Muon's eps) are arguments of the compiled program, so that
-networks which differ only in them are trained by one program.
+An optimizer's *traced* hyperparameters (its learning rate, Adam's and Muon's eps) are arguments of the compiled
+program, so that networks which differ only in them are trained by one program. The others are its *static part*.
 """
 
 from dataclasses import dataclass, replace
@@ -18,58 +18,69 @@ from .networks import Network
 from .schedules import Constant, Schedule
 
 
-def _check(rate: float, weight_decay: float) -> None:
-    check_positive("learning_rate", rate)
-    if not 0 <= weight_decay < float("inf"):
-        raise InputError(f"weight_decay must be a finite number of at least 0, not {weight_decay!r}")
+class _Descent:
+    """An optimizer with a learning rate: the checks of its fields, and its description."""
 
+    traced: ClassVar[tuple[str, ...]] = ("learning_rate",)
+    averages: ClassVar[tuple[str, ...]] = ()  # the fields that weigh the past in a moving average
+    name: ClassVar[str]
 
-def _finish(
-    direction: list[Any], weight_decay: float, learning_rate: Any, schedule: Schedule
-) -> optax.GradientTransformation:
-    """Weight decay apart from the gradient (theta shrinks by rate times decay), then the scheduled learning rate."""
-    decay = [optax.add_decayed_weights(weight_decay)] if weight_decay else []
-    return optax.chain(*direction, *decay, optax.scale_by_learning_rate(schedule.scaled(learning_rate)))
+    learning_rate: float
+    schedule: Schedule
 
+    def __post_init__(self) -> None:
+        coerce_fields(self)
+        for name in self.traced:
+            check_positive(name, getattr(self, name))
+        for name in self.averages:
+            if not 0 <= getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 0 and below 1, not {getattr(self, name)!r}")
+        if not 0 <= self._decay < float("inf"):
+            raise InputError(f"weight_decay must be a finite number of at least 0, not {self._decay!r}")
 
-def _describe(name: str, learning_rate: float, rate: Schedule, *others: str, weight_decay: float = 0.0) -> str:
-    """An optimizer in words: its name, learning rate, whatever else it has, and the weight decay if there is any."""
-    course = rate.describe()
-    learning = f"learning rate {learning_rate:g}" + (f" ({course})" if course else "")
-    decay = [f"weight decay {weight_decay:g}"] if weight_decay else []
-    return ", ".join([name, learning, *others, *decay])
+    @property
+    def _decay(self) -> float:
+        return getattr(self, "weight_decay", 0.0)
+
+    def _finish(self, direction: list[Any], learning_rate: Any) -> optax.GradientTransformation:
+        """Weight decay apart from the gradient (theta shrinks by rate times decay), then the learning rate."""
+        decay = [optax.add_decayed_weights(self._decay)] if self._decay else []
+        return optax.chain(*direction, *decay, optax.scale_by_learning_rate(self.schedule.scaled(learning_rate)))
+
+    def _others(self) -> list[str]:
+        """What the description tells besides the learning rate and the weight decay."""
+        return []
+
+    def describe(self) -> str:
+        """The optimizer in words.
+
+        >>> GD(5e-6).describe(), Muon(0.02).describe()
+        ('gradient descent, learning rate 5e-06', 'Muon, learning rate 0.02, Nesterov momentum 0.95, eps 1e-08')
+        """
+        course = self.schedule.describe()
+        rate = f"learning rate {self.learning_rate:g}" + (f" ({course})" if course else "")
+        decay = [f"weight decay {self._decay:g}"] if self._decay else []
+        return ", ".join([self.name, rate, *self._others(), *decay])
 
 
 @dataclass(frozen=True)
-class GD:
+class GD(_Descent):
     r"""Gradient descent: $\theta \leftarrow \theta - \eta_t (\nabla L + \lambda \theta)$, weight decay $\lambda$."""
 
     kind: ClassVar[str] = "gd"
-    numbers: ClassVar[tuple[str, ...]] = ("learning_rate",)
+    name: ClassVar[str] = "gradient descent"
 
     learning_rate: float
     weight_decay: float = 0.0
     schedule: Schedule = Constant()
 
-    def __post_init__(self) -> None:
-        coerce_fields(self)
-        _check(self.learning_rate, self.weight_decay)
-
     def transform(self, network: Network, learning_rate: Any) -> optax.GradientTransformation:
         """The Optax transformation."""
-        return _finish([], self.weight_decay, learning_rate, self.schedule)
-
-    def describe(self) -> str:
-        """The optimizer in words.
-
-        >>> GD(5e-6).describe()
-        'gradient descent, learning rate 5e-06'
-        """
-        return _describe("gradient descent", self.learning_rate, self.schedule, weight_decay=self.weight_decay)
+        return self._finish([], learning_rate)
 
 
 @dataclass(frozen=True)
-class Adam:
+class Adam(_Descent):
     r"""Adam: $\theta \leftarrow \theta - \eta_t (\hat m / (\sqrt{\hat v} + \epsilon) + \lambda \theta)$.
 
     Where gradients are below eps the step shrinks with them, and Adam is no longer Adam: training warns, and
@@ -78,7 +89,9 @@ class Adam:
     """
 
     kind: ClassVar[str] = "adam"
-    numbers: ClassVar[tuple[str, ...]] = ("learning_rate", "eps")
+    name: ClassVar[str] = "Adam"
+    traced: ClassVar[tuple[str, ...]] = ("learning_rate", "eps")
+    averages: ClassVar[tuple[str, ...]] = ("b1", "b2")
 
     learning_rate: float
     b1: float = 0.9
@@ -87,32 +100,17 @@ class Adam:
     weight_decay: float = 0.0
     schedule: Schedule = Constant()
 
-    def __post_init__(self) -> None:
-        coerce_fields(self)
-        _check(self.learning_rate, self.weight_decay)
-        check_positive("eps", self.eps)
-        for name, value in (("b1", self.b1), ("b2", self.b2)):
-            if not 0 <= value < 1:
-                raise InputError(f"{name} must be at least 0 and below 1, not {value!r}")
-
     def transform(self, network: Network, learning_rate: Any, eps: Any) -> optax.GradientTransformation:
         """The Optax transformation."""
-        moments = optax.scale_by_adam(b1=self.b1, b2=self.b2, eps=eps)
-        return _finish([moments], self.weight_decay, learning_rate, self.schedule)
+        return self._finish([optax.scale_by_adam(b1=self.b1, b2=self.b2, eps=eps)], learning_rate)
 
-    def describe(self) -> str:
-        """The optimizer in words; b1 and b2 where they are not the usual 0.9 and 0.999.
-
-        >>> Adam(1e-3).describe()
-        'Adam, learning rate 0.001, eps 1e-08'
-        """
-        moments = () if (self.b1, self.b2) == (0.9, 0.999) else (f"b1 {self.b1:g}", f"b2 {self.b2:g}")
-        others = (f"eps {self.eps:g}", *moments)
-        return _describe("Adam", self.learning_rate, self.schedule, *others, weight_decay=self.weight_decay)
+    def _others(self) -> list[str]:
+        usual = (self.b1, self.b2) == (0.9, 0.999)
+        return [f"eps {self.eps:g}"] + ([] if usual else [f"b1 {self.b1:g}", f"b2 {self.b2:g}"])
 
 
 @dataclass(frozen=True)
-class NormalisedGD:
+class NormalisedGD(_Descent):
     r"""Neuron-normalised gradient descent: each neuron moves by the same length along its own gradient.
 
     With $g_j$ the gradient of neuron j's input weights (bias included) and, for the last hidden layer, of its
@@ -121,14 +119,10 @@ class NormalisedGD:
     """
 
     kind: ClassVar[str] = "normalised_gd"
-    numbers: ClassVar[tuple[str, ...]] = ("learning_rate",)
+    name: ClassVar[str] = "neuron-normalised gradient descent"
 
     learning_rate: float
     schedule: Schedule = Constant()
-
-    def __post_init__(self) -> None:
-        coerce_fields(self)
-        check_positive("learning_rate", self.learning_rate)
 
     def transform(self, network: Network, learning_rate: Any) -> optax.GradientTransformation:
         """The Optax transformation."""
@@ -156,43 +150,31 @@ class NormalisedGD:
                     steps[out] /= jnp.repeat(length, output.weight[1] // layer.weight[0])
             return steps, state
 
-        return _finish([optax.GradientTransformation(init, update)], 0.0, learning_rate, self.schedule)
-
-    def describe(self) -> str:
-        """The optimizer in words."""
-        return _describe("neuron-normalised gradient descent", self.learning_rate, self.schedule)
+        return self._finish([optax.GradientTransformation(init, update)], learning_rate)
 
 
 @dataclass(frozen=True)
-class SignGD:
+class SignGD(_Descent):
     r"""Sign descent: $\theta \leftarrow \theta - \eta_t\, \mathrm{sign}(\nabla L)$, steepest descent in the max norm.
 
-    What Adam is early, as long as gradients keep their signs. The learning rate has to be well below the start's
+    What Adam is early, as long as gradients keep their signs. The learning rate has to be well below the initial
     weights: with one as large, a third of a two-layer network's neurons stay near zero, their input and output weights
     changing signs in turn.
     """
 
     kind: ClassVar[str] = "sign_gd"
-    numbers: ClassVar[tuple[str, ...]] = ("learning_rate",)
+    name: ClassVar[str] = "sign descent"
 
     learning_rate: float
     schedule: Schedule = Constant()
 
-    def __post_init__(self) -> None:
-        coerce_fields(self)
-        check_positive("learning_rate", self.learning_rate)
-
     def transform(self, network: Network, learning_rate: Any) -> optax.GradientTransformation:
         """The Optax transformation."""
-        return _finish([optax.scale_by_sign()], 0.0, learning_rate, self.schedule)
-
-    def describe(self) -> str:
-        """The optimizer in words."""
-        return _describe("sign descent", self.learning_rate, self.schedule)
+        return self._finish([optax.scale_by_sign()], learning_rate)
 
 
 @dataclass(frozen=True)
-class Muon:
+class Muon(_Descent):
     r"""Muon: a weight matrix moves along the polar factor $U V^T$ of its gradients' moving average $M = U S V^T$.
 
     Steepest descent in the spectral norm, as Optax has it: a weight of m units with D inputs moves by
@@ -206,20 +188,15 @@ class Muon:
     """
 
     kind: ClassVar[str] = "muon"
-    numbers: ClassVar[tuple[str, ...]] = ("learning_rate", "eps")
+    name: ClassVar[str] = "Muon"
+    traced: ClassVar[tuple[str, ...]] = ("learning_rate", "eps")
+    averages: ClassVar[tuple[str, ...]] = ("momentum",)
 
     learning_rate: float
     momentum: float = 0.95
     nesterov: bool = True
     eps: float = 1e-8
     schedule: Schedule = Constant()
-
-    def __post_init__(self) -> None:
-        coerce_fields(self)
-        check_positive("learning_rate", self.learning_rate)
-        check_positive("eps", self.eps)
-        if not 0 <= self.momentum < 1:
-            raise InputError(f"momentum must be at least 0 and below 1, not {self.momentum!r}")
 
     def transform(self, network: Network, learning_rate: Any, eps: Any) -> optax.GradientTransformation:
         """The Optax transformation."""
@@ -236,14 +213,8 @@ class Muon:
             muon_weight_dimension_numbers=matrices,
         )
 
-    def describe(self) -> str:
-        """The optimizer in words.
-
-        >>> Muon(0.02).describe()
-        'Muon, learning rate 0.02, Nesterov momentum 0.95, eps 1e-08'
-        """
-        momentum = f"{'Nesterov momentum' if self.nesterov else 'momentum'} {self.momentum:g}"
-        return _describe("Muon", self.learning_rate, self.schedule, momentum, f"eps {self.eps:g}")
+    def _others(self) -> list[str]:
+        return [f"{'Nesterov momentum' if self.nesterov else 'momentum'} {self.momentum:g}", f"eps {self.eps:g}"]
 
 
 @dataclass(frozen=True)
@@ -264,7 +235,7 @@ class GradientFlow:
     """
 
     kind: ClassVar[str] = "gradient_flow"
-    numbers: ClassVar[tuple[str, ...]] = ("time_step",)
+    traced: ClassVar[tuple[str, ...]] = ("time_step",)
 
     time_step: float
     stop_ratio: float | None = None
@@ -300,15 +271,15 @@ class GradientFlow:
 Optimizer = GD | Adam | NormalisedGD | SignGD | Muon | GradientFlow
 
 
-def hyperparameters(optimizer: Optimizer) -> dict[str, float]:
-    """The optimizer's numbers by name.
+def traced_hyperparameters(optimizer: Optimizer) -> dict[str, float]:
+    """The traced hyperparameters by name.
 
-    >>> hyperparameters(Adam(1e-3))
+    >>> traced_hyperparameters(Adam(1e-3))
     {'learning_rate': 0.001, 'eps': 1e-08}
     """
-    return {name: getattr(optimizer, name) for name in optimizer.numbers}
+    return {name: getattr(optimizer, name) for name in optimizer.traced}
 
 
-def without_hyperparameters(optimizer: Optimizer) -> Optimizer:
-    """The optimizer with all its numbers set to one: what networks of one program have in common."""
-    return replace(optimizer, **dict.fromkeys(optimizer.numbers, 1.0))
+def static_part(optimizer: Optimizer) -> Optimizer:
+    """The optimizer with 1 for all its traced hyperparameters: what networks of one program have in common."""
+    return replace(optimizer, **dict.fromkeys(optimizer.traced, 1.0))

@@ -1,9 +1,7 @@
 """Save schedules: at which steps something is kept. Step 0 and the last step always are.
 
 ``steps`` lists them for a training whose last step is known. ``next_due`` tells the next one for a training that ends
-when it ends; equal spacing cannot. ``stretched`` is the schedule of the same moments for a training whose steps are
-``factor`` times as many and as much shorter: ``stretched(factor, last).steps(factor * last)`` are ``steps(last)``,
-each times the factor.
+when it ends; equal spacing cannot.
 """
 
 import bisect
@@ -46,10 +44,6 @@ class At:
         place = bisect.bisect_right(self.chosen, after)
         return self.chosen[place] if place < len(self.chosen) else None
 
-    def stretched(self, factor: int, last: int) -> "At":
-        """Each listed step times the factor."""
-        return At(tuple(factor * step for step in self.chosen))
-
 
 @dataclass(frozen=True)
 class Every:
@@ -75,10 +69,6 @@ class Every:
         """The first multiple of k after a step."""
         return (after // self.k + 1) * self.k
 
-    def stretched(self, factor: int, last: int) -> "Every":
-        """Every so many more steps."""
-        return Every(factor * self.k)
-
 
 @dataclass(frozen=True)
 class Evenly:
@@ -99,15 +89,6 @@ class Evenly:
         [0, 5, 10]
         """
         return sorted({int(step) for step in np.rint(np.linspace(0, last, min(self.count, last + 1)))})
-
-    def stretched(self, factor: int, last: int) -> "Evenly | At":
-        """The same where no step had to be rounded and none was missing; otherwise the steps themselves, in a list.
-
-        >>> Evenly(3).stretched(2, 10), Evenly(3).stretched(2, 5)
-        (Evenly(count=3), At(chosen=(0, 4, 10)))
-        """
-        wanted = _times(self.steps(last), factor)
-        return self if self.steps(factor * last) == list(wanted.chosen) else wanted
 
 
 @dataclass(frozen=True)
@@ -142,18 +123,20 @@ class Geometric:
             power += 1
         return step
 
-    def stretched(self, factor: int, last: int) -> At:
-        """A list, because the first step of the growth is no longer 1.
-
-        >>> Geometric(2).stretched(2, 40).steps(80)
-        [0, 2, 6, 20, 64, 80]
-        """
-        return _times(self.steps(last), factor)
-
-
-def _times(steps: list[int], factor: int) -> At:
-    return At(tuple(factor * step for step in steps))
-
 
 SaveSchedule = At | Every | Evenly | Geometric
 OpenSaveSchedule = At | Every | Geometric  # those that need not know the last step
+
+
+def stretched(schedule: SaveSchedule, times: int, last: int) -> SaveSchedule:
+    """The schedule of the same moments for a training with ``times`` as many, shorter steps.
+
+    It is a list of steps where no schedule of the same kind names these moments.
+
+    >>> stretched(Every(3), 2, 10), stretched(Evenly(3), 2, 10), stretched(Evenly(3), 2, 5)
+    (Every(k=6), Evenly(count=3), At(chosen=(0, 4, 10)))
+    """
+    if isinstance(schedule, Every):
+        return Every(times * schedule.k)
+    steps = [times * step for step in schedule.steps(last)]
+    return schedule if schedule.steps(times * last) == steps else At(tuple(steps))

@@ -1,12 +1,8 @@
-"""Learning-rate schedules: a factor of the learning rate that depends on the step.
-
-``stretched`` is the schedule of a training whose steps are ``factor`` times as many and as much shorter, so that it
-has the same factor at the same time.
-"""
+"""Learning-rate schedules: a factor of the learning rate that depends on the step."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import jax.numpy as jnp
 
@@ -26,7 +22,15 @@ class _Scheduled:
 
     def describe(self) -> str:
         """The factor's course in words; nothing for a constant one."""
-        raise NotImplementedError
+        return ""
+
+    def stretched(self, times: int) -> "Schedule":
+        """The schedule for ``times`` as many, shorter steps: the same factor at the same time.
+
+        >>> Cosine(10, 0.1).stretched(2), StepDecay((10, 20)).stretched(2)
+        (Cosine(steps=20, final=0.1), StepDecay(at=(20, 40), factor_each=0.1))
+        """
+        return cast("Schedule", self)
 
 
 @dataclass(frozen=True)
@@ -38,14 +42,6 @@ class Constant(_Scheduled):
     def scaled(self, learning_rate: Any) -> Any:
         """The learning rate itself."""
         return learning_rate
-
-    def describe(self) -> str:
-        """Nothing: a learning rate is constant where nothing is said."""
-        return ""
-
-    def stretched(self, factor: int) -> "Constant":
-        """The same."""
-        return self
 
 
 @dataclass(frozen=True)
@@ -80,13 +76,9 @@ class Cosine(_Scheduled):
         """
         return f"down to {self.final:g} of it along half a cosine within {counted(self.steps, 'step')}"
 
-    def stretched(self, factor: int) -> "Cosine":
-        """Within as many more steps.
-
-        >>> Cosine(10, 0.1).stretched(2)
-        Cosine(steps=20, final=0.1)
-        """
-        return replace(self, steps=factor * self.steps)
+    def stretched(self, times: int) -> "Cosine":
+        """The same course within more steps."""
+        return replace(self, steps=times * self.steps)
 
 
 @dataclass(frozen=True)
@@ -101,11 +93,11 @@ class StepDecay(_Scheduled):
     def __post_init__(self) -> None:
         coerce_fields(self)
         for step in self.at:
-            check_whole("a step of the stairs", step)
+            check_whole("a step of the decay", step)
         check_positive("factor_each", self.factor_each)
 
     def factor(self, step: Any) -> Any:
-        """factor_each to the number of stairs gone down.
+        """factor_each to the number of decays so far.
 
         >>> [round(float(StepDecay((10, 20)).factor(step)), 6) for step in (9, 10, 25)]
         [1.0, 0.1, 0.01]
@@ -123,13 +115,9 @@ class StepDecay(_Scheduled):
         each = "each of the steps" if len(self.at) > 1 else "step"
         return f"times {self.factor_each:g} at {each} {listed(self.at)}"
 
-    def stretched(self, factor: int) -> "StepDecay":
-        """With each stair as much later.
-
-        >>> StepDecay((10, 20)).stretched(2)
-        StepDecay(at=(20, 40), factor_each=0.1)
-        """
-        return replace(self, at=tuple(factor * step for step in self.at))
+    def stretched(self, times: int) -> "StepDecay":
+        """Each decay as much later."""
+        return replace(self, at=tuple(times * step for step in self.at))
 
 
 @dataclass(frozen=True)
@@ -160,13 +148,9 @@ class Warmup(_Scheduled):
         """
         return f"linear warm-up within {counted(self.steps, 'step')}"
 
-    def stretched(self, factor: int) -> "Warmup":
-        """Within as many more steps; it begins at the first of them, which is lower.
-
-        >>> Warmup(4).stretched(2)
-        Warmup(steps=8)
-        """
-        return replace(self, steps=factor * self.steps)
+    def stretched(self, times: int) -> "Warmup":
+        """Within more steps, of which the first is lower."""
+        return replace(self, steps=times * self.steps)
 
 
 Schedule = Constant | Cosine | StepDecay | Warmup

@@ -45,12 +45,12 @@ def as_seeds(seeds: int | Seed | Iterable[int | Seed]) -> tuple[Seed, ...]:
     if not isinstance(seeds, numbers.Integral | Iterable) or isinstance(seeds, str | bool):
         raise InputError(f"seeds must be a whole number or a list of seeds, not {seeds!r}")
     listed = range(int(seeds)) if isinstance(seeds, numbers.Integral) else list(seeds)
-    found = tuple(as_seed(seed) for seed in listed)
-    if not found:
+    chosen = tuple(as_seed(seed) for seed in listed)
+    if not chosen:
         raise InputError(f"at least one seed is needed, not seeds={seeds!r}")
-    if len(set(found)) < len(found):
+    if len(set(chosen)) < len(chosen):
         raise InputError(f"each seed may stand once, not seeds={seeds!r}")
-    return found
+    return chosen
 
 
 def as_seed(seed: int | Seed) -> Seed:

@@ -203,10 +203,10 @@ def test_hugging_face_gpt2(tmp_path):
     assert [step for step, _ in told] == [0, 4, 8, 12]
     logged = {entry["step"]: entry["loss"] for entry in trainer.state.log_history if "loss" in entry}
     assert found.loss[0, 1:].tolist() == [logged[4], logged[8], logged[12]]
-    layers = [layer.name for layer in found.source.layers]
+    layers = [layer.name for layer in found.watched.layers]
     assert "transformer.h.0.attn.c_attn.weight[q, head 1]" in layers
     assert "transformer.h.1.mlp.c_fc.weight" in layers
-    assert found.source.model == "GPT2LMHeadModel"
+    assert found.watched.model == "GPT2LMHeadModel"
     assert (
         told[-1][1]["condensation/transformer.wte.weight/change"]
         == found.curves["change/transformer.wte.weight"][0, -1]

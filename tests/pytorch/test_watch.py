@@ -20,7 +20,7 @@ from torch.utils.tensorboard import SummaryWriter
 from condensation import At, Evenly, Every, Geometric, InputError, find_lines, load_run
 from condensation._files import read_tensors
 from condensation.pytorch import units, watch
-from condensation.runs import Watched
+from condensation.runs import WatchedRun
 from condensation.runs._watched import QUANTITIES, InitialWeights
 
 pytestmark = pytest.mark.pytorch
@@ -168,9 +168,9 @@ def test_a_watched_run_is_read_like_any_other_and_says_what_it_lacks(tmp_path):
     with watch(plain(), tmp_path, keep="0.weight") as watcher:
         loop(plain(), watcher)
     found = load_run(tmp_path)
-    assert isinstance(found.source, Watched)
-    assert found.source.model == "Sequential"
-    assert [str(layer) for layer in found.source.layers] == [
+    assert isinstance(found, WatchedRun)
+    assert found.watched.model == "Sequential"
+    assert [str(layer) for layer in found.watched.layers] == [
         "0.weight (30 x 6)",
         "2.weight (4 x 31)",
         "3.weight (1 x 5)",

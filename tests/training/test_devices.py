@@ -31,6 +31,7 @@ from condensation import (  # fmt: skip
 )
 from condensation import _device as device
 from condensation.training import _engine as engine
+from condensation.training import _work as work
 from condensation.training._chunks import RunPlan
 from condensation.training._train import member_of, program_of
 
@@ -53,8 +54,8 @@ SCRIPT = """
 import functools, json, os, sys, threading
 sys.path.insert(0, {tests!r})
 import jax, numpy as np
-from condensation import device, train
-from condensation.training import engine, rows
+from condensation import _device as device, train
+from condensation.training import _chunks as chunks, _stepwise as stepwise, _work as work
 from training.test_devices import BASE, CONV
 module = sys.modules[train.__module__]
 run, on_cpu, lock, told = module.run, device.on_cpu, threading.Lock(), {{}}
@@ -80,8 +81,8 @@ def see(name, experiment, seeds, devices, **given):
     np.savez(os.path.join({folder!r}, name), **found.parameters, **found.curves)
     told[name] = [sorted(on) for on in blocks.values()]
 
-watch(engine._Work)
-watch(engine._Stepwise)
+watch(work.Work)
+watch(stepwise.Stepwise)
 see("single", BASE, 5, 2)
 see("conv", CONV, 2, 1)
 module.run = functools.partial(run, block=2)
@@ -92,7 +93,7 @@ see("conv-gpu", CONV, 3, 2)
 device.on_cpu = on_cpu
 with jax.default_device(jax.devices()[1]):
     see("chosen", BASE, 2, 1)
-rows.SECONDS_PER_CALL = 0.002
+chunks.SECONDS_PER_CALL = 0.002
 def stop(progress):
     if progress.done > 0.3 * progress.total:
         raise KeyboardInterrupt
@@ -196,12 +197,12 @@ def test_a_call_holds_as_many_rows_as_its_room_for_saved_ones_allows(recorded, b
     size = 8 * 350 * networks  # of one saved row, beside which the curves are nothing
     members = dict.fromkeys(range(networks), MEMBER)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "BYTES_PER_CALL", room * size)
+        patch.setattr(work, "BYTES_PER_CALL", room * size)
         plan = RunPlan(np.arange(recorded + 1), saved)
-        work = engine._Batch(PROGRAM, plan, members, [None] * networks, networks)
+        batch = work.Work(PROGRAM, plan, members, [None] * networks, networks)
     held = lambda rows: max(np.isin(np.arange(k, k + rows), saved).sum() for k in range(recorded + 2 - rows))  # noqa: E731
-    assert work.slots == held(work.rows) <= room
-    assert work.rows == recorded + 1 or held(work.rows + 1) > room
+    assert batch.slots == held(batch.rows) <= room
+    assert batch.rows == recorded + 1 or held(batch.rows + 1) > room
 
 
 @pytest.mark.parametrize("block", [1, 4])
@@ -212,6 +213,6 @@ def test_calls_with_little_room_leave_the_same(save, record, block, monkeypatch)
     experiment = BASE.replace(save=save, record=record, steps=100, **{"network.widths": (5, 4, 1)})
     roomy = train(experiment, 5)
     for room in (1, 4000):
-        monkeypatch.setattr(engine, "BYTES_PER_CALL", room)
+        monkeypatch.setattr(work, "BYTES_PER_CALL", room)
         tight = train(experiment, 5)
         same(tight.parameters | tight.curves, roomy)

@@ -18,6 +18,7 @@ from condensation import (  # fmt: skip
     sine_sum,
     train,
 )
+from condensation.runs import run_folder
 from condensation.training import _train as training
 from condensation.training import train_pairs
 from condensation.training._train import ensemble_key
@@ -77,7 +78,7 @@ def test_pairs_are_kept_and_not_trained_again(tmp_path):
     pairs = PAIRS[:3]
     first = train_pairs(pairs, out=tmp_path)
     for (experiment, seed), run in zip(pairs, first, strict=True):
-        kept = load_run(tmp_path / experiment.fingerprint()[:16])
+        kept = load_run(run_folder(tmp_path, experiment))
         assert kept.seeds == (seed,)
         assert equal(kept, run)
     written = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.safetensors")}

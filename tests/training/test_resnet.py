@@ -25,8 +25,10 @@ from condensation import (  # fmt: skip
     load_run,
     train,
 )
-from condensation.training import _chunks as rows
-from condensation.training import _engine as engine
+from condensation.runs import run_folder
+from condensation.training import _chunks as chunks
+from condensation.training import _stepwise as stepwise
+from condensation.training import _work as work
 
 START = Init(FanOutPower(1.5), convolution=Glorot())
 SMALL = ResNet((3, 12, 12), 5, hidden=(16,), channels=(4, 8), depth=1, stem="small")
@@ -173,7 +175,7 @@ def score(loss, f, y):
 @pytest.mark.filterwarnings("ignore::condensation.training._train.GradientBelowEps")
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_what_is_recorded_is_the_network_after_training_on_all_samples(reduction, monkeypatch):
-    monkeypatch.setattr(engine, "EVALUATED", 7)  # in parts that do not divide the samples
+    monkeypatch.setattr(stepwise, "EVALUATED", 7)  # in parts that do not divide the samples
     run = experiment(loss=Loss("cross_entropy", reduction))
     trajectory = train(run, 1)
     for prefix, (x, y) in {"": trajectory.data(0), "test_": run.test.draw(Seed(0, 0).held_out())}.items():
@@ -191,9 +193,7 @@ def test_only_the_layers_that_are_kept(tmp_path):
     trajectory = train(run, 1, out=tmp_path)
     assert trajectory.layers == ("dense1",)
     np.testing.assert_array_equal(trajectory.history("dense1"), train(experiment(), 1).history("dense1"))
-    np.testing.assert_array_equal(
-        load_run(tmp_path / run.fingerprint()[:16]).history("dense1"), trajectory.history("dense1")
-    )
+    np.testing.assert_array_equal(load_run(run_folder(tmp_path, run)).history("dense1"), trajectory.history("dense1"))
     with pytest.raises(InputError, match="only the layers dense1 were kept, not a whole network"):
         trajectory.output(run.data.x, 0, 0)
     with pytest.raises(InputError, match="the layer stem was not kept"):
@@ -235,9 +235,9 @@ def test_a_model_is_saved_and_loaded_whole(tmp_path):
 
 @pytest.mark.filterwarnings("ignore::condensation.training._train.GradientBelowEps")
 def test_an_interrupted_run_goes_on_with_its_statistics(tmp_path, monkeypatch):
-    monkeypatch.setattr(rows, "SECONDS_PER_CALL", 0.01)
-    monkeypatch.setattr(engine, "KEEP_SECONDS", 0.0)
-    monkeypatch.setattr(engine, "KEEP_SHARE", 1e9)
+    monkeypatch.setattr(chunks, "SECONDS_PER_CALL", 0.01)
+    monkeypatch.setattr(work, "KEEP_SECONDS", 0.0)
+    monkeypatch.setattr(work, "KEEP_SHARE", 1e9)
 
     def stop(progress):
         if progress.done > 13:

@@ -20,7 +20,7 @@ from condensation import (
     SignGD,
     train,
 )
-from condensation.training import _chunks as rows
+from condensation.training import _chunks as chunks
 
 
 def arrays(inputs=4, outputs=3):
@@ -156,7 +156,7 @@ def test_numbers_that_cannot_be_are_refused(make, said):
 
 
 def test_a_run_by_muon_that_was_interrupted_goes_on_with_the_same_numbers(tmp_path, monkeypatch):
-    monkeypatch.setattr(rows, "SECONDS_PER_CALL", 0.01)
+    monkeypatch.setattr(chunks, "SECONDS_PER_CALL", 0.01)
     experiment = Experiment(Dense((4, 9, 3)), Init(Normal(0.1)), arrays(), Muon(1e-3), 3000, save=Every(500))
     seen = []
 

@@ -1,5 +1,6 @@
 """Runs on disk: kept, found again, resumed bit for bit, refused when they are not what they should be."""
 
+import functools
 import json
 import os
 import random
@@ -32,8 +33,10 @@ from condensation import (  # fmt: skip
     sine_sum,
     train,
 )
-from condensation.training import _chunks as rows
-from condensation.training import _engine as engine
+from condensation.runs import RunFolder, run_folder
+from condensation.training import _chunks as chunks
+from condensation.training import _work as work
+from condensation.training._engine import run
 
 DATA = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
 BASE = Experiment(Dense((5, 50, 1)), Init(Normal(0.005)), DATA, Adam(1e-3), 300, save=Every(50))
@@ -49,26 +52,22 @@ def same(one, other) -> None:
             np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
 
 
-def folder_of(out: Path, experiment: Experiment) -> Path:
-    return out / experiment.fingerprint()[:16]
-
-
 def test_a_run_is_found_again_by_its_fingerprint(tmp_path, monkeypatch):
     first = train(BASE, 3, out=tmp_path)
     same(first, train(BASE, 3))
-    same(first, load_run(folder_of(tmp_path, BASE)))
+    same(first, load_run(run_folder(tmp_path, BASE)))
 
     def no_step(*_):
         raise AssertionError("a finished run must not be trained again")
 
-    monkeypatch.setattr(engine._Work, "advance", no_step)
+    monkeypatch.setattr(work.Work, "advance", no_step)
     same(first, train(BASE, 3, out=tmp_path))
 
 
 def test_more_seeds_are_added_to_a_run(tmp_path):
     train(BASE, [1], out=tmp_path)
     same(train(BASE, 3, out=tmp_path), train(BASE, 3))
-    about = json.loads((folder_of(tmp_path, BASE) / "run.json").read_text())
+    about = json.loads((run_folder(tmp_path, BASE) / "run.json").read_text())
     assert [entry["init"] for entry in about["seeds"]] == [0, 1, 2]
     assert about["fingerprint"] == BASE.fingerprint()
     assert "jax" in about["versions"]
@@ -78,7 +77,7 @@ def test_more_seeds_are_added_to_a_run(tmp_path):
 def test_a_run_with_arrays_carries_them(tmp_path):
     x, y = DATA.draw(Seed(4, 0))
     experiment = BASE.replace(data=Arrays(x, y), steps=20, save=Every(10))
-    same(train(experiment, 2, out=tmp_path), load_run(folder_of(tmp_path, experiment)))
+    same(train(experiment, 2, out=tmp_path), load_run(run_folder(tmp_path, experiment)))
 
 
 def test_a_diverged_seed_is_kept_as_such(tmp_path):
@@ -86,7 +85,7 @@ def test_a_diverged_seed_is_kept_as_such(tmp_path):
     bad = Experiment(Dense((1, 4, 1), "x2_tanh"), Init(Normal(1.0)), data, GD(30.0), 400, save=Every(20))
     with pytest.warns(UserWarning, match="not finite"):
         first = train(bad, 1, out=tmp_path)
-    loaded = load_run(folder_of(tmp_path, bad))
+    loaded = load_run(run_folder(tmp_path, bad))
     assert loaded.diverged == first.diverged
     assert np.isnan(loaded.loss[0, -1])
 
@@ -109,9 +108,9 @@ SCRIPT = """
 import sys, warnings
 warnings.simplefilter("ignore")
 sys.path.insert(0, {tests!r})
-from condensation.training import engine, rows
-engine.KEEP_SECONDS = 0.05
-rows.SECONDS_PER_CALL = 0.02
+from condensation.training import _chunks as chunks, _work as work
+work.KEEP_SECONDS = 0.05
+chunks.SECONDS_PER_CALL = 0.02
 from training.test_store import LONG
 from condensation import train
 moving = iter(["moving"])
@@ -139,7 +138,7 @@ def test_a_killed_run_goes_on_bit_for_bit(name, tmp_path):
         with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             assert process.stdout.readline().strip() == "moving"
-            resumed += any(folder_of(out, LONG[name]).glob("data*.safetensors"))
+            resumed += any(run_folder(out, LONG[name]).glob("data*.safetensors"))
             if kill:
                 time.sleep(moments.uniform(0.05, 1.0))
                 process.send_signal(signal.SIGKILL)
@@ -148,7 +147,7 @@ def test_a_killed_run_goes_on_bit_for_bit(name, tmp_path):
             killed += 1
         else:  # it came to its end: hold it against the run that nobody killed, and begin another
             assert code == 0
-            same(load_run(folder_of(out, LONG[name])), expected)
+            same(load_run(run_folder(out, LONG[name])), expected)
             finished += 1
 
     for _ in range(4 * KILLS[name]):
@@ -162,11 +161,9 @@ def test_a_killed_run_goes_on_bit_for_bit(name, tmp_path):
 
 @pytest.mark.parametrize("block", [1, 4])
 def test_an_interrupted_run_goes_on(tmp_path, block, monkeypatch):
-    import functools
-
     module = sys.modules[train.__module__]
-    monkeypatch.setattr(module, "run", functools.partial(engine.run, block=block))
-    monkeypatch.setattr(rows, "SECONDS_PER_CALL", 0.01)
+    monkeypatch.setattr(module, "run", functools.partial(run, block=block))
+    monkeypatch.setattr(chunks, "SECONDS_PER_CALL", 0.01)
     seen = []
 
     def stop(progress):
@@ -183,7 +180,7 @@ def test_an_interrupted_run_goes_on(tmp_path, block, monkeypatch):
 
 def test_what_is_not_a_run_is_refused(tmp_path):
     train(BASE, 1, out=tmp_path)
-    folder = folder_of(tmp_path, BASE)
+    folder = run_folder(tmp_path, BASE)
     seed, about = folder / "data0-init0.safetensors", folder / "run.json"
     good, described = seed.read_bytes(), about.read_text()
 
@@ -218,7 +215,7 @@ def test_what_is_not_a_run_is_refused(tmp_path):
 def test_a_kill_between_two_files_loses_nothing(tmp_path):
     """run.json is made from the seeds' files, so that it may be behind them."""
     train(BASE, 2, out=tmp_path)
-    about = folder_of(tmp_path, BASE) / "run.json"
+    about = run_folder(tmp_path, BASE) / "run.json"
     described = json.loads(about.read_text())
     about.write_text(json.dumps(described | {"seeds": []}))
     same(load_run(about.parent), train(BASE, 2))
@@ -227,10 +224,8 @@ def test_a_kill_between_two_files_loses_nothing(tmp_path):
 
 
 def test_a_worker_that_fails_stops_the_others(tmp_path, monkeypatch):
-    from condensation.runs import RunFolder
-
-    monkeypatch.setattr(engine, "KEEP_SECONDS", 0.1)
-    monkeypatch.setattr(rows, "SECONDS_PER_CALL", 0.05)
+    monkeypatch.setattr(work, "KEEP_SECONDS", 0.1)
+    monkeypatch.setattr(chunks, "SECONDS_PER_CALL", 0.05)
     write = RunFolder.write
 
     def full(self, seed, kept):
@@ -253,7 +248,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 def test_a_full_disk_keeps_what_was_saved(tmp_path, monkeypatch):
     train(BASE, [0], out=tmp_path)
-    before = {path.name: path.read_bytes() for path in folder_of(tmp_path, BASE).iterdir()}
+    before = {path.name: path.read_bytes() for path in run_folder(tmp_path, BASE).iterdir()}
 
     def full(_):
         raise OSError(28, "No space left on device")
@@ -262,5 +257,5 @@ def test_a_full_disk_keeps_what_was_saved(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="cannot be written: No space left on device; what was saved before stays"):
         train(BASE, 2, out=tmp_path)
     monkeypatch.undo()
-    assert {path.name: path.read_bytes() for path in folder_of(tmp_path, BASE).iterdir()} == before
+    assert {path.name: path.read_bytes() for path in run_folder(tmp_path, BASE).iterdir()} == before
     same(train(BASE, 2, out=tmp_path), train(BASE, 2))

@@ -1,4 +1,4 @@
-"""Watched runs without a framework: schedules asked step by step, the ledger and its files, the table in a terminal."""
+"""Watched runs without a framework: schedules step by step, the writer and its files, the table in a terminal."""
 
 import io
 import json
@@ -35,22 +35,22 @@ def weights_at(step: int) -> dict[str, np.ndarray]:
     }
 
 
-def enter(ledger: WatchWriter, step: int) -> None:
+def enter(writer: WatchWriter, step: int) -> None:
     weights, rows = weights_at(step), []
     for layer in LAYERS:
-        row = measure_units(layer.name, weights[layer.name], layer.kind, start=ledger.start_of(layer.name))
+        row = measure_units(layer.name, weights[layer.name], layer.kind, start=writer.start_of(layer.name))
         rows.append(WatchedRow(**vars(row), step=step, loss=1 / (1 + step)))
-    ledger.add(rows, {"c": weights["c"]})
+    writer.add(rows, {"c": weights["c"]})
 
 
 def filled(path, steps=(0, 2, 4), finished=True) -> WatchWriter:
-    ledger = WatchWriter(WATCHED, path, resume=False)
-    ledger.keep_start(iter(weights_at(0).values()))
+    writer = WatchWriter(WATCHED, path, resume=False)
+    writer.keep_start(iter(weights_at(0).values()))
     for step in steps:
-        enter(ledger, step)
-    ledger.begin(lambda _: True)
-    ledger.write(steps[-1], now=True, finished=finished)
-    return ledger
+        enter(writer, step)
+    writer.begin(lambda _: True)
+    writer.write(steps[-1], now=True, finished=finished)
+    return writer
 
 
 @given(
@@ -70,20 +70,20 @@ def test_the_next_due_step_is_the_next_that_is_listed(kind, after):
 
 
 def test_rows_and_curves_are_the_same(tmp_path):
-    ledger = filled(tmp_path)
-    ledger.rows[1] = WatchedRow(
+    writer = filled(tmp_path)
+    writer.rows[1] = WatchedRow(
         "c", "filter", 5, 7, reason="all 5 units have norm zero: there is no direction", loss=1.0
     )
-    curves = to_curves(ledger.rows)
+    curves = to_curves(writer.rows)
     assert curves["step"].tolist() == [0, 2, 4]
-    assert curves["lines/a/b"].tolist() == [row.lines for row in ledger.rows[::2]]
+    assert curves["lines/a/b"].tolist() == [row.lines for row in writer.rows[::2]]
     assert np.isnan(curves["lines/c"][0])
-    again = to_rows(LAYERS, curves, {(0, "c"): ledger.rows[1].reason})
-    assert [repr(row) for row in again] == [repr(row) for row in ledger.rows]
+    again = to_rows(LAYERS, curves, {(0, "c"): writer.rows[1].reason})
+    assert [repr(row) for row in again] == [repr(row) for row in writer.rows]
 
 
 def test_what_stands_in_the_folder(tmp_path):
-    ledger = filled(tmp_path)
+    writer = filled(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
         "run.json",
         "initial.safetensors",
@@ -97,11 +97,11 @@ def test_what_stands_in_the_folder(tmp_path):
         assert np.array_equal(array, weights_at(0)[name])
         assert array.dtype == weights_at(0)[name].dtype
     found = load_run(tmp_path)
-    assert found.source == WATCHED
+    assert found.watched == WATCHED
     for step in (0, 2, 4):
         assert np.array_equal(found.weights("c", step, 0), weights_at(step)["c"])
     assert found.curves["condensed/a/b"][0].tolist() == [0, 1, 1]
-    assert found.curves.keys() == ledger.trajectory.curves.keys()
+    assert found.curves.keys() == writer.trajectory.curves.keys()
 
 
 def test_an_unfinished_run_can_be_read_and_gone_on_with(tmp_path):
@@ -119,24 +119,24 @@ def test_an_unfinished_run_can_be_read_and_gone_on_with(tmp_path):
 
 
 def test_nothing_has_its_name_before_the_first_step(tmp_path):
-    ledger = WatchWriter(WATCHED, tmp_path, resume=False)
-    ledger.keep_start(iter(weights_at(0).values()))
-    enter(ledger, 0)
+    writer = WatchWriter(WATCHED, tmp_path, resume=False)
+    writer.keep_start(iter(weights_at(0).values()))
+    enter(writer, 0)
     assert [path.name[0] for path in tmp_path.iterdir()] == ["."]
-    assert ledger.rows[0].change == 0  # it is read where it is
-    ledger.abandon()
-    ledger.write(0, finished=True)
+    assert writer.rows[0].change == 0  # it is read where it is
+    writer.abandon()
+    writer.write(0, finished=True)
     assert not list(tmp_path.iterdir())
-    assert not ledger.rows
+    assert not writer.rows
 
 
 def test_rows_of_a_checkpoint_come_without_weights():
     rows = filled(None).rows
-    ledger = WatchWriter(WATCHED, None, resume=True, rows=rows)
-    ledger.begin(lambda step: step < 4)
-    enter(ledger, 4)
-    assert np.isnan(ledger.rows[-2].change)
-    kept = ledger.trajectory.history("c")[0]
+    writer = WatchWriter(WATCHED, None, resume=True, rows=rows)
+    writer.begin(lambda step: step < 4)
+    enter(writer, 4)
+    assert np.isnan(writer.rows[-2].change)
+    kept = writer.trajectory.history("c")[0]
     assert np.isnan(kept[:2]).all()
     assert np.array_equal(kept[2], weights_at(4)["c"])
 
@@ -170,7 +170,7 @@ def test_the_table_of_a_run(tmp_path, capsys):
 
 
 def test_the_table_follows_a_run_until_it_is_closed(tmp_path, capsys, monkeypatch):
-    ledger = filled(tmp_path, finished=False)
+    writer = filled(tmp_path, finished=False)
     command(tmp_path, once=True)
     assert "step 4, loss 0.2\n" in capsys.readouterr().out.replace(" \n", "\n")
     frames, later = [], iter([6, 8, None])
@@ -181,8 +181,8 @@ def test_the_table_follows_a_run_until_it_is_closed(tmp_path, capsys, monkeypatc
     def sleep(_):
         step = next(later)
         if step is not None:
-            enter(ledger, step)
-        ledger.write(8, now=True, finished=step is None)
+            enter(writer, step)
+        writer.write(8, now=True, finished=step is None)
 
     monkeypatch.setattr(follow.time, "sleep", sleep)
     command(tmp_path)
@@ -224,10 +224,10 @@ def test_sparklines():
 
 
 def test_a_folder_is_written_by_one_at_a_time(tmp_path):
-    ledger = filled(tmp_path, finished=False)
+    writer = filled(tmp_path, finished=False)
     with pytest.raises(InputError, match=r"another watcher of this process writes to .*: close\(\) it"):
         WatchWriter(WATCHED, tmp_path / ".." / tmp_path.name, resume=True)
-    ledger.release()
+    writer.release()
     again = WatchWriter(WATCHED, tmp_path, resume=True)
     del again  # one that nobody has any more does not write
     assert WatchWriter(WATCHED, tmp_path, resume=True).resumed
@@ -248,12 +248,12 @@ def test_a_start_that_is_gone_is_told_once(tmp_path):
 
 
 def test_a_folder_that_is_taken_away_is_written_again(tmp_path):
-    ledger = filled(tmp_path / "run", finished=False)
-    whole = [repr(row) for row in ledger.rows]
+    writer = filled(tmp_path / "run", finished=False)
+    whole = [repr(row) for row in writer.rows]
     shutil.rmtree(tmp_path / "run")
-    ledger.write(4, finished=True)
+    writer.write(4, finished=True)
     assert load_run(tmp_path / "run").recorded.tolist() == [0, 2, 4]
-    ledger.release()
+    writer.release()
     assert [repr(row) for row in WatchWriter(WATCHED, tmp_path / "run", resume=True).rows] == whole
 
 
@@ -263,7 +263,7 @@ def test_a_start_without_a_name_goes_with_its_process(tmp_path):
         start.write(LAYERS, iter(weights_at(0).values()))
         assert len(list(tmp_path.iterdir())) == 1
         if number:
-            start.settle()
+            start.publish()
         del start
         assert len(list(tmp_path.iterdir())) == number
     program = (
@@ -280,12 +280,12 @@ def test_a_start_without_a_name_goes_with_its_process(tmp_path):
 def test_a_watched_run_is_measured_with_its_reasons_and_zeros(tmp_path):
     layers = (WatchedLayer("one", "neuron", 1, 4), WatchedLayer("some", "neuron", 25, 4))
     arrays = {"one": np.ones((1, 4)), "some": np.concatenate([np.zeros((5, 4)), np.ones((20, 4))])}
-    ledger = WatchWriter(Watched("Net", layers, Every(1), keep=("some",)), tmp_path, resume=False)
-    ledger.keep_start(iter(arrays.values()))
+    writer = WatchWriter(Watched("Net", layers, Every(1), keep=("some",)), tmp_path, resume=False)
+    writer.keep_start(iter(arrays.values()))
     rows = [WatchedRow(**vars(measure_units(name, array, "neuron")), step=0) for name, array in arrays.items()]
-    ledger.add(rows, {"some": arrays["some"]})
-    ledger.begin(lambda _: True)
-    ledger.write(0, finished=True)
+    writer.add(rows, {"some": arrays["some"]})
+    writer.begin(lambda _: True)
+    writer.write(0, finished=True)
     found = measure_run(tmp_path)
     assert [repr(row) for row in found.steps[0]] == [repr(row) for row in rows]
     assert [row.reading for row in found.steps[0]] == [

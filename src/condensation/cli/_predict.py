@@ -9,8 +9,6 @@ from ..errors import InputError
 from ._output import File, cell_text, print_json, print_table, training_progress
 from ._train import load_experiment
 
-NEAR = 0.95  # cosine from which a neuron is on a line
-
 
 def predict(
     experiment: File,
@@ -75,6 +73,7 @@ def _compare(trajectory: Any, seed: int, name: str, prediction: Any, lines: Any,
     import numpy as np
 
     from ..measure import nearest_lines
+    from ..measure._lines import LEAST_COSINE
     from ..prediction import validity
     from ..theory import compare_fates
 
@@ -88,10 +87,10 @@ def _compare(trajectory: Any, seed: int, name: str, prediction: Any, lines: Any,
     counts = np.zeros(lines.count, int)
     if len(attracts):
         nearest, cosine = nearest_lines(weights, lines.directions[attracts])
-        np.add.at(counts, attracts[nearest[cosine >= NEAR]], 1)
+        np.add.at(counts, attracts[nearest[cosine >= LEAST_COSINE]], 1)
     result = f"{counts.sum() / len(weights):.0%} of the neurons are on a predicted line"
     if lines is prediction.directions and prediction.fates is not None and (prediction.fates.lines >= 0).any():
-        shares = compare_fates(prediction.fates, weights, threshold=NEAR)
+        shares = compare_fates(prediction.fates, weights)
         result = f"{shares.lines:.0%} of the neurons are on their predicted line, {shares.nearest:.0%} on its side"
     return counts, f"at step {step}: {result}; {clock}"
 

@@ -29,6 +29,7 @@ def train(experiment: File, /, seeds: int = 10, out: Path = Path("runs"), json: 
         json: print the result as JSON.
     """
     from ..measure import count_lines
+    from ..runs import run_folder
     from ..training import train as run
 
     chosen = load_experiment(experiment)
@@ -39,6 +40,7 @@ def train(experiment: File, /, seeds: int = 10, out: Path = Path("runs"), json: 
         print_table(settings)
     with training_progress(experiment.stem) as report:
         trajectory = run(chosen, seeds, out=out, progress=report)
+    folder = run_folder(out, chosen)
     layers = {}
     for layer in (name for name in trajectory.layers if name != "output"):
         try:
@@ -47,7 +49,7 @@ def train(experiment: File, /, seeds: int = 10, out: Path = Path("runs"), json: 
         except InputError as error:
             layers[layer] = {"lines": [], "condensed": 0, "reason": str(error)}
     result = {
-        "run": str(out / chosen.fingerprint()[:16]),
+        "run": str(folder),
         "fingerprint": chosen.fingerprint(),
         "seeds": len(trajectory.seeds),
         "step": int(trajectory.recorded[-1]),

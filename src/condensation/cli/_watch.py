@@ -4,11 +4,16 @@ import contextlib
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.live import Live
 
+from ..errors import InputError
 from ._output import File
+
+if TYPE_CHECKING:
+    from ..runs import WatchedRun
 
 WAIT = 0.5  # seconds between two looks at the folder
 
@@ -21,11 +26,10 @@ def watch(run: File, /, once: bool = False) -> None:
         once: print the table as it is now and end.
     """
     from ..drawing._terminal import frame
-    from ..runs import load_run
 
     console = Console(width=None if sys.stdout.isatty() else 160)
     seen, finished = _seen(run), _finished(run)
-    shown = frame(load_run(run), finished)
+    shown = frame(_load(run), finished)
     if once or finished:
         console.print(shown)
         return
@@ -34,7 +38,16 @@ def watch(run: File, /, once: bool = False) -> None:
             time.sleep(WAIT)
             if _seen(run) != seen:
                 seen, finished = _seen(run), _finished(run)
-                live.update(frame(load_run(run), finished), refresh=True)
+                live.update(frame(_load(run), finished), refresh=True)
+
+
+def _load(path: Path) -> "WatchedRun":
+    from ..runs import open_run
+
+    stored = open_run(path)
+    if stored.kind == "experiment":
+        raise InputError("this run was trained here, not watched; condensation measure shows its layers")
+    return stored.load()
 
 
 def _seen(run: Path) -> list[int]:

@@ -3,17 +3,19 @@
 import numpy as np
 from matplotlib.axes import Axes
 
-from ..runs import Trajectory
+from ..runs import INITIAL_STAGE, Run
 from ._style import COLOURS, FAINT, INK, look, new_axes
 
 
-def draw_loss(trajectory: Trajectory, axes: Axes | None = None, *, title: str = "", fraction: float = 0.7) -> Axes:
+def draw_loss(trajectory: Run, axes: Axes | None = None, *, title: str = "", fraction: float = INITIAL_STAGE) -> Axes:
     """Each seed's loss over its first value (thin), their median, and the line at 70% that ends the initial stage."""
     with look():
         axes = axes or new_axes()
-        relative = trajectory.loss / trajectory.loss[:, :1]
+        relative = trajectory.loss_ratio
+        known = ~np.isnan(relative).all(axis=0)
         axes.plot(trajectory.recorded, relative.T, color=FAINT, linewidth=0.6)
-        axes.plot(trajectory.recorded, np.nanmedian(relative, axis=0), color=COLOURS[0], label="median of seeds")
+        median = np.nanmedian(relative[:, known], axis=0)
+        axes.plot(trajectory.recorded[known], median, color=COLOURS[0], label="median of seeds")
         axes.axhline(fraction, color=COLOURS[1], linestyle="--", linewidth=0.8)
         axes.annotate(
             f"{fraction:.0%}", (0, fraction), xycoords=("axes fraction", "data"), xytext=(3, -3),

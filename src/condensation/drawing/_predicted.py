@@ -5,11 +5,10 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from ..measure import nearest_lines
+from ..measure._lines import LEAST_COSINE
 from ..measure._similarity import as_weights, norms
 from ..theory import Directions
 from ._style import COLOURS, FAINT, look, new_axes
-
-NEAR = 0.95  # cosine from which a neuron is on a predicted line
 
 
 def draw_predicted(weights: ArrayLike, predicted: Directions, axes: Axes | None = None, *, title: str = "") -> Axes:
@@ -32,12 +31,12 @@ def draw_predicted(weights: ArrayLike, predicted: Directions, axes: Axes | None 
             for line in range(len(lines)):
                 values = np.sort(cosine[nearest == line])
                 colour = COLOURS[line % len(COLOURS)]
-                here = int((values >= NEAR).sum())
+                here = int((values >= LEAST_COSINE).sum())
                 on += here
                 spots = np.arange(place, place + len(values))
                 axes.vlines(spots, 0, values, color=colour, linewidth=1, label=f"line {line + 1}: {here}")
                 place += len(values)
-        axes.axhline(NEAR, color=FAINT, linewidth=0.8, zorder=0)
+        axes.axhline(LEAST_COSINE, color=FAINT, linewidth=0.8, zorder=0)
         axes.set(ylim=(0, 1.02), xlim=(-1, len(array)), xlabel="neuron, by predicted line", title=title)
         axes.set_ylabel("|cos| to the nearest predicted line")
         summary = f"{on} of {len(array)} neurons on a predicted line" if len(lines) else "no line attracts"

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import InputError
-from ..runs import Trajectory, Watched, WatchedLayer
+from ..runs import WatchedLayer, WatchedRun
 
 if TYPE_CHECKING:  # imported where a table is shown
     from rich.console import Group
@@ -33,34 +32,32 @@ def sparkline(values: Sequence[float] | np.ndarray, width: int = WIDTH) -> str:
     return "".join(BLOCKS[int(place)] if math.isfinite(place) else " " for place in places)
 
 
-def frame(trajectory: Trajectory, finished: bool = False) -> "Group":
+def frame(run: WatchedRun, finished: bool = False) -> "Group":
     """The step, the loss and the table of all layers as they were measured last."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    source = trajectory.source
-    if not isinstance(source, Watched):
-        raise InputError("this run was trained here, not watched; condensation measure shows its layers")
+    watched = run.watched
     table = Table("layer", "units", "lines", "cover", "k_eff", "rank", "change", "k_eff over steps", box=None)
     for number in range(1, 7):
         table.columns[number].justify = "right"
-    for layer in source.layers:
-        table.add_row(*_row(layer, trajectory))
-    loss = float(trajectory.loss[0, -1])
-    heading = f"{source.model}, step {trajectory.recorded[-1]}" + ("" if math.isnan(loss) else f", loss {loss:.4g}")
-    if trajectory.diverged:
-        heading += f", weights not finite from step {next(iter(trajectory.diverged.values()))} on"
-    return Group(Text(heading + (", closed" if finished else ""), style="bold"), table)
+    for layer in watched.layers:
+        table.add_row(*_row(layer, run))
+    loss = float(run.loss[0, -1])
+    title = f"{watched.model}, step {run.recorded[-1]}" + ("" if math.isnan(loss) else f", loss {loss:.4g}")
+    if run.diverged:
+        title += f", weights not finite from step {next(iter(run.diverged.values()))} on"
+    return Group(Text(title + (", closed" if finished else ""), style="bold"), table)
 
 
-def _row(layer: WatchedLayer, trajectory: Trajectory) -> list[str]:
+def _row(layer: WatchedLayer, run: WatchedRun) -> list[str]:
     from rich.markup import escape
 
     def last(quantity: str) -> float:
-        return float(trajectory.curves[f"{quantity}/{layer.name}"][0, -1])
+        return float(run.curves[f"{quantity}/{layer.name}"][0, -1])
 
-    k_eff = trajectory.curves[f"k_eff/{layer.name}"][0]
+    k_eff = run.curves[f"k_eff/{layer.name}"][0]
     cells = ["-"] * 5
     if not math.isnan(last("lines")):
         change = last("change")
@@ -80,8 +77,8 @@ class LiveTable:
     def __init__(self) -> None:
         self._live: Live | None = None
 
-    def show(self, trajectory: Trajectory) -> None:
-        """Show a trajectory as far as it was measured; a second call replaces the table."""
+    def show(self, run: WatchedRun) -> None:
+        """Show a watched run as it is now."""
         from rich.console import Console
         from rich.live import Live
 
@@ -92,7 +89,7 @@ class LiveTable:
             live.start()
             self._live = live
         if self._live is not None:
-            self._live.update(frame(trajectory), refresh=True)
+            self._live.update(frame(run), refresh=True)
 
     def stop(self) -> None:
         """Leave the last table on the terminal."""

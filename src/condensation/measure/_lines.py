@@ -22,7 +22,7 @@ from . import _circle as circle
 from ._chance import chance_cosine
 from ._similarity import as_weights, norms
 
-LEAST_COSINE = 0.95
+LEAST_COSINE = 0.95  # from which on a unit is on a line, unless chance alone reaches it
 LEAST_SHARE = 0.05
 LEAST_UNITS = 2
 LEAST_COVER = 0.9

@@ -10,6 +10,7 @@ from ..activations import derivatives_at_zero, label, multiplicity
 from ..errors import InputError
 from ..experiment import Experiment
 from ..measure import directions as unit_vectors
+from ..measure._lines import LEAST_COSINE
 from ..measure._similarity import norms
 from ..networks import Conv, Dense, Model
 from ..optimizers import Adam, SignGD
@@ -19,7 +20,6 @@ from ..theory import field as direction_field
 from ._runs import ShownRun
 
 ARROWS = 19  # on each side of the field
-NEAR = 0.95  # cosine from which a unit is on a line
 MOST_LINES, PLANES = 8, 2000  # lines that the plane of the picture should keep apart, and planes that are tried
 SMALL = 1e-3  # weights at which the field of an activation without a leading order is drawn
 
@@ -74,9 +74,9 @@ class Forecast:
             return None
         cosine = self._cosines(units)
         if not len(self.fate):
-            return float((cosine[:, self.attracting].max(axis=1) >= NEAR).mean())
+            return float((cosine[:, self.attracting].max(axis=1) >= LEAST_COSINE).mean())
         own = cosine[np.arange(len(units)), np.maximum(self.fate, 0)]
-        return float(((own >= NEAR) & (self.fate >= 0)).mean())
+        return float(((own >= LEAST_COSINE) & (self.fate >= 0)).mean())
 
     def _cosines(self, units: np.ndarray) -> np.ndarray:
         """Cosines of units and lines; their absolute values, except for orientations, where -u differs from u."""

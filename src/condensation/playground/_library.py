@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..activations import label
 from ..errors import InputError, unknown_name
 from ..experiment import Experiment
-from ..networks import Dense
-from ..runs import Trajectory, Watched, load_run, open_run
+from ..runs import Run, load_run, open_run
 from ..seeds import Seed
 from ..sweeps import SweepTable, open_sweep
 
@@ -56,7 +54,7 @@ class Library:
         """A run's network and optimizer, and its name."""
         return _title(self._entry(name, "run"))
 
-    def run(self, name: Any) -> Trajectory:
+    def run(self, name: Any) -> Run:
         """A saved run."""
         return load_run(self._entry(name, "run").path)
 
@@ -77,16 +75,8 @@ class Library:
 
 
 def _title(entry: LibraryEntry) -> str:
-    """A run's network and optimizer beside its name, which is a fingerprint; of a sweep only the name."""
-    if entry.kind == "sweep":
-        return entry.name
-    source = open_run(entry.path).source
-    if isinstance(source, Watched):
-        return f"{source.model}, watched ({entry.name})"
-    network = source.network
-    shape = "-".join(map(str, network.widths)) if isinstance(network, Dense) else type(network).__name__
-    activations = ", ".join(dict.fromkeys(map(label, network.activations)))
-    return f"{shape}, {activations}, {type(source.optimizer).__name__} ({entry.name[:6]})"
+    """A run's network and optimizer beside its name, which is a fingerprint; a sweep's name says enough."""
+    return entry.name if entry.kind == "sweep" else open_run(entry.path).title(entry.name)
 
 
 def _kinds(folder: Path) -> dict[Path, str]:

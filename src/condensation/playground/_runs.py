@@ -9,7 +9,7 @@ from ..experiment import Experiment
 from ..networks import Model
 from ..networks._layer import LayerShape
 from ..networks._model import find_layer
-from ..runs import Trajectory, Watched
+from ..runs import Run
 from ..seeds import Seed
 from ..training import Live, Moment
 from ._recording import Recording
@@ -125,27 +125,25 @@ class LiveRun(ShownRun):
 
 
 class SavedRun(ShownRun):
-    """One seed of a trajectory. Its recording is the saved steps."""
+    """One seed of a saved run. Its recording is the saved steps."""
 
-    def __init__(self, trajectory: Trajectory, seed: Seed) -> None:
-        self.trajectory, self.seed = trajectory, seed
-        self.experiment = None if isinstance(trajectory.source, Watched) else trajectory.experiment
-        self.diverged = trajectory.diverged.get(seed)
-        layers = trajectory.layers
+    def __init__(self, run: Run, seed: Seed) -> None:
+        self.run, self.seed = run, seed
+        self.experiment = run.origin
+        self.diverged = run.diverged.get(seed)
+        layers = run.layers
         if self.experiment is not None and layers != ("output",):
             layers = tuple(name for name in layers if name != "output")
         self.layers = layers
-        number = trajectory.seeds.index(seed)
-        finite = trajectory.saved if self.diverged is None else trajectory.saved[trajectory.saved < self.diverged]
-        columns = np.searchsorted(trajectory.recorded, finite)
-        curves = {
-            name: trajectory.curves[name][number] for name in ("loss", "accuracy", "time") if name in trajectory.curves
-        }
+        number = run.seeds.index(seed)
+        finite = run.saved if self.diverged is None else run.saved[run.saved < self.diverged]
+        columns = np.searchsorted(run.recorded, finite)
+        curves = {name: run.curves[name][number] for name in ("loss", "accuracy", "time") if name in run.curves}
         self.recording = Recording()
         self.recording.moments = [
             Moment(
                 int(step),
-                {name: values[number, k] for name, values in trajectory.parameters.items()},
+                {name: values[number, k] for name, values in run.parameters.items()},
                 {name: float(values[columns[k]]) for name, values in curves.items()},
             )
             for k, step in enumerate(finite)
@@ -153,4 +151,4 @@ class SavedRun(ShownRun):
 
     def data(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Samples and targets; None for a watched run."""
-        return None if self.experiment is None else self.trajectory.data(self.seed)
+        return None if self.experiment is None else self.experiment.data.draw(self.seed)

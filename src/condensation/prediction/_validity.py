@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from ..activations import Activation, derivatives_at_zero
 from ..errors import InputError
 from ..measure._similarity import norms
-from ..runs import Trajectory
+from ..runs import INITIAL_STAGE, Trajectory
 from ..seeds import Seed, as_seed
 from ..theory import coefficient
 from ..theory._field import project
@@ -26,7 +26,6 @@ from ._deep import LayerField, layer_fields
 
 LEADING_ERROR = 0.05
 DRIFT = 0.1  # radians
-LOSS_RATIO = 0.7
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +60,7 @@ class Validity:
         """The last step up to which the leading order and the predicted lines hold; None if not even at the first."""
         return self._last((self.leading_error <= leading_error) & (self.drift <= drift))
 
-    def loss_until(self, ratio: float = LOSS_RATIO) -> int | None:
+    def loss_until(self, ratio: float = INITIAL_STAGE) -> int | None:
         """The last step up to which the loss is above 70% of its first value."""
         return self._last(self.loss_ratio > ratio)
 
@@ -74,7 +73,7 @@ class Validity:
         end = int(self.steps[-1])
         phrase = lambda step: "not even at the first step" if step is None else f"until step {step}"  # noqa: E731
         more = " (the last that was looked at)" if until == end else ""
-        return f"theory valid {phrase(until)}{more}; loss above {LOSS_RATIO:.0%} {phrase(loss)}"
+        return f"theory valid {phrase(until)}{more}; loss above {INITIAL_STAGE:.0%} {phrase(loss)}"
 
 
 def validity(

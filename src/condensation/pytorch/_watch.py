@@ -23,7 +23,7 @@ from torch import distributed, nn
 from ..errors import InputError, check_whole, unknown_name
 from ..measure import measure_units
 from ..measure._table import NAN
-from ..runs import Trajectory, Watched, WatchedLayer, WatchedRow, WatchWriter
+from ..runs import Watched, WatchedLayer, WatchedRow, WatchedRun, WatchWriter
 from ..runs._watched import QUANTITIES
 from ..saving import At, Every, Geometric, OpenSaveSchedule
 from ._loggers import as_loggers, guarded, named
@@ -147,7 +147,7 @@ class Watcher:
         return self._step
 
     @property
-    def trajectory(self) -> Trajectory:
+    def trajectory(self) -> WatchedRun:
         """What was measured until now, as ``load_run`` would give it."""
         return self._writer.trajectory
 

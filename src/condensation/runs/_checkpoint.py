@@ -1,7 +1,6 @@
-"""What one network leaves while it trains, and where it is on its way."""
+"""What one network leaves while it trains (``Record``), and what it takes to go on with it (``Checkpoint``)."""
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -18,23 +17,10 @@ class Record:
 
 @dataclass
 class Checkpoint:
-    """Where a network is on its way: enough to go on as if nothing had happened."""
+    """A record with the place and the state of its training: enough to go on as if nothing had happened."""
 
     record: Record
     row: int
     offset: int
     leaves: list[np.ndarray]
     finished: bool = False
-
-
-@runtime_checkable
-class CheckpointStore(Protocol):
-    """Keeps networks on their way, for instance on disk."""
-
-    def load(self, member: int) -> Checkpoint | None:
-        """What was kept of a member."""
-        ...
-
-    def keep(self, member: int, kept: Checkpoint) -> None:
-        """Keep where a member is; whole or not at all."""
-        ...

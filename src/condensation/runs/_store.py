@@ -1,182 +1,135 @@
-"""Runs on disk: a folder for each experiment, named by its fingerprint, with a file for each seed.
+"""Runs on disk, by kind: that of an experiment, in a folder named by its fingerprint, and a watched one.
 
-    OUT/<first 16 digits of the fingerprint>/run.json                    experiment, fingerprint, versions, seeds, times
-                                             data0-init0.safetensors    weights, curves; while it runs, also its state
-                                             data.safetensors            a user's arrays, if the experiment has them;
-                                             test.safetensors            held-out ones
-
-The folder of a run that was watched is named by its user; it holds one seed, and ``watched`` stands where
+The folder of a watched run is named by its user; it holds one seed, and ``watched`` stands in run.json where
 ``experiment`` stands otherwise.
-
-Every file is written under another name and then renamed: it is whole or not there. No pickle.
 """
 
-import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import ClassVar, Literal
 
-import numpy as np
-from safetensors.numpy import save
-
-from .._files import read_json, read_tensors, write_atomic
-from .._serialization import FORMAT, check_format
-from .._versions import versions
+from .._files import read_json
+from .._serialization import check_format
+from ..activations import label
 from ..errors import InputError
 from ..experiment import Experiment
+from ..networks import Dense
 from ..seeds import Seed
-from ._checkpoint import Checkpoint, Record
+from ._checkpoint import Checkpoint
+from ._folder import RunFolder
 from ._trajectory import Trajectory, collect
 from ._watched import Watched
+from ._watched_run import SEED, WatchedRun, collect_watched
 
 
-class RunCheckpoints:
-    """Keeps the members of a training, pairs of experiment and seed, in run folders."""
-
-    def __init__(self, out: str | Path, pairs: Sequence[tuple[Experiment, Seed]]) -> None:
-        self.folders = {id(one): RunFolder.open(Path(out), one) for one in {id(one): one for one, _ in pairs}.values()}
-        self.pairs = pairs
-
-    def _place(self, member: int) -> tuple["RunFolder", Seed]:
-        experiment, seed = self.pairs[member]
-        return self.folders[id(experiment)], seed
-
-    def load(self, member: int) -> Checkpoint | None:
-        """What was kept of a member."""
-        run, seed = self._place(member)
-        return run.read(seed) if run.file_of(seed).exists() else None
-
-    def keep(self, member: int, kept: Checkpoint) -> None:
-        """Keep where a member is."""
-        run, seed = self._place(member)
-        run.write(seed, kept)
-
-    def close(self) -> None:
-        """Enter in each run.json which seeds are finished."""
-        for run in self.folders.values():
-            run.describe()
+def run_folder(out: str | Path, experiment: Experiment) -> Path:
+    """The folder of an experiment's run in a folder of runs: the first 16 digits of its fingerprint."""
+    return Path(out) / experiment.fingerprint()[:16]
 
 
-class RunFolder:
-    """The folder of one experiment's run, or of a watched one."""
+class ExperimentFolder(RunFolder):
+    """The folder of an experiment's run."""
 
-    def __init__(self, path: Path, source: Experiment | Watched) -> None:
-        self.path, self.source = path, source
-        self.fingerprint = source.fingerprint()
+    kind: ClassVar[Literal["experiment"]] = "experiment"
+
+    def __init__(self, path: Path, experiment: Experiment) -> None:
+        super().__init__(path, experiment)
+        self.experiment = experiment
 
     @classmethod
-    def open(cls, out: Path, experiment: Experiment) -> "RunFolder":
+    def make(cls, out: str | Path, experiment: Experiment) -> "ExperimentFolder":
         """The run of an experiment in a folder of runs, made if it is not there."""
-        run = cls(out / experiment.fingerprint()[:16], experiment)
+        run = cls(run_folder(out, experiment), experiment)
         try:
             run.path.mkdir(parents=True, exist_ok=True)
             there = (run.path / "run.json").exists()
         except OSError as error:
             raise InputError(f"the folder {run.path} cannot be made: {error.strerror}") from error
         if there:
-            found = read_json(run.path / "run.json")
-            check_format(f"run {run.path}", found.get("format"))
-            if found.get("fingerprint") != run.fingerprint:
+            about = read_json(run.path / "run.json")
+            check_format(f"run {run.path}", about.get("format"))
+            if about.get("fingerprint") != run.fingerprint:
                 raise InputError(f"the folder {run.path} holds the run of another experiment")
         else:
             run.describe()
         return run
 
-    def describe(self) -> None:
-        """Write run.json: the experiment, versions, and what the files of the seeds say."""
-        plain = self.source.to_plain()
-        for name, arrays in self.source.arrays().items():
-            file = self.path / f"{name}.safetensors"
-            if not file.exists():
-                write_atomic(file, save({part: np.array(getattr(arrays, part), order="C") for part in ("x", "y")}))
-            plain[name]["file"] = file.name
-        seeds = []
-        for seed in self.seeds():
-            header = self.header(seed, tensors=False)[0]
-            if header["finished"]:
-                entry = {"seconds": header["seconds"], "diverged": header["diverged"]}
-                seeds.append({"data": seed.data, "init": seed.init} | entry)
-        about = {"format": FORMAT, "fingerprint": self.fingerprint, "versions": versions()}
-        about |= {"watched" if isinstance(self.source, Watched) else "experiment": plain, "seeds": seeds}
-        write_atomic(self.path / "run.json", json.dumps(about, indent=1).encode())
+    def load(self) -> Trajectory:
+        """The trajectory of all finished seeds."""
+        checkpoints = {seed: self.read(seed) for seed in self.seeds()}
+        records = {seed: checkpoint.record for seed, checkpoint in checkpoints.items() if checkpoint.finished}
+        if not records:
+            raise self.unfinished()
+        return collect(self.experiment, tuple(records), list(records.values()))
 
-    def file_of(self, seed: Seed) -> Path:
-        """The file of a seed."""
-        return self.path / f"data{seed.data}-init{seed.init}.safetensors"
-
-    def seeds(self) -> list[Seed]:
-        """All seeds that have a file, finished or not."""
-        names = [re.fullmatch(r"data(\d+)-init(\d+)", path.stem) for path in self.path.glob("*.safetensors")]
-        return sorted(Seed(int(name[1]), int(name[2])) for name in names if name)
-
-    def write(self, seed: Seed, kept: Checkpoint) -> None:
-        """Write where a seed is."""
-        record = kept.record
-        tensors = {f"weights/{name}": value for name, value in record.weights.items()}
-        tensors |= {f"curves/{name}": value for name, value in record.curves.items()}
-        tensors |= {f"state/{k:04}": value for k, value in enumerate(kept.leaves)}
-        about = {
-            "format": FORMAT,
-            "fingerprint": self.fingerprint,
-            "finished": kept.finished,
-            "row": kept.row,
-            "offset": kept.offset,
-            "diverged": record.diverged,
-            "seconds": record.seconds,
-        }
-        whole = {name: np.array(value, order="C") for name, value in tensors.items()}  # a number stays one
-        write_atomic(self.file_of(seed), save(whole, {"condensation": json.dumps(about)}))
-
-    def header(self, seed: Seed, tensors: bool = True) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What a seed's file says of itself, and its arrays if they are wanted."""
-        path = self.file_of(seed)
-        about, found = read_tensors(path, tensors)
-        if "condensation" not in about:
-            raise InputError(f"{path} was not written by condensation")
-        try:
-            header = json.loads(about["condensation"])
-            check_format(f"file {path}", header["format"])
-            if header["fingerprint"] != self.fingerprint:
-                raise InputError(f"{path} belongs to another experiment")
-        except (ValueError, KeyError, TypeError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"{path} was not written by condensation: {error}") from error
-        return header, found
-
-    def read(self, seed: Seed) -> Checkpoint:
-        """What was written of a seed."""
-        header, tensors = self.header(seed)
-        part = lambda prefix: {n[len(prefix) :]: t for n, t in tensors.items() if n.startswith(prefix)}  # noqa: E731
-        record = Record(part("weights/"), part("curves/"), header["diverged"], header["seconds"])
-        leaves = [tensor for _, tensor in sorted(part("state/").items())]
-        return Checkpoint(record, header["row"], header["offset"], leaves, header["finished"])
+    def title(self, name: str) -> str:
+        """Network and optimizer beside the run's name, which is a fingerprint."""
+        network = self.experiment.network
+        shape = "-".join(map(str, network.widths)) if isinstance(network, Dense) else type(network).__name__
+        activations = ", ".join(dict.fromkeys(label(activation) for activation in network.activations))
+        return f"{shape}, {activations}, {type(self.experiment.optimizer).__name__} ({name[:6]})"
 
 
-def load_run(path: str | Path) -> Trajectory:
-    """The trajectory of all finished seeds in a run's folder; of a watched run also while it grows."""
-    run = open_run(path)
-    kept = {seed: run.read(seed) for seed in run.seeds()}
-    watched = isinstance(run.source, Watched)
-    finished = {seed: one.record for seed, one in kept.items() if one.finished or watched}
-    if not finished:
-        raise InputError(f"the run in {path} has no finished seed yet")
-    return collect(run.source, tuple(finished), list(finished.values()))
+class WatchedFolder(RunFolder):
+    """The folder of a watched run."""
+
+    kind: ClassVar[Literal["watched"]] = "watched"
+
+    def __init__(self, path: Path, watched: Watched) -> None:
+        super().__init__(path, watched)
+        self.watched = watched
+
+    def load(self) -> WatchedRun:
+        """The run as far as it was written, finished or not."""
+        if not self.file_of(SEED).exists():
+            raise self.unfinished()
+        return collect_watched(self.watched, self.read(SEED))
+
+    def title(self, name: str) -> str:
+        """The model's class beside the run's name."""
+        return f"{self.watched.model}, watched ({name})"
 
 
-def open_run(path: str | Path) -> RunFolder:
+def open_run(path: str | Path) -> ExperimentFolder | WatchedFolder:
     """The run in a folder, as its run.json describes it."""
     path = Path(path)
     about = read_json(path / "run.json")
     check_format(f"run {path}", about.get("format"))
     if "fingerprint" not in about or not {"experiment", "watched"} & about.keys():
         raise InputError(f"{path / 'run.json'} is not the description of a run")
-    watched = "watched" in about
-    run = RunFolder(
-        path, Watched.from_plain(about["watched"]) if watched else Experiment.from_plain(about["experiment"], path)
-    )
+    if "watched" in about:
+        run, noun = WatchedFolder(path, Watched.from_plain(about["watched"])), "watched run"
+    else:
+        run, noun = ExperimentFolder(path, Experiment.from_plain(about["experiment"], path)), "experiment"
     if run.fingerprint != about["fingerprint"]:
-        what = "watched run" if watched else "experiment"
-        raise InputError(f"the {what} in {path / 'run.json'} was changed: its fingerprint is another one")
+        raise InputError(f"the {noun} in {path / 'run.json'} was changed: its fingerprint is another one")
     return run
+
+
+def load_run(path: str | Path) -> Trajectory | WatchedRun:
+    """The trajectory of all finished seeds in a run's folder; a watched run also while it grows."""
+    return open_run(path).load()
+
+
+class RunCheckpoints:
+    """Keeps the members of a training, pairs of experiment and seed, in run folders."""
+
+    def __init__(self, out: str | Path, pairs: Sequence[tuple[Experiment, Seed]]) -> None:
+        experiments = {id(experiment): experiment for experiment, _ in pairs}
+        self.folders = {key: ExperimentFolder.make(out, experiment) for key, experiment in experiments.items()}
+        self.places = [(self.folders[id(experiment)], seed) for experiment, seed in pairs]
+
+    def load(self, member: int) -> Checkpoint | None:
+        """What was kept of a member, if anything was."""
+        run, seed = self.places[member]
+        return run.read(seed) if run.file_of(seed).exists() else None
+
+    def keep(self, member: int, checkpoint: Checkpoint) -> None:
+        """Keep where a member is; whole or not at all."""
+        run, seed = self.places[member]
+        run.write(seed, checkpoint)
+
+    def close(self) -> None:
+        """Enter in each run.json which seeds are finished."""
+        for run in self.folders.values():
+            run.describe()

@@ -1,7 +1,6 @@
-"""The ledger of a watched training: its rows, the weights that are kept, the start, and their run folder.
+"""Writes a watched training: its rows, the weights that are kept, the initial weights, into a run folder.
 
-Files are those of ``store``. Nothing has its final name before ``begin``: until then another process may turn out to be
-the one that writes.
+No file has its final name before ``begin``: until then another process may turn out to be the one that writes.
 """
 
 import gc
@@ -15,14 +14,12 @@ import numpy as np
 
 from .._files import make_folder
 from ..errors import InputError
-from ..seeds import Seed
 from ._checkpoint import Checkpoint, Record
-from ._store import RunFolder, open_run
-from ._trajectory import Trajectory, collect
-from ._watched import InitialWeights, Watched, WatchedRow, pack_reasons, to_curves, to_rows, unpack_reasons
+from ._store import WatchedFolder, open_run
+from ._watched import InitialWeights, Watched, WatchedRow, pack_reasons, to_curves
+from ._watched_run import SEED, WatchedRun, collect_watched
 
 WRITING = 0.05  # share of the time that writing files may take
-SEED = Seed(0, 0)
 _WRITTEN: WeakValueDictionary[Path, "WatchWriter"] = WeakValueDictionary()  # the folders that this process writes
 
 
@@ -46,36 +43,37 @@ class WatchWriter:
         self._folder = None if path is None else self._opened(path, resume)
         self.resumed = bool(self.rows)
 
-    def _opened(self, path: Path, resume: bool) -> RunFolder:
+    def _opened(self, path: Path, resume: bool) -> WatchedFolder:
         """The folder; a run that is in it is gone on with."""
         if path.resolve() in _WRITTEN:
-            gc.collect()  # one that nobody has any more
+            gc.collect()  # of a writer that nobody has any more
         if path.resolve() in _WRITTEN:
             raise InputError(f"another watcher of this process writes to {path}: close() it, or choose another folder")
         make_folder(path)
         self._start = InitialWeights(path)
-        found = self._found(path, resume) if (path / "run.json").exists() else RunFolder(path, self.watched)
+        if (path / "run.json").exists():
+            self._resume(path, resume)
         _WRITTEN[path.resolve()] = self
-        return found
+        return WatchedFolder(path, self.watched)
 
-    def _found(self, path: Path, resume: bool) -> RunFolder:
-        found = open_run(path)
-        if not isinstance(found.source, Watched):
+    def _resume(self, path: Path, resume: bool) -> None:
+        """Take over what the folder's run has, if it may be gone on with."""
+        folder = open_run(path)
+        if folder.kind == "experiment":
             raise InputError(f"the folder {path} holds the run of an experiment; a watched run needs one of its own")
+        watched = folder.watched
         if not resume:
             raise InputError(
-                f"the folder {path} already holds a watched run of {found.source.model}: resume=True goes on with it"
+                f"the folder {path} already holds a watched run of {watched.model}: resume=True goes on with it"
             )
-        differs = found.source.differs(self.watched)
+        differs = watched.differs(self.watched)
         if differs:
             raise InputError(f"the run in {path} cannot be gone on with: {differs}")
-        kept = found.read(SEED)
-        self.watched = found.source
-        self.rows = rows_of(self.watched, kept)
-        arrays = {name: kept.record.weights[name] for name in self.watched.keep}
-        self._kept = {step: {name: array[k] for name, array in arrays.items()} for k, step in enumerate(self.steps)}
-        self._earlier, self._diverged = kept.record.seconds, kept.record.diverged
-        return found
+        run = folder.load()
+        self.watched, self.rows = watched, run.rows
+        for k, step in enumerate(run.saved.tolist()):
+            self._kept[step] = {name: run.parameters[name][0, k] for name in watched.keep}
+        self._earlier, self._diverged = run.seconds, run.diverged.get(SEED)
 
     @property
     def steps(self) -> list[int]:
@@ -88,9 +86,9 @@ class WatchWriter:
         return time.perf_counter() - self._began
 
     @property
-    def trajectory(self) -> Trajectory:
+    def trajectory(self) -> WatchedRun:
         """What there is until now, as ``load_run`` gives it."""
-        return collect(self.watched, (SEED,), [self._record()])
+        return collect_watched(self.watched, self._checkpoint(0))
 
     def keep_start(self, weights: Iterator[np.ndarray]) -> None:
         """Keep the weights of all layers as they are now: on disk where there is a folder, else in memory."""
@@ -101,12 +99,12 @@ class WatchWriter:
             self._start = {name: np.array(array) for name, array in zip(names, weights, strict=True)}
 
     def start_of(self, layer: str) -> np.ndarray | None:
-        """The weights at the start; None where no change can be told from them."""
+        """The initial weights of a layer; None where no change can be told from them."""
         try:
-            found = self._start.read(layer) if isinstance(self._start, InitialWeights) else self._start.get(layer)
+            weights = self._start.read(layer) if isinstance(self._start, InitialWeights) else self._start.get(layer)
         except InputError as error:
-            found = self._lose_start(error)
-        return found if found is not None and np.isfinite(found).all() and found.any() else None
+            weights = self._lose_start(error)
+        return weights if weights is not None and np.isfinite(weights).all() and weights.any() else None
 
     def _lose_start(self, error: InputError) -> None:
         warnings.warn(f"{error}; the training goes on, the change of its layers is NaN from here on", stacklevel=2)
@@ -127,7 +125,7 @@ class WatchWriter:
         self.rows.extend(rows)
 
     def begin(self, stays: Callable[[int], bool]) -> None:
-        """Begin to write; of a run that is gone on with, only steps that stay remain, and the start."""
+        """Begin to write; of a run that is gone on with, only steps that stay remain, and the first."""
         if isinstance(self._start, InitialWeights):
             try:
                 self._start.publish()
@@ -169,10 +167,9 @@ class WatchWriter:
         if not now and self.seconds_written + self._last_write > WRITING * self.seconds:
             return
         began = time.perf_counter()
-        kept = Checkpoint(self._record(), len(self.steps), step, [pack_reasons(self.rows)], finished)
         try:
             make_folder(self._folder.path)
-            self._folder.write(SEED, kept)
+            self._folder.write(SEED, self._checkpoint(step, finished))
             if now or not (self._folder.path / "run.json").exists():
                 self._folder.describe()
         except InputError as error:
@@ -184,7 +181,7 @@ class WatchWriter:
         self._last_write = time.perf_counter() - began
         self.seconds_written += self._last_write
 
-    def _record(self) -> Record:
+    def _checkpoint(self, step: int, finished: bool = False) -> Checkpoint:
         weights = {}
         for layer in self.watched.layers:
             if layer.name in self.watched.keep:
@@ -192,9 +189,5 @@ class WatchWriter:
                 unknown = np.full(shape, np.nan, np.float32)  # a layer that could not be read, or of a checkpoint's row
                 arrays = [self._kept.get(step, {}).get(layer.name, unknown) for step in self.steps]
                 weights[layer.name] = np.array(arrays).reshape(-1, *shape)
-        return Record(weights, to_curves(self.rows), self._diverged, self._earlier + self.seconds)
-
-
-def rows_of(watched: Watched, kept: Checkpoint) -> list[WatchedRow]:
-    """The rows of a watched run, as its folder keeps them."""
-    return to_rows(watched.layers, kept.record.curves, unpack_reasons(kept.leaves[0]))
+        record = Record(weights, to_curves(self.rows), self._diverged, self._earlier + self.seconds)
+        return Checkpoint(record, len(self.steps), step, [pack_reasons(self.rows)], finished)

@@ -2,7 +2,7 @@
 
 The folder is that of any run, with one seed. ``run.json`` holds a ``Watched`` in place of an experiment; the seed's
 file holds the curves ``loss`` and ``QUANTITY/LAYER`` at the measured steps, which stand beside them as the curve
-``step``, and the weights of the layers that were to be kept. ``initial.safetensors`` holds the weights at the start.
+``step``, and the weights of the layers that were to be kept. ``initial.safetensors`` holds the initial weights.
 """
 
 import json
@@ -96,10 +96,10 @@ class Watched:
 
     def differs(self, other: "Watched") -> str:
         """How another model or another way of watching it differs from this one; empty if they can share a run."""
-        for name, said in (("model", "model"), ("schedule", "schedule"), ("keep", "keep"), ("threshold", "threshold")):
+        for name in ("model", "schedule", "keep", "threshold"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
-                return f"its {said} is {mine!r}, not {theirs!r}"
+                return f"its {name} is {mine!r}, not {theirs!r}"
         for mine, theirs in zip(self.layers, other.layers, strict=False):
             if mine != theirs:
                 return f"it has the layer {mine} where this model has {theirs}"
@@ -144,27 +144,27 @@ def to_rows(
     rows = []
     for k, step in enumerate(curves["step"].astype(int).tolist()):
         for layer in layers:
-            told: dict[str, Any] = {"step": step, "loss": float(curves["loss"][k])}
+            measures: dict[str, Any] = {"step": step, "loss": float(curves["loss"][k])}
             reason = reasons.get((step, layer.name), "")
             for name in () if reason else _STORED:
-                told[name] = _TYPES.get(name, float)(curves[f"{name}/{layer.name}"][k])
-            rows.append(WatchedRow(layer.name, layer.kind, layer.units, layer.inputs, reason=reason, **told))
+                measures[name] = _TYPES.get(name, float)(curves[f"{name}/{layer.name}"][k])
+            rows.append(WatchedRow(layer.name, layer.kind, layer.units, layer.inputs, reason=reason, **measures))
     return rows
 
 
 def pack_reasons(rows: Iterable[WatchedRow]) -> np.ndarray:
     """The reasons of rows that could not be measured, as bytes of JSON."""
-    said = [[row.step, row.layer, row.reason] for row in rows if row.reason]
-    return np.frombuffer(json.dumps(said).encode(), np.uint8)
+    reasons = [[row.step, row.layer, row.reason] for row in rows if row.reason]
+    return np.frombuffer(json.dumps(reasons).encode(), np.uint8)
 
 
 def unpack_reasons(packed: np.ndarray) -> dict[tuple[int, str], str]:
-    """By step and layer."""
+    """The reasons, by step and layer."""
     return {(step, layer): reason for step, layer, reason in json.loads(packed.tobytes())}
 
 
 class InitialWeights:
-    """The weights at the start on disk: written and read one layer at a time, never held whole.
+    """The initial weights on disk: written and read one layer at a time, never held whole.
 
     It has a name of its own until ``publish`` says that this process is the one that writes the run, and goes with the
     process if that ends before.

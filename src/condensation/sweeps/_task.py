@@ -19,7 +19,7 @@ from .._device import cores, device_name, on_cpu
 from .._versions import versions
 from ..errors import InputError
 from ..experiment import Experiment
-from ..runs import Trajectory
+from ..runs import Trajectory, in_initial_stage
 from ..seeds import Seed
 from ..training import train_pairs
 from ._axes import CURVES, Label
@@ -27,7 +27,6 @@ from ._folder import RowKey, SweepFolder
 from ._measures import Measure, measure_step
 from ._worker import measure
 
-INITIAL = 0.7  # of the first loss: the end of the initial stage
 MANY = 512  # pairs that are worth other processes
 TableRows = list[dict[str, Any]]
 
@@ -111,7 +110,7 @@ class Task:
             from ..training import StillRising, train_with_backoff
 
             with warnings.catch_warnings(action="ignore", category=StillRising):  # the column `rising` says so
-                trajectories = train_with_backoff(networks, most=self.backoffs, out=runs)
+                trajectories = train_with_backoff(networks, backoffs=self.backoffs, out=runs)
         else:
             trajectories = train_pairs(networks, out=runs)
         rows, failed = [], []
@@ -207,8 +206,8 @@ class Task:
         if self.at == "end":
             return saved[-1:]
         losses = trajectory.loss[0, np.searchsorted(trajectory.recorded, saved)]
-        below = np.flatnonzero(losses < INITIAL * losses[0])  # NaN is not below: a diverged seed has no end of it
-        return [saved[max(int(below[0]) - 1, 0)] if len(below) else saved[-1]]
+        left = np.flatnonzero(~in_initial_stage(losses))  # none in a seed that diverged before
+        return [saved[max(int(left[0]) - 1, 0)] if len(left) else saved[-1]]
 
 
 _versions = cache(versions)  # reading them takes longer than a small task

@@ -19,6 +19,7 @@ from scipy.special import ndtr
 
 from ..activations import Activation, derivatives_at_zero, label, multiplicity
 from ..errors import InputError, check_positive, check_whole
+from ..measure._lines import LEAST_COSINE
 from ..measure._similarity import as_weights, norms
 from ._destinations import Destinations, check_directions
 from ._directions import Directions, stationary_directions
@@ -293,7 +294,7 @@ class FateAgreement:
     units: int
 
 
-def compare_fates(predicted: Fates, weights: ArrayLike, *, threshold: float = 0.95) -> FateAgreement:
+def compare_fates(predicted: Fates, weights: ArrayLike, *, threshold: float = LEAST_COSINE) -> FateAgreement:
     """Compare predicted fates with trained input weights, units x inputs.
 
     >>> two = fates([[1.0, 0.0], [0.0, 1.0]], [1.0, 1.0], np.eye(2), [2.0, 0.0], "tanh")

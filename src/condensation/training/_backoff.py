@@ -1,4 +1,4 @@
-"""A learning rate that is small enough: where the loss rises, half of it, from the same start."""
+"""Learning-rate back-off: where the loss rises, training begins again from the same weights with half the rate."""
 
 import warnings
 from collections.abc import Sequence
@@ -9,8 +9,9 @@ import numpy as np
 from .._precision import storage
 from ..errors import InputError, check_whole
 from ..experiment import Experiment
-from ..optimizers import GradientFlow, hyperparameters
+from ..optimizers import GradientFlow, traced_hyperparameters
 from ..runs import Trajectory
+from ..saving import stretched
 from ..seeds import Seed
 from ._progress import Reporter
 from ._train import train_pairs
@@ -19,13 +20,13 @@ TOLERANCE = {"float64": 1e-9, "float32": 1e-5}  # share of the loss that may be 
 
 
 class StillRising(UserWarning):
-    """A network's loss still rises after all halvings of the learning rate."""
+    """A network's loss still rises after all back-offs of the learning rate."""
 
 
 def train_with_backoff(
     pairs: Sequence[tuple[Experiment, Seed]],
     *,
-    most: int = 10,
+    backoffs: int = 10,
     out: str | Path | None = None,
     progress: bool | Reporter = False,
 ) -> list[Trajectory]:
@@ -37,11 +38,12 @@ def train_with_backoff(
     remember counts steps, so it becomes shorter). Not counted is what rounding can do: rises of a loss by 1e-9 of it
     in float64, by 1e-5 in float32, or by 16 units of rounding of the network's first loss.
 
-    The cost doubles with each halving; gradient flow, which chooses its own steps, is the better answer where it fits.
+    The cost doubles with each back-off; gradient flow, which chooses its own steps, is the better answer where it fits.
 
     Args:
         pairs: what to train.
-        most: halvings at most; a network that rises even then is returned as it is, with the warning ``StillRising``.
+        backoffs: how often the learning rate may be halved; a network that rises even then is returned as it is, with
+            the warning ``StillRising``.
         out: a folder of runs, the ones that rose among them.
         progress: as for ``train``, anew for each round of networks.
 
@@ -49,30 +51,29 @@ def train_with_backoff(
         For each pair a trajectory of one seed, whose ``experiment`` has the learning rate and the steps that it was
         trained with.
     """
-    check_whole("most", most, least=0)
-    for one in {id(one): one for one, _ in pairs}.values():
-        _check(one, most)
-    pairs, found = list(pairs), {}
+    check_whole("backoffs", backoffs, least=0)
+    for experiment in {id(experiment): experiment for experiment, _ in pairs}.values():
+        _check(experiment, backoffs)
+    pairs, trajectories = list(pairs), {}
     left = list(range(len(pairs)))
-    for backoffs in range(most + 1):
-        for k, trajectory in zip(left, train_pairs([pairs[k] for k in left], out=out, progress=progress), strict=True):
-            found[k] = trajectory
-        left = [k for k in left if rises(found[k])]
-        if not left or backoffs == most:
+    for done in range(backoffs + 1):
+        trajectories |= zip(left, train_pairs([pairs[k] for k in left], out=out, progress=progress), strict=True)
+        left = [k for k in left if rises(trajectories[k])]
+        if not left or done == backoffs:
             break
         halves = {id(pairs[k][0]): with_half_rate(pairs[k][0]) for k in left}
         for k in left:
             pairs[k] = halves[id(pairs[k][0])], pairs[k][1]
     for k in left:
         experiment, seed = pairs[k]
-        rate = hyperparameters(experiment.optimizer)["learning_rate"]
+        rate = traced_hyperparameters(experiment.optimizer)["learning_rate"]
         warnings.warn(
-            f"the loss of {seed} still rises with the learning rate {rate:.3g}, halved {most} times: a "
-            "smaller rate to begin with, more halvings (most=...) or gradient flow may help",
+            f"the loss of {seed} still rises with the learning rate {rate:.3g}, halved {backoffs} times: a "
+            "smaller rate to begin with, more back-offs (backoffs=...) or gradient flow may help",
             StillRising,
             stacklevel=2,
         )
-    return [found[k] for k in range(len(pairs))]
+    return [trajectories[k] for k in range(len(pairs))]
 
 
 def rises(trajectory: Trajectory) -> bool:
@@ -91,13 +92,13 @@ def with_half_rate(experiment: Experiment) -> Experiment:
         "optimizer.learning_rate": optimizer.learning_rate / 2,
         "optimizer.schedule": optimizer.schedule.stretched(2),
         "steps": 2 * experiment.steps,
-        "save": experiment.save.stretched(2, experiment.steps),
-        "record": experiment.record.stretched(2, experiment.steps),
+        "save": stretched(experiment.save, 2, experiment.steps),
+        "record": stretched(experiment.record, 2, experiment.steps),
     }
     return experiment.replace(**changes)
 
 
-def _check(experiment: Experiment, most: int) -> None:
+def _check(experiment: Experiment, backoffs: int) -> None:
     """Refuse what has no rate to halve, or a loss that rises for other reasons than the rate."""
     optimizer = experiment.optimizer
     if isinstance(optimizer, GradientFlow):
@@ -111,6 +112,8 @@ def _check(experiment: Experiment, most: int) -> None:
         raise InputError(f"with weight_decay={decay} the loss is not what is descended: use weight_decay=0")
     if experiment.dtype == "tf32":
         raise InputError("products in tf32 are rounded to 10 bits, by which the loss may rise: use float32 or float64")
-    if experiment.steps * 2**most >= 2**31:
+    if experiment.steps * 2**backoffs >= 2**31:
         fits = int(np.log2((2**31 - 1) / experiment.steps))
-        raise InputError(f"{experiment.steps} steps cannot be doubled {most} times, to below 2^31: use most={fits}")
+        raise InputError(
+            f"{experiment.steps} steps cannot be doubled {backoffs} times, to below 2^31: use backoffs={fits}"
+        )

@@ -1,4 +1,4 @@
-"""What the networks of one block leave: one array for all of them, so that a call is written down at once."""
+"""What the networks of one batch leave: one array for all of them, so that a chunk is written down at once."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,14 +31,14 @@ class EnsembleBuffer:
     def resumed(cls, records: Sequence[Record]) -> "EnsembleBuffer":
         """What was written before."""
         join = lambda parts: {name: np.stack([part[name] for part in parts]) for name in parts[0]}  # noqa: E731
-        block = cls(join([record.weights for record in records]), join([record.curves for record in records]))
-        for own, record in zip(block.records, records, strict=True):
+        buffer = cls(join([record.weights for record in records]), join([record.curves for record in records]))
+        for own, record in zip(buffer.records, records, strict=True):
             own.diverged, own.seconds = record.diverged, record.seconds
-        block.going = np.array([record.diverged is None for record in records])
-        return block
+        buffer.going = np.array([record.diverged is None for record in records])
+        return buffer
 
-    def write(self, call: Chunk, weights: dict[str, Any], curves: dict[str, Any], plan: RunPlan) -> None:
-        """Copy weights at the call's saved steps and curves at its recorded ones, up to a loss that is not finite.
+    def write(self, chunk: Chunk, weights: dict[str, Any], curves: dict[str, Any], plan: RunPlan) -> None:
+        """Copy weights at the chunk's saved steps and curves at its recorded ones, up to a loss that is not finite.
 
         Both have networks first, perhaps more of them than are here: a batch is padded.
         """
@@ -46,17 +46,17 @@ class EnsembleBuffer:
         alive = np.logical_and.accumulate(np.isfinite(curves["loss"][:count]), axis=1) & self.going[:, None]
         whole = bool(alive.all())
         for name, values in curves.items():
-            self.curves[name][:, _span(call.indices)] = (
+            self.curves[name][:, _span(chunk.indices)] = (
                 values[:count] if whole else np.where(alive, values[:count], np.nan)
             )
-        saved = call.slots >= 0
+        saved = chunk.slots >= 0
         for name, values in weights.items():
             there = alive[:, saved].reshape(count, -1, *[1] * (values.ndim - 2))
             kept = values[:count] if whole else np.where(there, values[:count], np.nan)
-            self.weights[name][:, _span(call.slots[saved])] = kept
+            self.weights[name][:, _span(chunk.slots[saved])] = kept
         ended = self.going & ~alive.all(axis=1)
         for k in np.flatnonzero(ended):
-            self.records[k].diverged = int(plan.recorded[call.indices[alive[k].sum()]])
+            self.records[k].diverged = int(plan.recorded[chunk.indices[alive[k].sum()]])
         self.going &= ~ended
 
 

@@ -1,7 +1,7 @@
-"""The plan of a run, and its rows cut into calls.
+"""The plan of a run, and its rows cut into chunks.
 
-Row k records at a step, then takes the steps up to the next recorded one. A call goes through some rows; it cannot be
-interrupted and reports only at its end, so it is kept short.
+Row k records at a step, then takes the steps up to the next recorded one. A chunk is some rows that one call goes
+through; the call cannot be interrupted and reports only at its end, so it is kept short.
 """
 
 import threading
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..runs._checkpoint import CheckpointStore
+from ..runs._store import RunCheckpoints
 
 SECONDS_PER_CALL = 0.3
 
@@ -24,7 +24,7 @@ class RunPlan:
     recorded: np.ndarray
     saved: np.ndarray
     report: Callable[[int, float], None] = lambda steps, loss: None
-    keeper: CheckpointStore | None = None
+    checkpoints: RunCheckpoints | None = None
     stop: threading.Event = field(default_factory=threading.Event)
     most: int = 100  # steps in a call, learned from the calls before
 
@@ -45,7 +45,7 @@ class Chunk(NamedTuple):
 
 
 class Chunks:
-    """Cuts the recorded steps into calls of a bounded number of rows and of seconds."""
+    """Cuts the recorded steps into chunks of a bounded number of rows and of seconds."""
 
     def __init__(self, plan: RunPlan, rows: int, cut: bool, index: int = 0, offset: int = 0) -> None:
         self.plan = plan
@@ -57,7 +57,7 @@ class Chunks:
         self.index, self.offset = index, offset
 
     def __iter__(self) -> Iterator[Chunk]:
-        """The calls, one after the other."""
+        """The chunks, one after the other."""
         while self.index < len(self.gaps):
             count = self.done()
             lengths, kept, indices, room = [], [], [], self.plan.most

@@ -28,7 +28,7 @@ def flow_row(
     (loss, outputs), gradient = measure(parameters, fixed["x"], fixed["y"])
     seen = program.scores(loss, outputs, fixed["y"]) | {"time": memory["time"]} | gradient_sizes(gradient)
     seen |= program.evaluated(state, fixed) if evaluate else {}
-    span = length * fixed["numbers"]["time_step"]
+    span = length * fixed["hyperparameters"]["time_step"]
     # a first step that moves no parameter by more than 1%: from one that is far too long relu does not come back
     sizes = [(jnp.linalg.norm(parameters[n]), jnp.linalg.norm(gradient[n])) for n in parameters]
     cautious = jnp.min(jnp.stack([jnp.where((w > 0) & (g > 0), 0.01 * w / g, jnp.inf) for w, g in sizes]))

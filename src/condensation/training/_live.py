@@ -47,7 +47,7 @@ class Moment:
 class Live:
     """One network on its way.
 
-    >>> from condensation import GD, Dense, Normal, Start, two_waves
+    >>> from condensation import GD, Dense, Init, Normal, two_waves
     >>> live = Live(Experiment(Dense((1, 4, 1)), Init(Normal(0.1)), two_waves(), GD(0.1), steps=9))
     >>> live.advance(5).step, live.advance(2).step
     (5, 7)
@@ -65,7 +65,6 @@ class Live:
         self._count = 0  # steps that the state has taken
         self._fixed = self._state = None
         self._most = 1  # steps in a call of bounded time
-        self._stepwise = any(layer.is_convolution for layer in experiment.network.layers)  # its states are used up
 
     def first(self) -> Moment:
         """The moment before training; nothing of the training is compiled for it."""
@@ -97,7 +96,7 @@ class Live:
             began = time.perf_counter()
             state, moment = self._try(self.step + steps)
             took = max(time.perf_counter() - began, NOT_BELOW)
-            if moment.finite or steps == 1 or self._ahead or self._stepwise:
+            if moment.finite or steps == 1 or self._ahead or self.program.stepwise:  # whose states are used up
                 break
             steps = max(1, steps // 8)
         if seconds < np.inf:
@@ -110,9 +109,9 @@ class Live:
         taken = goal - self._count
         lengths = [taken, self._ahead] if taken else [self._ahead]
         last = np.array([len(lengths) - 1])
-        call = Chunk(self._count, lengths, last, np.zeros(1, int), np.zeros(1, int))
+        chunk = Chunk(self._count, lengths, last, np.zeros(1, int), np.zeros(1, int))
         with jax.default_device(device()), precision(self.program.dtype):
-            state, weights, curves = self._work.advance(call, self._state, self._fixed)
+            state, weights, curves = self._work.advance(chunk, self._state, self._fixed)
         return state, Moment(
             goal,
             {name: value[0, 0] for name, value in weights.items()},

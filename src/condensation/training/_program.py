@@ -1,8 +1,8 @@
 r"""One step of training as a pure function: what the engine compiles and repeats.
 
 ``fixed`` holds what does not change during a run: samples ``x``, targets ``y``, held-out ones in ``test`` (or None),
-the optimizer's ``numbers`` and the ``key`` of the random numbers used while training. Order and dropout are functions
-of key and step alone, so a run can be resumed anywhere.
+the optimizer's traced ``hyperparameters`` and the ``key`` of the random numbers used while training. Order and dropout
+are functions of key and step alone, so a run can be resumed anywhere.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class TrainState(NamedTuple):
 class Program(NamedTuple):
     """What networks trained by one compiled program have in common; hashable, so that it is compiled once.
 
-    ``optimizer`` comes without its numbers; ``classes`` tells that the targets are classes, so that accuracy is known;
+    ``optimizer`` is its static part; ``classes`` tells that the targets are classes, so that accuracy is known;
     ``kept`` are the names of the values that are saved.
     """
 
@@ -53,6 +53,11 @@ class Program(NamedTuple):
         return storage(self.dtype)
 
     @property
+    def stepwise(self) -> bool:
+        """Whether each step is called from Python: a network with convolutions."""
+        return any(layer.is_convolution for layer in self.network.layers)
+
+    @property
     def sees_part(self) -> bool:
         """Whether a training step's loss is not the whole network's on all samples: batches, dropout, batch norm."""
         return self.batch_size is not None or self.network.dropout > 0 or bool(self.network.norms)
@@ -65,12 +70,12 @@ class Program(NamedTuple):
         parts = (*self.network.layers, *self.network.norms)
         return named + [f"gradient.{name}" for part in parts for name in part.parameters]
 
-    def begin(self, start: Values, fixed: dict[str, Any]) -> TrainState:
+    def begin(self, init: Values, fixed: dict[str, Any]) -> TrainState:
         """The state before the first step."""
         order = jnp.arange(fixed["x"].shape[0], dtype=jnp.int32) if self.batch_size else ()
         running = {name for norm in self.network.norms for name in norm.statistics}
-        parameters = {name: value for name, value in start.items() if name not in running}
-        statistics = {name: start[name] for name in start if name in running}
+        parameters = {name: value for name, value in init.items() if name not in running}
+        statistics = {name: init[name] for name in init if name in running}
         if isinstance(self.optimizer, GradientFlow):
             memory = self.optimizer.begin(self.objective(parameters, fixed["x"], fixed["y"])[0])
         else:
@@ -122,10 +127,10 @@ class Program(NamedTuple):
 
     def evaluated(self, state: TrainState, fixed: dict[str, Any]) -> Curves:
         """All evaluations, each by its samples at once."""
-        found = {}
+        curves = {}
         for prefix, x, y in self.evaluations(fixed):
-            found |= {prefix + name: value for name, value in self.evaluate(state, x, y).items()}
-        return found
+            curves |= {prefix + name: value for name, value in self.evaluate(state, x, y).items()}
+        return curves
 
     def evaluate(self, state: TrainState, x: Array, y: Array) -> Curves:
         """Loss and accuracy on some samples, as after training."""
@@ -141,7 +146,7 @@ class Program(NamedTuple):
 
     def _transform(self, fixed: dict[str, Any]) -> optax.GradientTransformation:
         assert not isinstance(self.optimizer, GradientFlow)
-        return self.optimizer.transform(self.network, **fixed["numbers"])
+        return self.optimizer.transform(self.network, **fixed["hyperparameters"])
 
     def _batch(self, count: Array, order: Any, fixed: dict[str, Any]) -> tuple[Array, Array, Any]:
         """The samples of a step: each epoch goes through a new order, a last incomplete batch is left out."""

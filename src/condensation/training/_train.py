@@ -1,7 +1,22 @@
-"""Train an experiment for all its seeds: ``train(experiment, seeds=10)``."""
+"""Train an experiment for all its seeds: ``train(experiment, seeds=10)``.
+
+The way from an experiment to its trajectory:
+
+- ``_train.py``: each pair of experiment and seed becomes a ``Member`` (initial weights, data, hyperparameters); what
+  all members share becomes the ``Program`` that is compiled, and the steps to record and save the ``RunPlan``.
+- ``_program.py``: one step of training as a pure function of a ``TrainState``; ``_flow.py``: that of gradient flow.
+- ``_engine.py``: deals the members to devices and threads.
+- ``_work.py``: trains some members at once, chunk by chunk; ``_stepwise.py``: a network with convolutions.
+- ``_chunks.py``: cuts the plan's steps into a ``Chunk`` for each call.
+- ``_buffer.py``: the ``EnsembleBuffer`` into which each call's weights and curves are copied, a ``Record`` a network.
+- ``_progress.py``: what a reporter is told (``Progress``).
+- ``runs/_store.py``: with ``out``, records and states are kept in run folders, each as a ``Checkpoint``.
+- ``runs/_trajectory.py``: ``collect`` makes the ``Trajectory`` of all seeds from their records.
+"""
 
 import warnings
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, overload
 
@@ -10,15 +25,16 @@ import numpy as np
 from ..data import Data
 from ..errors import InputError
 from ..experiment import Experiment
-from ..optimizers import Adam, GradientFlow, hyperparameters, without_hyperparameters
-from ..runs import Record, Trajectory
+from ..optimizers import Adam, GradientFlow, static_part, traced_hyperparameters
+from ..runs import Record, Trajectory, in_initial_stage
 from ..runs._store import RunCheckpoints
 from ..runs._trajectory import collect
 from ..seeds import Seed, as_seeds
 from ._chunks import RunPlan
-from ._engine import Member, run
+from ._engine import run
 from ._program import Program
 from ._progress import Meter, Reporter, print_progress
+from ._work import Member
 
 LARGE = 4 * 2**30  # bytes of saved weights that are worth a warning
 SHARED = ("network", "loss", "dtype", "steps", "save", "record", "batch_size", "kept_layers")  # in an ensemble
@@ -55,11 +71,11 @@ def train(
     out: str | Path | None = None,
     progress: bool | Reporter = False,
 ) -> Trajectory | list[Trajectory]:
-    """Train one experiment, or several that differ only in numbers, for all seeds at once.
+    """Train one experiment, or several that differ only in traced values, for all seeds at once.
 
     Args:
         experiment: what to train. A sequence (see ``Experiment.vary``) is trained as one ensemble; its
-            experiments may differ in the initialization, in the data's values and in the optimizer's numbers.
+            experiments may differ in the initialization, in the data's values and in traced hyperparameters.
         seeds: how many (0, 1, ...), or which; ``Seed(data=0, init=3)`` sets the two apart.
         out: a folder of runs. The run is kept there under the experiment's fingerprint: what is finished is not
             trained again, what was interrupted goes on where it was and ends with the same numbers.
@@ -70,34 +86,33 @@ def train(
     """
     several = not isinstance(experiment, Experiment)
     experiments = list(experiment) if several else [experiment]
-    runs = as_seeds(seeds)
-    pairs = [(one, seed) for one in experiments for seed in runs]
-    records = _run(pairs, [member_of(one, seed) for one, seed in pairs], out, progress)
-    groups = [records[k : k + len(runs)] for k in range(0, len(records), len(runs))]
-    found = [collect(one, runs, group) for one, group in zip(experiments, groups, strict=True)]
-    for trajectory in found:
+    chosen = as_seeds(seeds)
+    pairs = [(own, seed) for own in experiments for seed in chosen]
+    records = iter(_run(pairs, [member_of(own, seed) for own, seed in pairs], out, progress))
+    trajectories = [collect(own, chosen, list(islice(records, len(chosen)))) for own in experiments]
+    for trajectory in trajectories:
         _warn(trajectory)
-    return found if several else found[0]
+    return trajectories if several else trajectories[0]
 
 
 def train_pairs(
     pairs: Sequence[tuple[Experiment, Seed]], *, out: str | Path | None = None, progress: bool | Reporter = False
 ) -> list[Trajectory]:
     """Train any pairs of experiment and seed, in as few ensembles as can be; a trajectory of one seed for each."""
-    members = [member_of(one, seed) for one, seed in pairs]
+    members = [member_of(experiment, seed) for experiment, seed in pairs]
     groups: dict[Any, list[int]] = {}
-    for k, ((one, _), member) in enumerate(zip(pairs, members, strict=True)):
-        groups.setdefault((ensemble_key(one), _shapes(member), _are_classes(member.y)), []).append(k)
+    for k, ((experiment, _), member) in enumerate(zip(pairs, members, strict=True)):
+        groups.setdefault((ensemble_key(experiment), _shapes(member), _are_classes(member.y)), []).append(k)
     records: dict[int, Record] = {}
     for group in groups.values():
         own = _run([pairs[k] for k in group], [members[k] for k in group], out, progress)
-        records |= dict(zip(group, own, strict=True))
-    return [collect(one, (seed,), [records[k]]) for k, (one, seed) in enumerate(pairs)]
+        records |= zip(group, own, strict=True)
+    return [collect(experiment, (seed,), [records[k]]) for k, (experiment, seed) in enumerate(pairs)]
 
 
 def ensemble_key(experiment: Experiment) -> Any:
     """What experiments that are trained as one ensemble share, but for the shape of their data."""
-    optimizer = without_hyperparameters(experiment.optimizer)
+    optimizer = static_part(experiment.optimizer)
     return optimizer, experiment.test is None, *(getattr(experiment, part) for part in SHARED)
 
 
@@ -108,7 +123,7 @@ def _run(
     progress: bool | Reporter,
 ) -> list[Record]:
     """What each pair leaves, trained as one ensemble."""
-    experiments = list({id(one): one for one, _ in pairs}.values())
+    experiments = list({id(experiment): experiment for experiment, _ in pairs}.values())
     program = program_of(experiments, members)
     first = experiments[0]
     recorded, saved = np.array(first.recorded_steps()), np.array(first.saved_steps())
@@ -120,12 +135,12 @@ def _run(
             "a sparser save schedule or fewer kept_layers take less",
             stacklevel=3,
         )
-    keeper = RunCheckpoints(out, pairs) if out is not None else None
+    checkpoints = RunCheckpoints(out, pairs) if out is not None else None
     reporter = (print_progress if progress else None) if isinstance(progress, bool) else progress
     meter = Meter(first.steps * len(members), reporter)
-    records = run(program, members, RunPlan(recorded, saved, meter, keeper))
-    if keeper is not None:
-        keeper.close()
+    records = run(program, members, RunPlan(recorded, saved, meter, checkpoints))
+    if checkpoints is not None:
+        checkpoints.close()
     return records
 
 
@@ -135,9 +150,9 @@ def program_of(experiments: list[Experiment], members: list[Member]) -> Program:
         raise InputError("at least one experiment is needed, not an empty list")
     first = experiments[0]
     for part in ("optimizer", *SHARED):
-        shared = [getattr(one, part) for one in experiments]
+        shared = [getattr(experiment, part) for experiment in experiments]
         if part == "optimizer":
-            shared = [without_hyperparameters(optimizer) for optimizer in shared]
+            shared = [static_part(optimizer) for optimizer in shared]
         for value in shared:
             if value != shared[0]:
                 raise InputError(
@@ -157,7 +172,7 @@ def program_of(experiments: list[Experiment], members: list[Member]) -> Program:
     return Program(
         first.network,
         first.loss,
-        without_hyperparameters(first.optimizer),
+        static_part(first.optimizer),
         first.dtype,
         kept=tuple(name for name in members[0].init if first.keeps(name)),
         batch_size=size,
@@ -180,7 +195,7 @@ def member_of(experiment: Experiment, seed: Seed) -> Member:
     x, y = _samples(experiment, experiment.data, seed)
     test = None if experiment.test is None else _samples(experiment, experiment.test, seed.held_out())
     init = experiment.init.draw(experiment.network, seed.init_stream())
-    return Member(init, x, y, test, hyperparameters(experiment.optimizer), seed.training_key())
+    return Member(init, x, y, test, traced_hyperparameters(experiment.optimizer), seed.training_key())
 
 
 def _samples(experiment: Experiment, data: Data, seed: Seed) -> tuple[np.ndarray, np.ndarray]:
@@ -212,7 +227,7 @@ def _warn(trajectory: Trajectory) -> None:
         )
     optimizer = trajectory.experiment.optimizer
     if isinstance(optimizer, Adam):
-        initial = trajectory.loss > 0.7 * trajectory.loss[:, :1]
+        initial = in_initial_stage(trajectory.loss)
         below = {name: initial & (sizes < optimizer.eps) for name, sizes in trajectory.gradient.items()}
         least = {name: trajectory.gradient[name][where].min() for name, where in below.items() if where.any()}
         if least:

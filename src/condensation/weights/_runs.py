@@ -6,8 +6,7 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..measure import Row
-from ..runs import RunFolder, Watched, load_run, open_run
-from ..runs._watch_writer import SEED, rows_of
+from ..runs import WatchedRun, open_run
 from ..seeds import Seed
 from ._layout import Units
 from ._measured import Measured, median_row
@@ -22,12 +21,12 @@ def measure_run(folder: Path, *, threshold: float | None = None, every_step: boo
         threshold: the cosine that decides; a watched run has its own.
         every_step: all steps, not a dozen of them.
     """
-    run = open_run(folder)
-    if isinstance(run.source, Watched):
+    stored = open_run(folder)
+    if stored.kind == "watched":
         if threshold is not None:
             raise InputError(f"{folder} was measured while it was watched: a threshold is given to watch(), not here")
-        return _watched(run, run.source, every_step)
-    trajectory = load_run(folder)
+        return _measured_then(folder, stored.load(), every_step)
+    trajectory = stored.load()
     hidden = [layer for layer in trajectory.experiment.network.layers[:-1] if layer.name in trajectory.layers]
     if not hidden:
         raise InputError(f"{folder} has no hidden layer that was kept")
@@ -63,16 +62,16 @@ def measure_run(folder: Path, *, threshold: float | None = None, every_step: boo
     return Measured(folder, steps, measured[0][1], facts, tuple(notes))
 
 
-def _watched(run: RunFolder, watched: Watched, every_step: bool) -> Measured:
-    kept = run.read(SEED)
+def _measured_then(folder: Path, run: WatchedRun, every_step: bool) -> Measured:
+    """The layers of a watched run as they were measured during training."""
     steps: dict[int, list[Row]] = {}
-    for row in rows_of(watched, kept):
+    for row in run.rows:
         steps.setdefault(row.step, []).append(row)
     recorded = list(steps)
     chosen = recorded if every_step else few(recorded)
     last = [
-        Units(layer, layer, "unit", *arrays.shape[1:], read=lambda last=arrays[-1]: last)
-        for layer, arrays in kept.record.weights.items()
+        Units(layer, layer, "unit", *(weights := run.history(layer)[0, -1]).shape, read=lambda weights=weights: weights)
+        for layer in run.layers
     ]
-    facts = {"model": watched.model, "steps": steps_in_words(recorded, chosen)}
-    return Measured(run.path, {step: steps[step] for step in chosen}, last, facts, ("measured while it was watched",))
+    facts = {"model": run.watched.model, "steps": steps_in_words(recorded, chosen)}
+    return Measured(folder, {step: steps[step] for step in chosen}, last, facts, ("measured while it was watched",))

@@ -17,11 +17,10 @@ from ...drawing import Boundary, Mark, draw_phase_maps
 from ...measure._crossing import crossing, factor
 from ...measure._similarity import norms
 from ...optimizers import Adam
-from ...runs import Trajectory
+from ...runs import INITIAL_STAGE, Trajectory
 from ...saving import At, Geometric
 from ...seeds import as_seeds
 from ...sweeps import Sweep, SweepTable, logspace
-from ...sweeps._task import INITIAL
 from ...theory._adam_growth import Scales, doubling, outgrowing, pull, scales, with_bias
 from .._claims import Claim, PerSeed, at_least, at_most
 from .._figure import Drawing
@@ -83,7 +82,9 @@ class _Map:
         self.eps, self.stds = (np.array(table.sweep.axes[name], float) for name in ("optimizer.eps", "init.hidden.std"))
         loss, k_eff = table.array("loss"), table.array("dense1.k_eff")
         self.left = loss / loss[..., :1]
-        most = np.where(self.left >= INITIAL, k_eff, np.inf)[..., 1:].argmin(axis=-1) + 1  # the most condensed step
+        most = (
+            np.where(self.left >= INITIAL_STAGE, k_eff, np.inf)[..., 1:].argmin(axis=-1) + 1
+        )  # the most condensed step
         self.k_eff, self.spread = (_at(table.array(f"dense1.{name}"), most) for name in ("k_eff", "participation"))
         self.begun = np.moveaxis(table.array("begun")[..., -1], 1, -1)
         self.small = self.stds <= SMALL * (1 + 1e-9)

@@ -14,10 +14,10 @@ from ...activations import label
 from ...drawing import Boundary, Mark, draw_phase_maps
 from ...measure._crossing import crossing, factor
 from ...optimizers import Adam
+from ...runs import INITIAL_STAGE
 from ...saving import At
 from ...seeds import as_seeds
 from ...sweeps import Sweep, SweepTable, logspace
-from ...sweeps._task import INITIAL
 from ...theory._adam_growth import learnt, outweighed, with_bias
 from .._claims import Claim, PerSeed, at_least, at_most
 from .._figure import Drawing
@@ -58,12 +58,12 @@ class _Map:
         self.edge_found = np.exp(crossing(np.log(self.stds), least - least[..., :1], np.log(2)))  # activations x seeds
 
     def ordinary(self) -> PerSeed:
-        late = np.where(self.left[:, -1] < INITIAL, self.k_eff[:, -1], np.inf).min(axis=-1)  # activations x seeds
+        late = np.where(self.left[:, -1] < INITIAL_STAGE, self.k_eff[:, -1], np.inf).min(axis=-1)  # activations x seeds
         return PerSeed(np.where(np.isfinite(late).all(axis=0), late.min(axis=0), np.nan))
 
     def inside(self) -> PerSeed:
         with np.errstate(invalid="ignore"):
-            initial = (self.condensed & (self.left >= INITIAL)).sum(axis=(0, 1, 3))
+            initial = (self.condensed & (self.left >= INITIAL_STAGE)).sum(axis=(0, 1, 3))
             return PerSeed(initial / self.condensed.sum(axis=(0, 1, 3)))
 
     def onset_error(self) -> PerSeed:
@@ -134,7 +134,7 @@ class Lines(PhaseDiagram):
         onset = outweighed(INPUTS) * stds / RATE
         drawn = (onset >= self.map.steps[0]) & (onset <= self.map.steps[-1])
         outweighs = Boundary(stds[drawn], onset[drawn], "theory: initial weights outweighed")
-        ends = np.exp(crossing(np.log(self.map.steps), np.median(self.map.left, axis=2), INITIAL, falling=True))
+        ends = np.exp(crossing(np.log(self.map.steps), np.median(self.map.left, axis=2), INITIAL_STAGE, falling=True))
         panels = {
             label(name): [outweighs, Boundary(self.map.stds, ends[k], "found: 70% of the loss left", found=True)]
             for k, name in enumerate(self.map.names)

@@ -1,3 +1,5 @@
+"""Initialization: the std of each law, antisymmetric pairs, seeds, and what is refused."""
+
 import numpy as np
 import pytest
 
@@ -8,10 +10,12 @@ from condensation import (  # fmt: skip
     Experiment,
     FanOutPower,
     Glorot,
+    He,
     Init,
     InputError,
     Normal,
     Seed,
+    Uniform,
     WidthPower,
     Zeros,
     sine_sum,
@@ -26,6 +30,8 @@ from condensation import (  # fmt: skip
         (FanOutPower(1.5), 300**-1.5, 20**-1.5, 300**-1.5),
         (WidthPower(0.7), 300**-0.7, 300**-0.7, 300**-0.7),
         (Glorot(), (2 / 500) ** 0.5, (2 / 320) ** 0.5, 0),
+        (He(), (2 / 200) ** 0.5, (2 / 300) ** 0.5, 0),
+        (Uniform(0.3), 0.3 / 3**0.5, 0.3 / 3**0.5, 0.3 / 3**0.5),
     ],
 )
 def test_each_law_has_its_std(law, hidden, output, bias):
@@ -33,6 +39,23 @@ def test_each_law_has_its_std(law, hidden, output, bias):
     assert np.std(drawn["dense1.weight"]) == pytest.approx(hidden, rel=0.02)
     assert np.std(drawn["output.weight"]) == pytest.approx(output, rel=0.04)
     assert np.std(drawn["dense1.bias"]) == pytest.approx(bias, rel=0.2)
+
+
+def test_a_uniform_law_fills_its_interval():
+    drawn = Init(Uniform(0.3)).draw(Dense((200, 300, 20)), np.random.default_rng(0))["dense1.weight"]
+    assert np.abs(drawn).max() <= 0.3
+    counts = np.histogram(drawn, 10, (-0.3, 0.3))[0]
+    np.testing.assert_allclose(counts, drawn.size / 10, rtol=0.05)
+
+
+@pytest.mark.parametrize("law", [He(), Uniform(0.25)])
+def test_a_law_comes_back_from_toml(law):
+    data = sine_sum(1, 1, 0, dim=2, n=5, low=-1, high=1)
+    experiment = Experiment(Dense((2, 4, 1)), Init(law, output=Zeros()), data, GD(0.1), 1)
+    again = Experiment.from_toml(experiment.to_toml())
+    assert again == experiment
+    assert again.init.hidden == law
+    assert again.fingerprint() == experiment.fingerprint()
 
 
 def test_stds_by_layer_and_by_group():
@@ -45,7 +68,7 @@ def test_stds_by_layer_and_by_group():
 @pytest.mark.parametrize(
     "network", [Dense((5, 50, 1), "sigmoid", output_bias=True), Dense((5, 8, 8, 8, 1), residual=True)]
 )
-def test_the_antisymmetric_start_has_output_zero(network):
+def test_an_antisymmetric_initialization_has_output_zero(network):
     experiment = Experiment(
         network, Init(Normal(1.0), antisymmetric=True), sine_sum(1, 1, 0, dim=5, n=8, low=-1, high=1), GD(0.1), 1
     )
@@ -55,7 +78,7 @@ def test_the_antisymmetric_start_has_output_zero(network):
     assert np.abs(trajectory.output(x, 1, 0)).max() > 1e-3
 
 
-def test_data_and_start_seeds_are_apart():
+def test_data_and_init_seeds_are_apart():
     experiment = Experiment(
         Dense((2, 4, 1)), Init(Normal(0.1)), sine_sum(1, 1, 0, dim=2, n=5, low=-1, high=1), GD(0.1), 1
     )
@@ -66,8 +89,8 @@ def test_data_and_start_seeds_are_apart():
 
 def test_an_output_layer_of_zeros_and_a_law_for_each_convolution():
     network = Conv((1, 8, 8), (4, 4), 3, 2)
-    start = Init(Zeros(), convolution=(Normal(1.0), Normal(1e-3)))
-    drawn = start.draw(network, np.random.default_rng(0))
+    init = Init(Zeros(), convolution=(Normal(1.0), Normal(1e-3)))
+    drawn = init.draw(network, np.random.default_rng(0))
     assert not drawn["output.weight"].any()
     assert 0.5 < drawn["conv1.weight"].std() < 2
     assert drawn["conv2.weight"].std() == pytest.approx(1e-3, rel=0.3)
@@ -81,12 +104,13 @@ def test_an_output_layer_of_zeros_and_a_law_for_each_convolution():
         (lambda: Normal(float("nan")), "std must be a positive finite number, not nan"),
         (
             lambda: Init(0.005),
-            "hidden must be Normal or FanOutPower or WidthPower or Glorot or ChannelPower or Zero or a list",
+            "Normal or Uniform or FanOutPower or WidthPower or Glorot or He or ChannelPower or Zeros or a list",
         ),
+        (lambda: Uniform(-1.0), "high must be a positive finite number, not -1.0"),
         (lambda: WidthPower(float("nan")), "gamma must be a finite number"),
         (lambda: Init(WidthPower(400)).draw(Dense((2, 90, 1)), np.random.default_rng(0)), "the std of dense1"),
         (lambda: Init((Normal(1.0),) * 3).laws(Dense((2, 2, 1))), "laws for 3 hidden layers, the network has 1"),
-        (lambda: Init(Zeros()).laws(Dense((2, 2, 1))), "only the output layer can start at zero"),
+        (lambda: Init(Zeros()).laws(Dense((2, 2, 1))), "only the output layer can be zero"),
         (
             lambda: Init(Normal(1.0), convolution=(Normal(1.0),) * 2).laws(Conv((1, 8, 8), (4,), 3, 2)),
             "laws for 2 convolution layers, the network has 1",
@@ -94,6 +118,6 @@ def test_an_output_layer_of_zeros_and_a_law_for_each_convolution():
         (lambda: Init(Normal(1.0), antisymmetric=True).draw(Dense((2, 3, 1)), np.random.default_rng(0)), "even width"),
     ],
 )
-def test_a_start_that_cannot_be_is_refused(make, said):
+def test_an_initialization_that_cannot_be_is_refused(make, said):
     with pytest.raises(InputError, match=said):
         make()

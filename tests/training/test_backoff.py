@@ -37,9 +37,11 @@ from condensation import (  # fmt: skip
     sine_sum,
     train,
 )
+from condensation.runs import run_folder
+from condensation.saving import stretched
 from condensation.schedules import Constant
 from condensation.training import StillRising, train_pairs, train_with_backoff
-from condensation.training import _engine as engine
+from condensation.training import _work as work
 from condensation.training._backoff import rises, with_half_rate
 
 DATA = sine_sum(1, 2, 0.5, dim=2, n=16, low=-1, high=1)
@@ -86,7 +88,7 @@ def test_rates_are_those_of_a_loop_by_hand():
 
 
 def test_each_network_of_an_ensemble_ends_as_it_would_alone():
-    """Different rates and starts at the beginning, some of which need no halving."""
+    """Different rates and initial weights, some of which need no back-off."""
     experiments = [BASE.replace(**{"optimizer.learning_rate": rate, "init.hidden.std": std})
                    for rate, std in ((0.1, 0.5), (5.0, 0.5), (5.0, 1.0))]  # fmt: skip
     pairs = [(one, Seed(k, k)) for one in experiments for k in range(1, 3)]
@@ -121,10 +123,10 @@ def test_the_time_is_kept(dtype):
     assert np.abs(close.loss - flow.loss).max() < 0.1 * np.abs(found.loss - flow.loss).max()
 
 
-def test_a_network_that_rises_after_all_halvings_is_named():
+def test_a_network_that_rises_after_all_backoffs_is_named():
     wild = BASE.replace(**{"optimizer.learning_rate": 1000.0})
-    with pytest.warns(StillRising, match=r"Seed\(data=3, start=4\) still rises with the learning rate 250, halved 2"):
-        [found] = train_with_backoff([(wild, Seed(3, 4))], most=2)
+    with pytest.warns(StillRising, match=r"Seed\(data=3, init=4\) still rises with the learning rate 250, halved 2"):
+        [found] = train_with_backoff([(wild, Seed(3, 4))], backoffs=2)
     assert found.experiment.optimizer == GD(250.0)
     assert rises(found)
 
@@ -139,7 +141,7 @@ def test_a_network_that_diverges_is_halved():
     assert not found.diverged
     assert np.isfinite(found.loss).all()
     with pytest.warns(StillRising):
-        assert train_with_backoff([(bad, Seed(0, 0))], most=0)[0].diverged
+        assert train_with_backoff([(bad, Seed(0, 0))], backoffs=0)[0].diverged
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -170,12 +172,12 @@ def test_a_fitted_network_does_not_rise_by_rounding(dtype):
 def test_every_rate_can_be_halved(optimizer):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        [found] = train_with_backoff([(BASE.replace(optimizer=optimizer), Seed(0, 0))], most=3)
+        [found] = train_with_backoff([(BASE.replace(optimizer=optimizer), Seed(0, 0))], backoffs=3)
     ours = found.experiment
     times = ours.steps // BASE.steps
     assert times > 1
     expected = replace(
-        optimizer, learning_rate=optimizer.learning_rate / times, rate=optimizer.schedule.stretched(times)
+        optimizer, learning_rate=optimizer.learning_rate / times, schedule=optimizer.schedule.stretched(times)
     )
     assert ours.optimizer == expected
 
@@ -183,11 +185,11 @@ def test_every_rate_can_be_halved(optimizer):
 def test_runs_are_kept_and_found_again(tmp_path, monkeypatch):
     pairs = [(BASE, Seed(k, k)) for k in range(3)]
     first = train_with_backoff(pairs, out=tmp_path)
-    monkeypatch.setattr(engine._Work, "advance", None)
+    monkeypatch.setattr(work.Work, "advance", None)
     again = train_with_backoff(pairs, out=tmp_path)
     for one, other in zip(first, again, strict=True):
         np.testing.assert_array_equal(one.loss, other.loss)
-        loaded = load_run(tmp_path / one.experiment.fingerprint()[:16])
+        loaded = load_run(run_folder(tmp_path, one.experiment))
         assert loaded.experiment == one.experiment
         assert one.seeds[0] in loaded.seeds
 
@@ -196,7 +198,7 @@ IMAGES = Arrays(np.zeros((4, 1, 8, 8)), np.eye(2)[[0, 1, 0, 1]])
 
 
 @pytest.mark.parametrize(
-    ("experiment", "most", "said"),
+    ("experiment", "backoffs", "said"),
     [
         (BASE.replace(optimizer=GradientFlow(0.1)), 10, "gradient flow has no learning rate to halve"),
         (BASE.replace(batch_size=4), 10, "with batch_size=4 the loss rises by chance"),
@@ -205,13 +207,13 @@ IMAGES = Arrays(np.zeros((4, 1, 8, 8)), np.eye(2)[[0, 1, 0, 1]])
         (Experiment(ResNet((1, 8, 8), 2, (4,), channels=(2,), depth=1, stem="small"), Init(Normal(0.1)), IMAGES,
                     GD(0.1), 4, Loss("cross_entropy")), 10, "with batch norm"),
         (BASE.replace(dtype="tf32"), 10, "use float32 or float64"),
-        (BASE, -1, "most must be a whole number of at least 0, not -1"),
-        (BASE.replace(steps=2**22), 10, "cannot be doubled 10 times, to below 2\\^31: use most=8"),
+        (BASE, -1, "backoffs must be a whole number of at least 0, not -1"),
+        (BASE.replace(steps=2**22), 10, "cannot be doubled 10 times, to below 2\\^31: use backoffs=8"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_halved_is_refused(experiment, most, said):
+def test_what_cannot_be_halved_is_refused(experiment, backoffs, said):
     with pytest.raises(InputError, match=said):
-        train_with_backoff([(BASE, Seed(0, 0)), (experiment, Seed(0, 0))], most=most)
+        train_with_backoff([(BASE, Seed(0, 0)), (experiment, Seed(0, 0))], backoffs=backoffs)
 
 
 def test_convolutions_can_be_halved():
@@ -234,19 +236,18 @@ SCHEDULES = st.one_of(
 
 @given(schedule=SCHEDULES, last=LASTS, factor=st.integers(1, 8))
 def test_stretched_schedules_name_the_same_moments(schedule, last, factor):
-    stretched = schedule.stretched(factor, last)
-    assert stretched.steps(factor * last) == [factor * step for step in schedule.steps(last)]
+    assert stretched(schedule, factor, last).steps(factor * last) == [factor * step for step in schedule.steps(last)]
 
 
 @given(chosen=st.lists(st.integers(0, 400)), extra=st.integers(0, 50), factor=st.integers(1, 8))
 def test_stretched_lists_name_the_same_moments(chosen, extra, factor):
     schedule, last = At(tuple(chosen)), max(chosen, default=1) + extra
-    assert schedule.stretched(factor, last).steps(factor * last) == [factor * step for step in schedule.steps(last)]
+    assert stretched(schedule, factor, last).steps(factor * last) == [factor * step for step in schedule.steps(last)]
 
 
 @given(schedule=SCHEDULES, last=LASTS, times=st.integers(1, 4))
 def test_stretching_twice_is_stretching_once(schedule, last, times):
-    once, twice = schedule.stretched(2 * times, last), schedule.stretched(2, last).stretched(times, 2 * last)
+    once, twice = stretched(schedule, 2 * times, last), stretched(stretched(schedule, 2, last), times, 2 * last)
     assert once.steps(2 * times * last) == twice.steps(2 * times * last)
 
 

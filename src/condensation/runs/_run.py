@@ -1,0 +1,175 @@
+"""What runs have in common: those of an experiment (``Trajectory``) and those that were watched (``WatchedRun``)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from ..errors import InputError
+from ..experiment import Experiment
+from ..seeds import Seed, as_seed
+from ._checkpoint import Record
+
+INITIAL_STAGE = 0.7  # share of the first loss: the initial stage lasts until the loss falls below
+
+
+def in_initial_stage(
+    loss: Float[np.ndarray, "... steps"], fraction: float = INITIAL_STAGE, *, first: int = 0
+) -> Bool[np.ndarray, "... steps"]:
+    """Where the loss is not below a share of its value at the place ``first``; a NaN is not below.
+
+    >>> in_initial_stage(np.array([1.0, 0.8, 0.6, np.nan]))
+    array([ True,  True, False,  True])
+    """
+    return ~(loss < fraction * loss[..., first : first + 1])
+
+
+@runtime_checkable
+class Run(Protocol):
+    """A run of either kind, as drawings, measures of weights, the playground and the commands need it."""
+
+    @property
+    def origin(self) -> Experiment | None:
+        """The experiment that was trained; None for a watched run."""
+        ...
+
+    @property
+    def seeds(self) -> tuple[Seed, ...]:
+        """The seeds; a watched run counts as one."""
+        ...
+
+    @property
+    def saved(self) -> Int[np.ndarray, " saved"]:
+        """The steps at which weights were kept."""
+        ...
+
+    @property
+    def recorded(self) -> Int[np.ndarray, " recorded"]:
+        """The steps of the curves."""
+        ...
+
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        """Arrays of seeds x saved steps x their shape, by name."""
+        ...
+
+    @property
+    def curves(self) -> dict[str, Float[np.ndarray, "seeds recorded"]]:
+        """The loss and others, by name."""
+        ...
+
+    @property
+    def diverged(self) -> dict[Seed, int]:
+        """The step at which a seed's loss or weights were no longer finite, for seeds that have one."""
+        ...
+
+    @property
+    def loss(self) -> Float[np.ndarray, "seeds recorded"]:
+        """The loss at the recorded steps."""
+        ...
+
+    @property
+    def loss_ratio(self) -> Float[np.ndarray, "seeds recorded"]:
+        """The loss over its first known value."""
+        ...
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the layers whose weights were kept."""
+        ...
+
+    def initial_stage_end(self, fraction: float = INITIAL_STAGE) -> tuple[int | None, ...]:
+        """For each seed the first recorded step at which the loss is below a share of its first value."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RunArrays:
+    """The arrays of a run of either kind. What follows a loss that is not finite is NaN."""
+
+    first_loss: ClassVar[int] = 0  # place of the first loss that is known
+
+    seeds: tuple[Seed, ...]
+    saved: Int[np.ndarray, " saved"]
+    recorded: Int[np.ndarray, " recorded"]
+    parameters: dict[str, np.ndarray]
+    curves: dict[str, Float[np.ndarray, "seeds recorded"]]
+    diverged: dict[Seed, int]
+    seconds: float
+
+    @property
+    def loss(self) -> Float[np.ndarray, "seeds recorded"]:
+        """The loss at the recorded steps."""
+        return self.curves["loss"]
+
+    @property
+    def loss_ratio(self) -> Float[np.ndarray, "seeds recorded"]:
+        """The loss over its first known value, at the recorded steps."""
+        return self.loss / self.loss[:, self._first : self._first + 1]
+
+    @property
+    def _first(self) -> int:
+        return min(self.first_loss, len(self.recorded) - 1)
+
+    @property
+    def accuracy(self) -> Float[np.ndarray, "seeds recorded"]:
+        """The share of samples put into the right class, at the recorded steps."""
+        if "accuracy" not in self.curves:
+            raise InputError("this trajectory has no accuracy: its targets are not classes (one 1 and zeros in a row)")
+        return self.curves["accuracy"]
+
+    @property
+    def gradient(self) -> dict[str, Float[np.ndarray, "seeds recorded"]]:
+        """Mean size of the entries of each parameter's gradient, at the recorded steps."""
+        prefix = "gradient."
+        return {name[len(prefix) :]: curve for name, curve in self.curves.items() if name.startswith(prefix)}
+
+    def parameters_at(self, step: int, seed: int | Seed) -> dict[str, np.ndarray]:
+        """All parameters by name, at a saved step, of one seed."""
+        return {name: self._at(name, step, seed) for name in self.parameters}
+
+    def initial_stage_end(self, fraction: float = INITIAL_STAGE) -> tuple[int | None, ...]:
+        """For each seed the first recorded step at which the loss is below 70% of its first value."""
+        left = ~in_initial_stage(self.loss, fraction, first=self._first)
+        return tuple(int(self.recorded[row.argmax()]) if row.any() else None for row in left)
+
+    def _at(self, name: str, step: int, seed: int | Seed | None) -> np.ndarray:
+        places = np.flatnonzero(self.saved == step)
+        if not len(places):
+            raise InputError(f"step {step} was not saved; saved are {listed(self.saved.tolist())}")
+        if seed is None:
+            return self.parameters[name][:, places[0]]
+        number = self._seed(seed)
+        end = self.diverged.get(self.seeds[number], step + 1)
+        if end <= step:
+            before = self.saved[self.saved < end]
+            last = f"; its last saved step is {before[-1]}" if len(before) else ", before anything was saved"
+            raise InputError(f"seed {seed} diverged at step {end}{last}")
+        return self.parameters[name][number, places[0]]
+
+    def _seed(self, seed: int | Seed) -> int:
+        try:
+            return self.seeds.index(as_seed(seed))
+        except ValueError:
+            known = [str(s.data) if s.data == s.init else str(s) for s in self.seeds]
+            raise InputError(f"seed {seed} was not run; the seeds are {listed(known)}") from None
+
+
+def stack_records(seeds: tuple[Seed, ...], records: Sequence[Record]) -> dict[str, Any]:
+    """The fields of a run that its records give, but for the steps."""
+    first = records[0]
+    return {
+        "seeds": seeds,
+        "parameters": {name: np.stack([record.weights[name] for record in records]) for name in first.weights},
+        "curves": {name: np.stack([record.curves[name] for record in records]) for name in first.curves},
+        "diverged": {s: r.diverged for s, r in zip(seeds, records, strict=True) if r.diverged is not None},
+        "seconds": sum(record.seconds for record in records),
+    }
+
+
+def listed(items: Sequence[Any]) -> str:
+    """Items in a row, the middle of a long row left out."""
+    texts = [str(item) for item in items]
+    return ", ".join(texts if len(texts) <= 12 else [*texts[:6], "...", *texts[-5:]])

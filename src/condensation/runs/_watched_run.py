@@ -1,0 +1,93 @@
+"""A watched run: the curves and the kept weights of a training that another program did."""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+from jaxtyping import Float
+
+from ..errors import InputError, unknown_name
+from ..seeds import Seed
+from ._checkpoint import Checkpoint
+from ._run import RunArrays, listed, stack_records
+from ._watched import Watched, WatchedRow, to_rows, unpack_reasons
+
+SEED = Seed(0, 0)  # under which a watched run is kept
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WatchedRun(RunArrays):
+    """Weights of the layers that were to be kept, as units x inputs, and curves, at the measured steps.
+
+    ``curves`` has the loss and ``QUANTITY/LAYER`` (``k_eff/0.weight``); ``reasons`` tells, by step and layer, why a
+    layer could not be measured.
+    """
+
+    first_loss: ClassVar[int] = 1  # step 1 tells the loss before training
+
+    watched: Watched
+    reasons: dict[tuple[int, str], str] = field(default_factory=dict)
+
+    @property
+    def origin(self) -> None:
+        """None: it was not trained from an experiment."""
+
+    @property
+    def experiment(self) -> NoReturn:
+        """Refused, as ``model``, ``output`` and ``data`` are: only the run of an experiment has them."""
+        raise InputError(
+            f"this run of {self.watched.model} was watched, not trained here: it has curves and kept weights, "
+            "but no network, data and optimizer of ours"
+        )
+
+    model = output = data = experiment
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the layers whose weights were kept."""
+        return tuple(self.parameters)
+
+    @property
+    def rows(self) -> list[WatchedRow]:
+        """The measures of all layers, step after step."""
+        curves = {name: curve[0] for name, curve in self.curves.items()}
+        return to_rows(self.watched.layers, curves | {"step": self.recorded}, self.reasons)
+
+    def weights(
+        self, layer: str | int, step: int, seed: int | Seed | None = None, *, view: str | None = None
+    ) -> Float[np.ndarray, "..."]:
+        """Weights of a layer's units at a measured step.
+
+        Args:
+            layer: its name, or its number from 1 on among the kept ones.
+            step: a measured step.
+            seed: 0, for an array of units x inputs; without it, 1 x units x inputs.
+            view: none: the units are those that were watched.
+        """
+        return self._at(self._layer(layer, view), step, seed)
+
+    def history(self, layer: str | int, *, view: str | None = None) -> Float[np.ndarray, "seeds saved units inputs"]:
+        """Weights of a layer's units at all measured steps."""
+        return self.parameters[self._layer(layer, view)]
+
+    def _layer(self, layer: str | int, view: str | None) -> str:
+        if view is not None:
+            raise InputError(f"the units of a watched run are those that were watched, not {view!r} ones")
+        kept = self.layers
+        if not kept:
+            raise InputError("no weights were kept of this watched run; watch(..., keep=...) names layers to keep")
+        if isinstance(layer, int) and 1 <= layer <= len(kept):
+            return kept[layer - 1]
+        if layer not in kept:
+            if layer in [measured.name for measured in self.watched.layers]:
+                raise InputError(f"the layer {layer} was measured but not kept; kept are {listed(kept)}")
+            raise unknown_name("kept layer", layer, kept)
+        return str(layer)
+
+
+def collect_watched(watched: Watched, checkpoint: Checkpoint) -> WatchedRun:
+    """The watched run that a checkpoint holds; its steps stand among its curves."""
+    fields: dict[str, Any] = stack_records((SEED,), [checkpoint.record])
+    steps = fields["curves"].pop("step")[0].astype(int)
+    reasons = unpack_reasons(checkpoint.leaves[0])
+    return WatchedRun(watched=watched, saved=steps, recorded=steps, reasons=reasons, **fields)
