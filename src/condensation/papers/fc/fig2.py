@@ -9,25 +9,20 @@ from .._figure import Drawing
 from .._tables import plural
 from .._variant import Variant
 from .experiments import FIG2_EPOCHS, FIG2_RATES, LINES, resnet
-from .wording import LinesByActivation, lines_in_words, with_multiplicity
+from .wording import LinesByActivation, by_kind, lines_in_words, with_multiplicity
 
 ORIENTATIONS = {"tanh": 2, "sigmoid": 1, "softplus": 1}
 
 
-def _lines(name: str) -> "Claim[Fig2]":
-    epoch = FIG2_EPOCHS[name]
+def _claims(name: str) -> "tuple[Claim[Fig2] | None, ...]":
+    epoch, count = FIG2_EPOCHS[name], ORIENTATIONS.get(name)
     return Claim(
         name, "Fig. 2",
         f"ResNet18-like, {with_multiplicity(name)}: the first dense layer condenses on {lines_in_words(name)} by epoch "
         f"{epoch}",
         f"lines at epoch {epoch} (at the quick scale: at the last step)", exactly(LINES[name]),
         lambda figure: figure.counts[name].lines_found(), lambda figure: figure.why(name),
-    )  # fmt: skip
-
-
-def _orientations(name: str) -> "Claim[Fig2]":
-    count = ORIENTATIONS[name]
-    return Claim(
+    ), count and Claim(
         f"{name}-orientations", "Fig. 2, Sec. 4.2",
         f"ResNet18-like, {label(name)}: " + ("two opposite directions" if count == 2 else "one direction"),
         "orientations at the same step", exactly(count), lambda figure: figure.counts[name].sides_found(),
@@ -39,7 +34,7 @@ class Fig2(LinesByActivation):
     """The first dense layer, an activation a panel."""
 
     name, title = "fc-fig2", "FC Fig. 2: a ResNet18-like network on CIFAR-10"
-    claims = (*map(_lines, FIG2_EPOCHS), *map(_orientations, ORIENTATIONS))
+    claims = by_kind(_claims, FIG2_EPOCHS)
 
     @classmethod
     def experiments(cls, scale: str) -> dict[str, Experiment]:

@@ -1,6 +1,5 @@
 """FC Fig. 3: two-layer networks in six dimensions, five activations."""
 
-from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +13,7 @@ from .._figure import Drawing
 from .._tables import Table, least_to_most, settings_table
 from .._variant import Variant
 from .experiments import FIG3_EPOCH, FIG3_RATES, HIGHER, LINES, data_with_bias, fig3
-from .wording import LinesByActivation, at_most_2p, lines_in_words, with_multiplicity
+from .wording import LinesByActivation, at_most_2p, by_kind, lines_in_words, with_multiplicity
 
 NEAR = 0.95
 FLOW = Variant(optimizer="gradient_flow")  # takes long to compile: two panels are enough to tell p = 1 from p = 2
@@ -25,42 +24,33 @@ VARIANTS = (
 )  # fmt: skip
 
 
-def _reason(name: str) -> "str | Callable[[Fig3], str]":
-    return (lambda figure: figure.cube_not_sphere(name)) if name in HIGHER else ""
-
-
-def _lines(name: str) -> "Claim[Fig3]":
-    return Claim(
-        name, "Fig. 3",
-        f"{with_multiplicity(name)}: 50 neurons in six dimensions condense on {lines_in_words(name)} by epoch "
-        f"{FIG3_EPOCH}",
-        f"lines at epoch {FIG3_EPOCH}", exactly(LINES[name]), lambda figure: figure.counts[name].lines_found(),
-        _reason(name) or ((lambda figure: figure.not_small_enough()) if name == "softplus" else ""),
-    )  # fmt: skip
-
-
-def _orientations(name: str) -> "Claim[Fig3]":
+def _claims(name: str) -> "tuple[Claim[Fig3] | None, ...]":
+    reason = (lambda figure: figure.cube_not_sphere(name)) if name in HIGHER else ""
+    not_small = (lambda figure: figure.not_small_enough()) if name == "softplus" else ""
     one_sign = (
         f"{label(name)} is not zero at 0, so the network first learns the mean of the targets. Where that mean is far "
         "from zero the output weights have one sign, and so the line has one direction; other seeds have more lines."
     )
     return Claim(
+        name, "Fig. 3",
+        f"{with_multiplicity(name)}: 50 neurons in six dimensions condense on {lines_in_words(name)} by epoch "
+        f"{FIG3_EPOCH}",
+        f"lines at epoch {FIG3_EPOCH}", exactly(LINES[name]), lambda figure: figure.counts[name].lines_found(),
+        reason or not_small,
+    ), None if name in HIGHER else Claim(
         f"{name}-orientations", "Sec. 4.3", f"{label(name)}: the line has two opposite directions",
         f"orientations at epoch {FIG3_EPOCH}", exactly(2), lambda figure: figure.counts[name].sides_found(),
         "" if name == "tanh" else one_sign,
+    ), at_most_2p(
+        name, "Fig. 3", with_multiplicity(name), LINES[name], lambda figure: figure.counts[name], reason
     )  # fmt: skip
-
-
-def _most(name: str) -> "Claim[Fig3]":
-    words, reason = with_multiplicity(name), _reason(name)
-    return at_most_2p(name, "Fig. 3", words, LINES[name], lambda figure: figure.counts[name], reason)
 
 
 class Fig3(LinesByActivation):
     """The neurons of two-layer networks, an activation a panel."""
 
     name, title, epoch = "fc-fig3", "FC Fig. 3: condensation of two-layer networks", FIG3_EPOCH
-    claims = *map(_lines, FIG3_RATES), *map(_orientations, ("tanh", "sigmoid", "softplus")), *map(_most, FIG3_RATES)
+    claims = by_kind(_claims, FIG3_RATES)
 
     @classmethod
     def experiments(cls, scale: str) -> dict[str, Experiment]:

@@ -14,7 +14,7 @@ from .._panels import draw_maps, draw_times
 from .._tables import settings_table
 from .._variant import Variant
 from .experiments import FIG4_EPOCHS, FIG4_LAYERS, LINES, six_layers
-from .wording import at_most_2p, lines_in_words, with_multiplicity
+from .wording import at_most_2p, by_kind, lines_in_words, with_multiplicity
 
 COSINES = (None, 0.9, 0.9, 0.9, 0.9)  # in the first layer's four dimensions chance alone reaches 0.96
 LAYERS = [*zip(range(1, 6), FIG4_EPOCHS, COSINES, strict=True)]
@@ -32,26 +32,21 @@ REASONS = {  # in the order in which they are tried
 }
 
 
-def _lines(layer: int, where: str, network: str) -> "Claim[SixLayers]":
+def _claims(where: str, network: str) -> "tuple[Claim[SixLayers], ...]":
+    return by_kind(lambda layer: _claims_of_layer(layer, where, network), range(1, 6))
+
+
+def _claims_of_layer(layer: int, where: str, network: str) -> "tuple[Claim[SixLayers], ...]":
     activation = FIG4_LAYERS[layer - 1]
     return Claim(
         f"layer{layer}", where,
         f"{network}, hidden layer {layer}, {with_multiplicity(activation)}: condenses on {lines_in_words(activation)}",
         f"lines at epoch {FIG4_EPOCHS[layer - 1]} (cosine {0.96 if layer == 1 else 0.9})", exactly(LINES[activation]),
         lambda figure: figure.counts[layer - 1].lines_found(), lambda figure: figure.why(layer),
-    )  # fmt: skip
-
-
-def _most(layer: int, where: str, network: str) -> "Claim[SixLayers]":
-    activation = FIG4_LAYERS[layer - 1]
-    return at_most_2p(
+    ), at_most_2p(
         f"layer{layer}", where, f"{network}, layer {layer}, {label(activation)}", LINES[activation],
         lambda figure: figure.counts[layer - 1], lambda figure: text if "eps" in (text := figure.why(layer)) else "",
     )  # fmt: skip
-
-
-def _claims(*paper: str) -> tuple["Claim[SixLayers]", ...]:
-    return tuple(make(layer, *paper) for make in (_lines, _most) for layer in range(1, 6))
 
 
 class SixLayers(PaperFigure):

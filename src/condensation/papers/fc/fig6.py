@@ -19,7 +19,7 @@ from .._tables import Table
 from .._variant import Variant
 from .experiments import FIG5_ACTIVATIONS, FIG6_EPOCH, LINES, data_with_bias, one_input
 from .fig5 import column_begun
-from .wording import LinesByActivation, at_most_2p, lines_in_words
+from .wording import LinesByActivation, at_most_2p, by_kind, lines_in_words
 
 NEAR = np.deg2rad(10)
 LEARNED = 0.05  # of the field's first strength: what is left by then is another field
@@ -27,38 +27,26 @@ NORMALISED = Variant(optimizer="normalised_gd", init_scale=0.1)  # follows the f
 Field = tuple[np.ndarray, np.ndarray, Directions]  # inputs with the bias's 1, residuals at a step, lines
 
 
-def _field(name: str) -> "Claim[Fig6]":
+def _claims(name: str) -> "tuple[Claim[Fig6], ...]":
     return Claim(
         f"{name}-field", "Fig. 6",
         f"{label(name)}: the direction field has {lines_in_words(name)} on which a weight keeps its direction",
         f"stationary lines at epoch {FIG6_EPOCH}", exactly(LINES[name]),
         lambda figure: PerSeed([lines.count for _, _, lines in figure.fields[name]]),
         trained=False,  # the field comes from the data, so that an untrained network has it too
-    )  # fmt: skip
-
-
-def _on(name: str) -> "Claim[Fig6]":
-    return Claim(
+    ), Claim(
         f"{name}-on", "Fig. 6", f"{label(name)}: the neurons lie on the lines of the field",
         f"share of neurons within 10 degrees of such a line at epoch {FIG6_EPOCH}", at_least(0.8),
         lambda figure: PerSeed(
             shares_on(figure.runs[name], figure.counts[name].column, figure.fields[name]), figure.counts[name].condensed
         ),
         lambda figure: figure.off_the_lines(name),
-    )  # fmt: skip
-
-
-def _lines(name: str) -> "Claim[Fig6]":
-    return Claim(
+    ), Claim(
         name, "Fig. 6, Sec. 4.4",
         f"{label(name)}: with one-dimensional input the neurons condense on {lines_in_words(name)}",
         f"lines at epoch {FIG6_EPOCH}", exactly(LINES[name]), lambda figure: figure.counts[name].lines_found(),
         "The seeds that fail are not condensed, or have not as many lines as their field (see the table).",
-    )  # fmt: skip
-
-
-def _most(name: str) -> "Claim[Fig6]":
-    return at_most_2p(name, "Fig. 6", label(name), LINES[name], lambda figure: figure.counts[name])
+    ), at_most_2p(name, "Fig. 6", label(name), LINES[name], lambda figure: figure.counts[name])  # fmt: skip
 
 
 def fields_of(run: Trajectory, steps: np.ndarray | None = None) -> list[Field]:
@@ -84,7 +72,7 @@ class Fig6(LinesByActivation):
     """The direction field of weight and bias with the neurons, an activation a panel."""
 
     name, title, epoch = "fc-fig6", "FC Fig. 6: direction fields", FIG6_EPOCH
-    claims = tuple(make(name) for make in (_field, _on, _lines, _most) for name in FIG5_ACTIVATIONS)
+    claims = by_kind(_claims, FIG5_ACTIVATIONS)
 
     @classmethod
     def experiments(cls, scale: str) -> dict[str, Experiment]:

@@ -1,6 +1,6 @@
 """What several figures of the fully connected paper share: words, a claim, and lines by activation."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -39,6 +39,14 @@ def at_most_2p(
         f"{key}-most", f"{where}, Sec. 4.3", f"{layer}: at most 2p = {2 * p} orientations",
         "orientations at the same step", at_most(2 * p), lambda figure: counts(figure).orientations_found(), why,
     )  # fmt: skip
+
+
+def by_kind(
+    claims_of: Callable[[Any], Sequence[Claim[Any] | None]], names: Iterable[str | int]
+) -> tuple[Claim[Any], ...]:
+    """The claims of several panels, all of the first kind first; None where a panel has no claim of a kind."""
+    kinds = zip(*map(claims_of, names), strict=True)
+    return tuple(claim for kind in kinds for claim in kind if claim is not None)
 
 
 class LinesByActivation(PaperFigure):
