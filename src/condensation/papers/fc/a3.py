@@ -96,10 +96,9 @@ class A3(PaperFigure):
         return Drawing(
             caption="Loss over its first value: all seeds (grey) and their median (blue); dashed: 70%, the end of the "
             "initial stage; green: the epochs that the captions name.",
-            pictures={"": figure},
-            tables=(Table("Where the captions stand", header, rows),),
+            pictures={"": figure}, tables=(Table("Where the captions stand", header, rows),),
             data=self.columns_of_claims(),
-        )
+        )  # fmt: skip
 
     def _row(self, key: str) -> tuple[str, ...]:
         title, epoch = CAPTIONED[key]

@@ -37,7 +37,7 @@ def _condenses(key: str) -> "Claim[A6]":
     return Claim(
         key, "Sec. 4.4, App. A.6", f"{title}: the layer condenses within the initial stage",
         "first condensed step over the last step of the initial stage", at_most(1),
-        lambda figure: figure.share_of_stage(key),
+        lambda figure: PerSeed((steps := figure.steps(key))[0] / np.maximum(steps[1], 1)),
         "In the seeds that fail, the layer is not condensed at any saved step of the initial stage (see the table).",
     )  # fmt: skip
 
@@ -65,11 +65,6 @@ class A6(PaperFigure):
         first = np.where(condensed.any(axis=1), run.saved[condensed.argmax(axis=1)].astype(float), np.nan)
         return first, np.array([run.saved[inside].max() for inside in in_stage(run)], float)
 
-    def share_of_stage(self, key: str) -> PerSeed:
-        """When an example is condensed, as a share of its initial stage."""
-        first, last = self.steps(key)
-        return PerSeed(first / np.maximum(last, 1))
-
     def draw(self) -> Drawing:
         """The maps on two pictures, and the steps in a table."""
         trained = [key for key in EXAMPLES if _experiment(key) in self.runs]
@@ -83,14 +78,12 @@ class A6(PaperFigure):
         title = "First condensed step, and last step of the initial stage, seed by seed"
         return Drawing(
             caption="Cosine similarity of the neurons' input weights at five saved steps from initialization to the "
-            "end of the initial stage (loss at 70%, or the last trained step), evenly in the logarithm of the step; "
-            "the median seed by lines at the last of them. Below each map: the step and the lines, in brackets where "
-            "the layer is not condensed.",
-            pictures=pictures,
-            tables=(Table(title, ("example", "condensed from", "stage until"), rows),),
+            "end of the initial stage (loss at 70%, or the last step); the median seed by lines at the last of them. "
+            "Below each map: the step and the lines, in brackets where the layer is not condensed.",
+            pictures=pictures, tables=(Table(title, ("example", "condensed from", "stage until"), rows),),
             data=self.columns_of_claims(),
             settings_extra={"a line": "cosine 0.95, as in Fig. 4 in its layers, in two dimensions modes of a density"},
-        )
+        )  # fmt: skip
 
     def _draw_row(self, row: Any, key: str) -> None:
         (run, history), (title, layer, _) = self._lines(key), EXAMPLES[key]

@@ -73,33 +73,33 @@ def resnet(activation: str, scale: str, data: str = "cifar10") -> Experiment:
     """Fig. 2: the convolution part of ResNet18 with dense layers 1024-1024-10 on CIFAR-10."""
     if scale == "paper":
         epochs = MNIST_EPOCHS if data == "mnist" else FIG2_EPOCHS[activation]
-        steps = epochs * (known(data).counts[0] // BATCH)
-        return _resnet(Images(data), activation, Adam(FIG2_RATES[activation]), steps, Evenly(41))
+        return _resnet(Images(data), activation, Adam(FIG2_RATES[activation]), epochs * _batches(data), Evenly(41))
     images = Images(data, n=1000 if data == "cifar100" else 640, balanced=True)
     return _small_resnet(images, activation, Adam(QUICK_RATES[activation]), QUICK_STEPS)
 
 
-def _resnet(
-    images: Images, activation: str, optimizer: Adam, steps: int, saved: Evenly, network: ResNet | None = None
-) -> Experiment:
+def _batches(data: str) -> int:
+    return known(data).counts[0] // BATCH
+
+
+def _resnet(images: Images, activation: str, optimizer: Adam, steps: int, saved: Evenly) -> Experiment:
     return Experiment(
-        network or ResNet(images.shape, images.outputs, activation=activation),
-        Init(FanOutPower(1.5), convolution=Glorot()), images, optimizer, steps, loss=Loss("cross_entropy"),
-        save=saved, record=saved, dtype="tf32", batch_size=BATCH, kept_layers=("dense1",),
+        ResNet(images.shape, images.outputs, activation=activation), Init(FanOutPower(1.5), convolution=Glorot()),
+        images, optimizer, steps, loss=Loss("cross_entropy"), save=saved, record=saved, dtype="tf32", batch_size=BATCH,
+        kept_layers=("dense1",),
     )  # fmt: skip
 
 
 def _small_resnet(images: Images, activation: str, optimizer: Adam, steps: int) -> Experiment:
     """What two cores train in seconds."""
     small = ResNet(images.shape, images.outputs, hidden=(128, 128), activation=activation, channels=(16,), depth=1)
-    return _resnet(images, activation, optimizer, steps, Evenly(11), small).replace(batch_size=QUICK_BATCH)
+    return _resnet(images, activation, optimizer, steps, Evenly(11)).replace(network=small, batch_size=QUICK_BATCH)
 
 
 def resnet_from(initialization: str, scale: str) -> Experiment:
     """App. A.4: the network of Fig. 2 with tanh, trained on from its small initialization or from a common one."""
     if scale == "paper":
-        steps = 20 * (known("cifar10").counts[0] // BATCH)
-        small = _resnet(Images("cifar10"), "tanh", Adam(1e-3), steps, Evenly(11))
+        small = _resnet(Images("cifar10"), "tanh", Adam(1e-3), 20 * _batches("cifar10"), Evenly(11))
         test = Images("cifar10", split="test")
     else:
         small = _small_resnet(Images("cifar10", n=2000, balanced=True), "tanh", Adam(3e-3), 200)

@@ -103,7 +103,6 @@ class Fig1(PaperFigure):
             f"{step} (b), and the network of one effective neuron that takes its place (c), whose output differs by "
             f"{error}. A line is a weight: orange positive, blue negative, the stronger the larger it is within its "
             f"layer. Neurons stand in the order of their signed amplitude at epoch {EPOCH} in (a) too.",
-            pictures={"": figure},
+            pictures={"": figure}, settings_extra={"reduction": "all neurons to one, by the line's sign"},
             data=self.counts.columns() | {"error": np.asarray(self.measured("effective").values)},
-            settings_extra={"reduction": "all neurons to one, by the line's sign"},
-        )
+        )  # fmt: skip

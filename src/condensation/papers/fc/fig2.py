@@ -22,7 +22,7 @@ def _claims(name: str) -> "tuple[Claim[Fig2] | None, ...]":
         f"{epoch}",
         f"lines at epoch {epoch} (at the quick scale: at the last step)", exactly(LINES[name]),
         lambda figure: figure.counts[name].lines_found(), lambda figure: figure.why(name),
-    ), count and Claim(
+    ), None if count is None else Claim(
         f"{name}-orientations", "Fig. 2, Sec. 4.2",
         f"ResNet18-like, {label(name)}: " + ("two opposite directions" if count == 2 else "one direction"),
         "orientations at the same step", exactly(count), lambda figure: figure.counts[name].sides_found(),
@@ -56,7 +56,6 @@ class Fig2(LinesByActivation):
         return Drawing(
             caption=f"Cosine similarity of all pairs of neurons in the first dense layer {when} (top; the median "
             f"seed), and the number of lines over {plural(self.seeds, 'seed')} (bottom).",
-            pictures={"": self._draw_maps(), "time": self._draw_times()},
-            data=self._columns(),
+            pictures={"": self._draw_maps(), "time": self._draw_times()}, data=self._columns(),
             settings_extra={"rates of the quick scale": "chosen on other seeds than these"} if self.quick else {},
-        )
+        )  # fmt: skip

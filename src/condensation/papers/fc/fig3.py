@@ -16,6 +16,7 @@ from .experiments import FIG3_EPOCH, FIG3_RATES, HIGHER, LINES, data_with_bias, 
 from .wording import LinesByActivation, at_most_2p, by_kind, lines_in_words, with_multiplicity
 
 NEAR = 0.95
+A_LINE = "2 neurons and 5% of the norm within a cosine of 0.95; condensed: 90% of the norm on lines"
 FLOW = Variant(optimizer="gradient_flow")  # takes long to compile: two panels are enough to tell p = 1 from p = 2
 VARIANTS = (
     Variant(threshold=0.8), Variant(threshold=0.99), Variant(eps=1e-30), Variant(rotated=True),
@@ -60,31 +61,23 @@ class Fig3(LinesByActivation):
     @classmethod
     def evidence(cls, scale: str) -> dict[str, Experiment]:
         """The panels under other settings."""
-        return {
-            f"{name}, {variant}": variant.apply(fig3(name))
-            for variant in VARIANTS
-            for name in (("tanh", "x_tanh") if variant == FLOW else FIG3_RATES)
-        }
+        panels = {variant: ("tanh", "x_tanh") if variant == FLOW else FIG3_RATES for variant in VARIANTS}
+        return {f"{name}, {each}": each.apply(fig3(name)) for each, names in panels.items() for name in names}
 
     @cached_property
     def elsewhere(self) -> dict[str, dict[str, PerSeed]]:
         """Lines of the panels as captioned and under other settings, by setting and activation."""
         lines = {"as captioned": {name: counts.lines_found() for name, counts in self.counts.items()}}
         for variant in VARIANTS:
-            runs = {name: self.others.get(f"{name}, {variant}") for name in FIG3_RATES}
             lines[str(variant)] = {
-                name: self.count(run, "dense1", FIG3_EPOCH, variant).lines_found()
-                for name, run in runs.items()
-                if run is not None
-            }
+                name: self.count(self.others[setting], "dense1", FIG3_EPOCH, variant).lines_found()
+                for name in FIG3_RATES if (setting := f"{name}, {variant}") in self.others
+            }  # fmt: skip
         return lines
 
     @cached_property
     def predicted(self) -> dict[str, np.ndarray]:
-        """Attracting lines of gradient flow's sphere and of Adam's cube, and the share of neurons near them: x seeds.
-
-        Of the higher multiplicities, from the data alone.
-        """
+        """Attracting lines of gradient flow's sphere and of Adam's cube, shares of neurons on both: 4 x seeds."""
         return {name: self._predict(name) for name in HIGHER if name in self.runs}
 
     def _predict(self, name: str) -> np.ndarray:
@@ -137,10 +130,6 @@ class Fig3(LinesByActivation):
             caption=f"Cosine similarity of all pairs of the 50 neurons' input weights at epoch {FIG3_EPOCH} (top; "
             "beige: same, navy: opposite direction; the median seed by number of lines), and the number of lines over "
             f"{self.seeds} seeds of data and initialization (bottom).",
-            pictures={"": self._draw_maps(), "time": self._draw_times()},
-            tables=(Table(title, ("activation", *header), tuple(rows)), *settings),
-            data=self._columns(),
-            settings_extra={
-                "a line": "2 neurons and 5% of the norm within a cosine of 0.95; condensed: 90% of the norm on lines"
-            },
-        )
+            pictures={"": self._draw_maps(), "time": self._draw_times()}, data=self._columns(),
+            tables=(Table(title, ("activation", *header), tuple(rows)), *settings), settings_extra={"a line": A_LINE},
+        )  # fmt: skip

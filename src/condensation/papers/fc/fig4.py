@@ -113,10 +113,7 @@ class SixLayers(PaperFigure):
             pictures={"": maps, "time": times},
             tables=(settings_table(self.elsewhere, TITLES, [*map(exactly, expected)]),) if self.others else (),
             data=stack_columns({title: each.columns() for title, each in counts.items()}, "layer"),
-            settings_extra={
-                "a line": "2 neurons and 5% of the norm within a cosine of 0.96 in layer 1, where chance alone comes "
-                "near it, and of 0.9 in the deeper ones"
-            },
+            settings_extra={"a line": "2 neurons and 5% of the norm within a cosine of 0.96 in layer 1, else of 0.9"},
         )
 
 

@@ -110,9 +110,8 @@ class Fig6(LinesByActivation):
         learned += "leading order can learn is learned, and its lines are those of the rest. "
         return learned * (strength < LEARNED) + (
             f"{now:.0%} of the neurons (median) are within 10 degrees of a line of the field of epoch {FIG6_EPOCH}. "
-            f"When 1% of the loss is gone, {adam:.0%} of Adam's are so near a line of the field at initialization, "
-            f"and {descent:.0%} under neuron-normalised descent from a tenth of the initial weights, which follows the "
-            "field; Adam moves all coordinates of a neuron equally fast and has lines of its own."
+            f"When 1% of the loss is gone, {adam:.0%} of Adam's are near a line of the first field, and {descent:.0%} "
+            "under normalised descent, which follows it; Adam moves all coordinates equally fast to lines of its own."
         )
 
     def draw(self) -> Drawing:
@@ -126,19 +125,17 @@ class Fig6(LinesByActivation):
                 inputs, residual, lines = self.fields[name][k]
                 shown = {"weights": own.shown, "outputs": outputs, "title": label(name)}
                 draw_field(inputs, residual, name, axes, directions=lines, **shown)
-                draw_features(own.shown, outputs, below, title=label(name))
-                below.set_xlabel("angle of $(w, b)$")
-            only_outer(figure, figure.axes)
-            only_outer(features, features.axes)
+                draw_features(own.shown, outputs, below, title=label(name)).set_xlabel("angle of $(w, b)$")
+            for each in (figure, features):
+                only_outer(each, each.axes)
         return Drawing(
             caption=f"The direction field of weight and bias at epoch {FIG6_EPOCH} (grey, lengths left out), its "
             "stationary lines, and the 100 neurons (green) with their own velocities (yellow), for the median seed by "
             "number of lines. Below: the neurons' orientations and amplitudes, and the number of lines against time.",
             pictures={"": figure, "features": features, "time": self._draw_times()},
-            tables=self._tables(),
-            data=self._columns(),
+            tables=self._tables(), data=self._columns(),
             settings_extra={"lines of neurons": "modes of a density on the circle"},
-        )
+        )  # fmt: skip
 
     def _tables(self) -> tuple[Table, ...]:
         header = "activation", "stationary lines of the field", "of them attracting", "lines of the neurons"

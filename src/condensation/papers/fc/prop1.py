@@ -64,6 +64,14 @@ def _cosine(run: Trajectory, seed: Seed, direction: np.ndarray) -> float:
     return float(np.median(np.abs(weights @ direction) / max(float(np.linalg.norm(direction)), 1e-300)))
 
 
+def _cosines(run: Trajectory, seed: Seed) -> tuple[float, float]:
+    x, y = data_with_bias(run, seed)
+    gradient = residual_at_zero(y, run.experiment.loss).T @ x / len(x)
+    total = gradient.sum(axis=0)
+    total = total * (np.linalg.norm(total) > ROUNDING * np.linalg.norm(gradient))
+    return _cosine(run, seed, total), _cosine(run, seed, np.linalg.svd(gradient)[2][0])
+
+
 def _common(key: str, where: str, run: str) -> "Claim[Prop1]":
     return Claim(
         key, "Sec. 5, proof", where, "least share of one common field, over the layers", at_least(0.9),
@@ -92,17 +100,15 @@ class Prop1(PaperFigure):
     claims = (
         Claim(
             "p1", "Prop. 1", "multiplicity 1, inputs of any dimension: at most two directions stay",
-            "most directions that stay, 1 to 20 inputs", at_most(2),
-            lambda _: PerSeed([max(2 * random_directions(k, n, 1).count for n in DIMENSIONS) for k in range(SEEDS)]),
-            trained=False,
+            "most directions that stay, 1 to 20 inputs", at_most(2), lambda _: PerSeed(
+                [max(2 * random_directions(seed, dim, 1).count for dim in DIMENSIONS) for seed in range(SEEDS)]
+            ), trained=False,
         ),
         Claim(
             "1d", "Prop. 1", "one-dimensional input: at most 2p directions stay, whatever the multiplicity p",
-            "most directions that stay beyond 2p, p = 1 to 6", at_most(0),
-            lambda figure: PerSeed(
+            "most directions that stay beyond 2p, p = 1 to 6", at_most(0), lambda figure: PerSeed(
                 np.max([[2 * each.count - 2 * p for each in every] for p, every in figure.one_input.items()], axis=0)
-            ),
-            trained=False,
+            ), trained=False,
         ),
         Claim(
             "flow", "Prop. 1, proof",
@@ -124,12 +130,10 @@ class Prop1(PaperFigure):
         Claim(
             "conjecture", "Sec. 4.3, abstract",
             "whatever the multiplicity, the dimension and the data, at most 2p orientations (here p = 3, four "
-            "dimensions)",
-            "orientations found in trained networks with solved labels", at_most(2 * P),
+            "dimensions)", "orientations found in trained networks with solved labels", at_most(2 * P),
             lambda figure: figure.orientations(),
             lambda figure: "Labels can be solved so that five lines attract, and the trained networks go to all of "
-            f"them: {figure.measured('conjecture').median:g} orientations (median) where 2p = {2 * P}. The "
-            "proposition's two cases are true; what is conjectured beyond them is not.",
+            f"them: {figure.measured('conjecture').median:g} orientations (median) where 2p = {2 * P}.",
         ),
         _common(
             "common", "what later layers pass back does not depend on the sample, so that all neurons of a layer see "
@@ -139,20 +143,16 @@ class Prop1(PaperFigure):
         Claim(
             "faster", "Remark 1",
             "for small weights the orientation of a neuron changes much faster than its amplitude: |du/dt| against "
-            "|dr/dt|",
-            "ratio of the two at initialization, median of the neurons of Fig. 3 (tanh)", at_least(10),
+            "|dr/dt|", "ratio of the two at initialization, median of the neurons of Fig. 3 (tanh)", at_least(10),
             lambda figure: PerSeed(figure.rates()[0]), trained=False,
         ),
         Claim(
             "faster-rates", "Remark 1",
             "and the more so the smaller they are, also if the amplitude's change is taken relative to itself "
-            "(|dr/dt|/r)",
-            "growth of the ratio of the two rates as the initial weights are made 10 times smaller", at_least(2),
-            lambda figure: PerSeed(figure.rates(scale=0.1)[1] / figure.rates()[1]),
+            "(|dr/dt|/r)", "growth of the ratio of the two rates as the initial weights are made 10 times smaller",
+            at_least(2), lambda figure: PerSeed(figure.rates(scale=0.1)[1] / figure.rates()[1]),
             lambda figure: "Both rates are proportional to 1/r, so that their ratio does not depend on the size of the "
-            f"initial weights: it is {np.median(figure.rates()[1]):.1f} (median), as of random vectors. The "
-            "orientation can settle before the loss moves because small weights take long to grow.",
-            trained=False,
+            f"initial weights: it is {np.median(figure.rates()[1]):.1f} (median), as of random vectors.", trained=False,
         ),
         _outputs("outputs-mse", "of several outputs one need only sum the components (digits, ten classes, MSE)"),
         _outputs("outputs-ce", "the same with cross-entropy, the loss of Fig. 2"),
@@ -190,8 +190,8 @@ class Prop1(PaperFigure):
     def along_the_mean(self) -> PerSeed:
         """How near the neurons are to the mean of residual times input."""
         run = self.runs["flow"]
-        pairs = [(seed, *data_with_bias(run, seed)) for seed in run.seeds]
-        return PerSeed([_cosine(run, seed, y[:, 0] @ x) for seed, x, y in pairs])
+        data = ((seed, *data_with_bias(run, seed)) for seed in run.seeds)
+        return PerSeed([_cosine(run, seed, y[:, 0] @ x) for seed, x, y in data])
 
     def orientations(self) -> PerSeed:
         """Orientations of the networks with solved labels, at the last step."""
@@ -225,17 +225,8 @@ class Prop1(PaperFigure):
 
         G is the mean of residual times input at output zero, outputs x inputs. A sum of nothing but rounding is zero.
         """
-        return {
-            key: np.array([self._cosines(self.runs[key], seed) for seed in self.runs[key].seeds]).T for key in OUTPUTS
-        }
-
-    @staticmethod
-    def _cosines(run: Trajectory, seed: Seed) -> tuple[float, float]:
-        x, y = data_with_bias(run, seed)
-        gradient = residual_at_zero(y, run.experiment.loss).T @ x / len(x)
-        total = gradient.sum(axis=0)
-        total = total * (np.linalg.norm(total) > ROUNDING * np.linalg.norm(gradient))
-        return _cosine(run, seed, total), _cosine(run, seed, np.linalg.svd(gradient)[2][0])
+        runs = {key: self.runs[key] for key in OUTPUTS}
+        return {key: np.array([_cosines(run, seed) for seed in run.seeds]).T for key, run in runs.items()}
 
     def sum_is_zero(self) -> str:
         """Why the sum over the outputs predicts nothing with cross-entropy."""
@@ -248,11 +239,8 @@ class Prop1(PaperFigure):
 
     def draw(self) -> Drawing:
         """Directions that stay against the multiplicity, and the network that condenses on more lines than p."""
-        rows = tuple(
-            (f"{DEEP[key]}, step {step}", *(f"{share:.3f}" for share in np.median(shares, axis=0)))
-            for key, steps in self.shares.items()
-            for step, shares in steps.items()
-        )
+        shares = {f"{DEEP[key]}, step {step}": each for key, at in self.shares.items() for step, each in at.items()}
+        rows = tuple((name, *(f"{share:.3f}" for share in np.median(each, axis=0))) for name, each in shares.items())
         header = ("six layers, median of the seeds", *(f"layer {k}" for k in range(1, 6)))
         with look():
             figure = Figure(figsize=(PAGE, 2.9), layout="constrained")
@@ -263,14 +251,12 @@ class Prop1(PaperFigure):
         return Drawing(
             caption="Left: stationary (grey) and attracting (blue) orientations at one-dimensional input against the "
             "multiplicity p, ten random data sets each, with the bound 2p (orange). Middle: |cos| of 50 neurons to "
-            "the summed direction (orange) and to G's top singular vector (blue), ten outputs on digits. Right: "
-            "labels with five attracting lines at p = 3 in four dimensions: each of 200 trained neurons with its "
-            "nearest predicted line, and how many went to each.",
-            pictures={"": figure},
+            "the summed direction (orange) and to G's top singular vector (blue), ten outputs on digits. Right: solved "
+            "labels: each of 200 trained neurons with its nearest predicted line, and how many went to each.",
+            pictures={"": figure}, data=self.columns_of_claims(),
             tables=(Table("Share of one field that is common to all neurons of a layer", header, rows),),
-            data=self.columns_of_claims(),
             settings_extra={"counts": "random data, 1 to 20 inputs and a bias, 40 samples"},
-        )
+        )  # fmt: skip
 
 
 def _draw_counts(axes: Axes, one_input: dict[int, list[Directions]]) -> None:
