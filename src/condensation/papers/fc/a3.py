@@ -35,7 +35,7 @@ def _stage(key: str) -> "Claim[A3]":
         key, "Sec. 3, App. A.3", f"{figure}: epoch {epoch} is in the initial stage, the loss above 70%",
         f"loss at epoch {epoch} over the first", at_least(STAGE), lambda figure: PerSeed(figure.loss_at(key)),
         lambda figure: f"By the captioned epoch the loss has fallen to {figure.measured(key).median:.2f} of its first "
-        f"value (median): the figure is from beyond the initial stage as the paper defines it ({STAGE:g}).",
+        f"value (median): the figure is from beyond the initial stage ({STAGE:g}).",
         trained=False,
     )  # fmt: skip
 
@@ -52,7 +52,7 @@ class A3(PaperFigure):
             "least loss over the first, within 30,000 epochs", at_most(0.01),
             lambda figure: PerSeed(np.nanmin((loss := figure.runs["end"].loss) / loss[:, :1], axis=1)),
             lambda figure: f"Within {LONG} epochs the least loss is {figure.measured('end').median:.3f} of the first "
-            "(median): 80 points of a rough target in five dimensions are not fitted by 50 tanh neurons in that time.",
+            "(median): 50 tanh neurons do not fit 80 points of a rough target in that time.",
         ),
     )  # fmt: skip
 
@@ -61,60 +61,50 @@ class A3(PaperFigure):
         """Those of all figures, and one that goes on for long."""
         return {
             **{f"fig2-{name}": captions.resnet(name, scale) for name in captions.FIG2_RATES},
-            **{f"fig3-{name}": captions.fig3(name) for name in captions.FIG3_RATES},
-            "fig4": captions.six_layers(residual=True),
-            "a5": captions.six_layers(residual=False),
-            **{f"fig5-{name}": captions.one_input(name) for name in captions.FIG5_ACTIVATIONS},
+            **captions.synthetic(),
             "end": captions.fig3("tanh").replace(steps=LONG, save=At(()), record=Geometric(20)),
         }
 
-    def run_of(self, key: str) -> Trajectory:
-        """The run of a claim; Fig. 6's are those of Fig. 5."""
+    def _run(self, key: str) -> Trajectory:
         return self.runs[key.replace("fig6", "fig5")]
 
-    def epoch_of(self, key: str) -> int:
-        """The captioned epoch: of Fig. 2 the last step."""
-        return int(self.run_of(key).saved[-1]) if key.startswith("fig2") else CAPTIONED[key][1]
+    def _epoch(self, key: str) -> int:
+        return int(self._run(key).saved[-1]) if key.startswith("fig2") else CAPTIONED[key][1]
 
     def loss_at(self, key: str) -> np.ndarray:
-        """The loss at the captioned epoch over the first."""
-        run = self.run_of(key)
-        return relative_loss(run)[:, np.flatnonzero(run.saved == self.epoch_of(key))[0]]
+        """The loss at the captioned epoch, of Fig. 2 at the last step, over the first."""
+        return relative_loss(self._run(key))[:, np.flatnonzero(self._run(key).saved == self._epoch(key))[0]]
 
     def draw(self) -> Drawing:
         """A panel for each run, and a table of where the initial stage ends."""
+        drawn = [key for key in self.titles if key in self.runs]
         with look():
-            lines = -(-len(self.runs) // COLUMNS)
+            lines = -(-len(drawn) // COLUMNS)
             figure = Figure(figsize=(PAGE, 1.45 * lines + 0.3), layout="constrained")
             panels = figure.subplots(lines, COLUMNS, squeeze=False).ravel()
-            drawn = [key for key in self.titles if key in self.runs]
             for key, axes in zip(drawn, panels, strict=False):
                 draw_loss(self.runs[key], axes, title=self.titles[key])
                 for captioned in {key, key.replace("fig5", "fig6")} & CAPTIONED.keys():
-                    axes.axvline(self.epoch_of(captioned), color=COLOURS[2], linewidth=0.9, label="captioned epoch")
-            for axes in panels[len(drawn) :]:
-                axes.set_axis_off()
+                    axes.axvline(self._epoch(captioned), color=COLOURS[2], linewidth=0.9, label="captioned epoch")
             panels[drawn.index("end")].set(xscale="log", xlim=(10, LONG), ylim=(1e-8, 3))
             only_outer(figure, list(panels))
             for k, axes in enumerate(panels):
-                axes.set_ylabel("" if k % COLUMNS else "loss / first")
-                axes.set_xlabel("step" if k + COLUMNS >= len(drawn) else "")
+                axes.set(ylabel="" if k % COLUMNS else "loss / first", xlabel="step" * (k + COLUMNS >= len(drawn)))
+                axes.axison = k < len(drawn)
         header = "experiment", "captioned epoch", "loss there (median, range)", "the initial stage ends at (median)"
         rows = tuple(self._row(key) for key in CAPTIONED if key.replace("fig6", "fig5") in self.runs)
         return Drawing(
             caption="Loss over its first value: all seeds (grey) and their median (blue); dashed: 70%, the end of the "
-            "initial stage as the paper defines it; green: the epochs that the captions name.",
-            pictures={"": figure},
-            tables=(Table("Where the captions stand", header, rows),),
+            "initial stage; green: the epochs that the captions name.",
+            pictures={"": figure}, tables=(Table("Where the captions stand", header, rows),),
             data=self.columns_of_claims(),
-        )
+        )  # fmt: skip
 
     def _row(self, key: str) -> tuple[str, ...]:
         title, epoch = CAPTIONED[key]
-        losses, ends = self.loss_at(key), [end for end in self.run_of(key).initial_stage_end() if end is not None]
+        losses, ends = self.loss_at(key), [end for end in self._run(key).initial_stage_end() if end is not None]
         return (
-            title,
-            "that of Fig. 2" if key.startswith("fig2") else str(epoch),
+            title, "that of Fig. 2" if key.startswith("fig2") else str(epoch),
             f"{np.median(losses):.2f} ({losses.min():.2f} to {losses.max():.2f})",
             f"{np.median(ends):g}" if len(ends) > len(losses) / 2 else "later than trained",
-        )
+        )  # fmt: skip

@@ -54,9 +54,8 @@ class A4(PaperFigure):
         with look():
             figure = Figure(figsize=(PAGE, 2.4), layout="constrained")
             left, right = figure.subplots(1, 2)
-            for (name, title), law, colour in zip(
-                self.titles.items(), ("N(0, 1/m_out³)", "Glorot normal"), COLOURS, strict=False
-            ):
+            laws = "N(0, 1/m_out³)", "Glorot normal"
+            for (name, title), law, colour in zip(self.titles.items(), laws, COLOURS, strict=False):
                 run = self.runs[name]
                 for axes, curve in ((left, run.loss), (right, run.curves["test_accuracy"])):
                     axes.plot(run.recorded, curve.T, color=colour, linewidth=0.6, alpha=0.5)
@@ -71,8 +70,5 @@ class A4(PaperFigure):
             pictures={"": figure},
             data={"seed": np.arange(self.seeds)}
             | {f"test_accuracy_{name}": values for name, values in self.accuracies.items()},
-            settings_extra={
-                "our choice": "the text gives no settings for this appendix: the optimizer and its steps are our "
-                "choice, as is the margin of 2 percentage points"
-            },
+            settings_extra={"our choice": "optimizer, steps and the margin of 2 percentage points: the text has none"},
         )

@@ -1,7 +1,6 @@
 """FC App. A.6: several steps of each example during its initial stage."""
 
-from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,44 +10,35 @@ from ...drawing import draw_similarity, look
 from ...drawing._style import PAGE
 from ...experiment import Experiment
 from ...measure import LineHistory
+from ...runs import Trajectory
 from .._claims import Claim, PerSeed, at_most
 from .._counts import cosine_of, in_stage, median_seed
 from .._figure import Drawing, PaperFigure
 from .._tables import Table
-from .experiments import FIG3_RATES, FIG4_LAYERS, FIG5_ACTIVATIONS, fig3, one_input, six_layers
+from .experiments import FIG3_RATES, FIG4_LAYERS, FIG5_ACTIVATIONS, synthetic
 from .fig4 import COSINES
 
 MOMENTS = 5  # steps that are shown of each example
-
-
-class Example(NamedTuple):
-    """A layer of one of the experiments, with the cosine that decides there."""
-
-    run: str
-    title: str
-    layer: int = 1
-    cosine: float | None = None
-
-
-EXAMPLES = {
-    **{f"fig3-{name}": Example(f"fig3-{name}", f"Fig. 3, {label(name)}") for name in FIG3_RATES},
-    **{
-        f"fig4-layer{k}": Example("fig4", f"Fig. 4, layer {k}, {label(name)}", k, COSINES[k - 1])
-        for k, name in enumerate(FIG4_LAYERS, 1)
-    },
-    **{f"fig5-{name}": Example(f"fig5-{name}", f"Figs. 5 and 6, {label(name)}") for name in FIG5_ACTIVATIONS},
+DEEP = enumerate(zip(FIG4_LAYERS, COSINES, strict=True), 1)
+EXAMPLES: dict[str, tuple[str, int, float | None]] = {  # title, layer, and the cosine that decides there
+    **{f"fig3-{name}": (f"Fig. 3, {label(name)}", 1, None) for name in FIG3_RATES},
+    **{f"fig4-layer{k}": (f"Fig. 4, layer {k}, {label(name)}", k, cosine) for k, (name, cosine) in DEEP},
+    **{f"fig5-{name}": (f"Figs. 5 and 6, {label(name)}", 1, None) for name in FIG5_ACTIVATIONS},
 }
 
 
+def _experiment(key: str) -> str:
+    return key.partition("-layer")[0]
+
+
 def _condenses(key: str) -> "Claim[A6]":
-    example = EXAMPLES[key]
-    title = f"Fig. 4, layer {example.layer}" if example.run == "fig4" else example.title
+    title, layer, _ = EXAMPLES[key]
+    title = f"Fig. 4, layer {layer}" if _experiment(key) == "fig4" else title
     return Claim(
         key, "Sec. 4.4, App. A.6", f"{title}: the layer condenses within the initial stage",
         "first condensed step over the last step of the initial stage", at_most(1),
-        lambda figure: figure.share_of_stage(key),
-        "In the seeds that fail, the layer is not condensed at any saved step of the initial stage (the table has "
-        "them).",
+        lambda figure: PerSeed((steps := figure.steps(key))[0] / np.maximum(steps[1], 1)),
+        "In the seeds that fail, the layer is not condensed at any saved step of the initial stage (see the table).",
     )  # fmt: skip
 
 
@@ -56,65 +46,47 @@ class A6(PaperFigure):
     """Heat maps at steps that go through the initial stage, a row an example."""
 
     name, title, paper = "fc-a6", "FC App. A.6: several steps of the initial stage", "FC"
-    titles: ClassVar = {each.run: each.title for each in EXAMPLES.values()} | {"fig4": "Fig. 4"}
+    titles: ClassVar = {_experiment(key): title for key, (title, _, _) in EXAMPLES.items()} | {"fig4": "Fig. 4"}
     claims = tuple(map(_condenses, EXAMPLES))
 
     @classmethod
     def experiments(cls, scale: str) -> dict[str, Experiment]:
         """The synthetic examples."""
-        return {
-            **{f"fig3-{name}": fig3(name) for name in FIG3_RATES},
-            "fig4": six_layers(residual=True),
-            **{f"fig5-{name}": one_input(name) for name in FIG5_ACTIVATIONS},
-        }
+        return {name: experiment for name, experiment in synthetic().items() if name != "a5"}
 
-    @cached_property
-    def examples(self) -> list[Example]:
-        """The examples that could be trained."""
-        return [each for each in EXAMPLES.values() if each.run in self.runs]
+    def _lines(self, key: str) -> tuple[Trajectory, LineHistory]:
+        run, (_, layer, cosine) = self.runs[_experiment(key)], EXAMPLES[key]
+        return run, self._line_history(run, layer, cosine_of(run, layer, self.variant, cosine))
 
-    def history(self, example: Example) -> LineHistory:
-        """Lines at all saved steps."""
-        run, layer = self.runs[example.run], example.layer
-        return self._line_history(run, layer, cosine_of(run, layer, self.variant, example.cosine))
-
-    def steps(self, example: Example) -> tuple[np.ndarray, np.ndarray]:
+    def steps(self, key: str) -> tuple[np.ndarray, np.ndarray]:
         """For each seed the first condensed step (NaN if none) and the last saved step of its initial stage."""
-        run = self.runs[example.run]
-        condensed = self.history(example).condensed & (run.saved > 0)
+        run, history = self._lines(key)
+        condensed = history.condensed & (run.saved > 0)
         first = np.where(condensed.any(axis=1), run.saved[condensed.argmax(axis=1)].astype(float), np.nan)
         return first, np.array([run.saved[inside].max() for inside in in_stage(run)], float)
 
-    def share_of_stage(self, key: str) -> PerSeed:
-        """When an example is condensed, as a share of its initial stage."""
-        first, last = self.steps(EXAMPLES[key])
-        return PerSeed(first / np.maximum(last, 1))
-
     def draw(self) -> Drawing:
         """The maps on two pictures, and the steps in a table."""
-        half, pictures = -(-len(self.examples) // 2), {}
-        for part, examples in {"": self.examples[:half], "2": self.examples[half:]}.items():
+        trained = [key for key in EXAMPLES if _experiment(key) in self.runs]
+        half, pictures = -(-len(trained) // 2), {}
+        for part, keys in {"": trained[:half], "2": trained[half:]}.items():
             with look():
-                pictures[part] = Figure(figsize=(PAGE, 1.18 * len(examples)), layout="constrained")
-                panels = pictures[part].subplots(len(examples), MOMENTS, squeeze=False)
-                for row, example in zip(panels, examples, strict=True):
-                    self._draw_row(row, example)
-        numbers = {example: map(_in_words, self.steps(example)) for example in self.examples}
-        rows = tuple((each.title, *steps) for each, steps in numbers.items())
+                pictures[part] = Figure(figsize=(PAGE, 1.18 * len(keys)), layout="constrained")
+                for row, key in zip(pictures[part].subplots(len(keys), MOMENTS, squeeze=False), keys, strict=True):
+                    self._draw_row(row, key)
+        rows = tuple((EXAMPLES[key][0], *map(_in_words, self.steps(key))) for key in trained)
         title = "First condensed step, and last step of the initial stage, seed by seed"
         return Drawing(
             caption="Cosine similarity of the neurons' input weights at five saved steps from initialization to the "
-            "end of the initial stage (loss at 70%, or the last trained step), evenly in the logarithm of the step; "
-            "the median seed by lines at the last of them. Below each map: the step and the lines, in brackets where "
-            "the layer is not condensed.",
-            pictures=pictures,
-            tables=(Table(title, ("example", "condensed from", "stage until"), rows),),
+            "end of the initial stage (loss at 70%, or the last step); the median seed by lines at the last of them. "
+            "Below each map: the step and the lines, in brackets where the layer is not condensed.",
+            pictures=pictures, tables=(Table(title, ("example", "condensed from", "stage until"), rows),),
             data=self.columns_of_claims(),
             settings_extra={"a line": "cosine 0.95, as in Fig. 4 in its layers, in two dimensions modes of a density"},
-        )
+        )  # fmt: skip
 
-    def _draw_row(self, row: Any, example: Example) -> None:
-        run, history = self.runs[example.run], self.history(example)
+    def _draw_row(self, row: Any, key: str) -> None:
+        (run, history), (title, layer, _) = self._lines(key), EXAMPLES[key]
         last = np.array([np.flatnonzero(inside).max() for inside in in_stage(run)])
         at = np.arange(len(last)), last
         k = median_seed(history.lines[at], history.k_eff[at])
@@ -122,10 +94,10 @@ class A6(PaperFigure):
         wanted = [0, *np.geomspace(max(end / 100, 1), end, MOMENTS - 1)]
         for axes, step in zip(row, wanted, strict=True):
             column = int(np.abs(run.saved[: last[k] + 1] - step).argmin())
-            draw_similarity(run.history(example.layer)[k, column], axes, bar=False)
+            draw_similarity(run.history(layer)[k, column], axes, bar=False)
             lines = f"{history.lines[k, column]}" if history.condensed[k, column] else f"({history.lines[k, column]})"
             axes.set(xlabel=f"step {run.saved[column]}: {lines}", ylabel="", xticks=[], yticks=[])
-        row[0].set_ylabel("\n".join(example.title.replace(" and", ",").rsplit(", ", 1)), fontsize=7)
+        row[0].set_ylabel("\n".join(title.replace(" and", ",").rsplit(", ", 1)), fontsize=7)
 
 
 def _in_words(steps: np.ndarray) -> str:

@@ -22,6 +22,7 @@ FIG4_EPOCHS = (1000, 900, 900, 1400, 1400)
 
 FIG5_EPOCH, FIG6_EPOCH = 1000, 200
 FIG5_ACTIVATIONS = ("tanh", "x_tanh", "x2_tanh")
+HIGHER = FIG5_ACTIVATIONS[1:]  # of multiplicities above 1
 
 BATCH = 128
 FIG2_RATES = {"tanh": 3e-8, "sigmoid": 1e-8, "softplus": 1e-8, "x_tanh": 5e-6}
@@ -34,79 +35,71 @@ QUICK_RATES = {"tanh": 2e-4, "sigmoid": 4e-4, "softplus": 4e-4, "x_tanh": 1e-3} 
 def fig3(activation: str, frequency: float = 5.0) -> Experiment:
     """Fig. 3: a 5-50-1 network on 80 points of sum 3.5 sin(5 x_k + 1); the appendix has the frequency 2 too."""
     return Experiment(
-        network=Dense((5, 50, 1), activation),
-        init=Init(Normal(std=0.005)),
-        data=sine_sum(3.5, frequency, 1, dim=5, n=80, low=-4, high=2),
-        optimizer=Adam(FIG3_RATES[activation]),
-        steps=FIG3_LAST,
+        Dense((5, 50, 1), activation), Init(Normal(std=0.005)),
+        sine_sum(3.5, frequency, 1, dim=5, n=80, low=-4, high=2), Adam(FIG3_RATES[activation]), FIG3_LAST,
         save=At((*Geometric(12).steps(FIG3_LAST), 20, 50, FIG3_EPOCH)),
-    )
+    )  # fmt: skip
 
 
 def six_layers(residual: bool) -> Experiment:
     """Fig. 4 (with residual connections) and App. A.5 (without): 3-18-18-18-18-18-1, an activation a layer."""
     last = max(FIG4_EPOCHS)
     return Experiment(
-        network=Dense((3, *[18] * 5, 1), FIG4_LAYERS, residual=residual),
-        init=Init(Normal(std=0.01)),
-        data=sine_sum(4, 12, 1, dim=3, n=80, low=-4, high=2),
-        optimizer=Adam(4e-5),
-        steps=last,
+        Dense((3, *[18] * 5, 1), FIG4_LAYERS, residual=residual), Init(Normal(std=0.01)),
+        sine_sum(4, 12, 1, dim=3, n=80, low=-4, high=2), Adam(4e-5), last,
         save=At((*Geometric(8).steps(last), 200, 400, 600, *FIG4_EPOCHS)),
-    )
+    )  # fmt: skip
 
 
 def one_input(activation: str) -> Experiment:
     """Figs. 5 and 6: a 1-100-1 network on 40 points of sin(3x) + sin(6x)/2."""
     return Experiment(
-        network=Dense((1, 100, 1), activation),
-        init=Init(Normal(std=0.005)),
-        data=two_waves(n=40, low=-1, high=1.5),
-        optimizer=Adam(5e-4),
-        steps=FIG5_EPOCH,
-        save=At((*Geometric(8).steps(FIG5_EPOCH), 50, FIG6_EPOCH, 400)),
-    )
+        Dense((1, 100, 1), activation), Init(Normal(std=0.005)), two_waves(n=40, low=-1, high=1.5), Adam(5e-4),
+        FIG5_EPOCH, save=At((*Geometric(8).steps(FIG5_EPOCH), 50, FIG6_EPOCH, 400)),
+    )  # fmt: skip
+
+
+def synthetic() -> dict[str, Experiment]:
+    """The networks of Figs. 3 to 5 and of App. A.5."""
+    return {
+        **{f"fig3-{name}": fig3(name) for name in FIG3_RATES},
+        "fig4": six_layers(residual=True),
+        "a5": six_layers(residual=False),
+        **{f"fig5-{name}": one_input(name) for name in FIG5_ACTIVATIONS},
+    }
 
 
 def resnet(activation: str, scale: str, data: str = "cifar10") -> Experiment:
     """Fig. 2: the convolution part of ResNet18 with dense layers 1024-1024-10 on CIFAR-10."""
     if scale == "paper":
         epochs = MNIST_EPOCHS if data == "mnist" else FIG2_EPOCHS[activation]
-        steps = epochs * (known(data).counts[0] // BATCH)
-        return _resnet(Images(data), activation, Adam(FIG2_RATES[activation]), steps, Evenly(41))
+        return _resnet(Images(data), activation, Adam(FIG2_RATES[activation]), epochs * _batches(data), Evenly(41))
     images = Images(data, n=1000 if data == "cifar100" else 640, balanced=True)
     return _small_resnet(images, activation, Adam(QUICK_RATES[activation]), QUICK_STEPS)
 
 
-def _resnet(
-    images: Images, activation: str, optimizer: Adam, steps: int, saved: Evenly, network: ResNet | None = None
-) -> Experiment:
+def _batches(data: str) -> int:
+    return known(data).counts[0] // BATCH
+
+
+def _resnet(images: Images, activation: str, optimizer: Adam, steps: int, saved: Evenly) -> Experiment:
     return Experiment(
-        network=network or ResNet(images.shape, images.outputs, activation=activation),
-        init=Init(FanOutPower(1.5), convolution=Glorot()),
-        data=images,
-        optimizer=optimizer,
-        steps=steps,
-        loss=Loss("cross_entropy"),
-        save=saved,
-        record=saved,
-        dtype="tf32",
-        batch_size=BATCH,
+        ResNet(images.shape, images.outputs, activation=activation), Init(FanOutPower(1.5), convolution=Glorot()),
+        images, optimizer, steps, loss=Loss("cross_entropy"), save=saved, record=saved, dtype="tf32", batch_size=BATCH,
         kept_layers=("dense1",),
-    )
+    )  # fmt: skip
 
 
 def _small_resnet(images: Images, activation: str, optimizer: Adam, steps: int) -> Experiment:
     """What two cores train in seconds."""
     small = ResNet(images.shape, images.outputs, hidden=(128, 128), activation=activation, channels=(16,), depth=1)
-    return _resnet(images, activation, optimizer, steps, Evenly(11), small).replace(batch_size=QUICK_BATCH)
+    return _resnet(images, activation, optimizer, steps, Evenly(11)).replace(network=small, batch_size=QUICK_BATCH)
 
 
 def resnet_from(initialization: str, scale: str) -> Experiment:
     """App. A.4: the network of Fig. 2 with tanh, trained on from its small initialization or from a common one."""
     if scale == "paper":
-        steps = 20 * (known("cifar10").counts[0] // BATCH)
-        small = _resnet(Images("cifar10"), "tanh", Adam(1e-3), steps, Evenly(11))
+        small = _resnet(Images("cifar10"), "tanh", Adam(1e-3), 20 * _batches("cifar10"), Evenly(11))
         test = Images("cifar10", split="test")
     else:
         small = _small_resnet(Images("cifar10", n=2000, balanced=True), "tanh", Adam(3e-3), 200)

@@ -32,17 +32,14 @@ class Fig1(PaperFigure):
             "same", "Fig. 1",
             "the weights from an input to all hidden neurons are then the same (read with size: equal amplitudes)",
             f"spread of the amplitudes (std / mean) at epoch {EPOCH}", at_most(0.1), lambda figure: figure.spread(),
-            lambda figure: "The directions agree, up to the sign; the amplitudes do not: they differ by "
-            f"{figure.measured('same').median:.0%} (std over mean, median of the seeds), as the paper's discussion "
-            "grants. The reduction takes them into account.",
+            lambda figure: "The directions agree up to the sign; the amplitudes differ by "
+            f"{figure.measured('same').median:.0%} (std over mean, median), as the paper's discussion grants.",
         ),
         Claim(
             "effective", "Fig. 1, Sec. 6",
             "the neurons can be replaced by one effective neuron, although their amplitudes differ",
             f"error of the one-neuron network at epoch {EPOCH}, relative, mean removed", at_most(0.05),
-            lambda figure: PerSeed(
-                [np.nan if (error := small.centred_error) is None else error for small in figure.reductions]
-            ),
+            lambda figure: PerSeed(np.array([each.centred_error for each in figure.reductions], float)),
         ),
         Claim(
             "sum", "Fig. 1",
@@ -50,10 +47,9 @@ class Fig1(PaperFigure):
             "weights",
             f"error of that neuron at epoch {EPOCH}, relative, mean removed", at_most(0.05),
             lambda figure: figure.errors_of_the_sum(),
-            lambda figure: "The neurons condense on a line, not in one direction: those on its two sides have output "
-            "weights of opposite signs, which cancel in the plain sum. With the sign of each neuron's side, and its "
-            f"amplitude, the effective neuron is {figure.measured('effective').median:.1%} away (median) instead of "
-            f"{figure.measured('sum').median:.0%}.",
+            lambda figure: "The neurons on the two sides of their line have output weights of opposite signs, which "
+            "cancel in the plain sum. With the sign of each neuron's side, and its amplitude, the effective neuron is "
+            f"{figure.measured('effective').median:.1%} away (median) instead of {figure.measured('sum').median:.0%}.",
         ),
     )  # fmt: skip
 
@@ -98,17 +94,15 @@ class Fig1(PaperFigure):
         error = f"{effective.centred_error:.1%}"
         with look():
             figure = Figure(figsize=(PAGE, 3.1), layout="constrained")
-            panels = figure.subplots(1, 3)
-            draw_network(before, panels[0], order=order, title="(a) at initialization: random")
-            draw_network(after, panels[1], order=order, title=f"(b) epoch {step}: condensed")
-            draw_network(effective.model, panels[2], title=f"(c) one effective neuron: {error} away")
+            left, middle, right = figure.subplots(1, 3)
+            draw_network(before, left, order=order, title="(a) at initialization: random")
+            draw_network(after, middle, order=order, title=f"(b) epoch {step}: condensed")
+            draw_network(effective.model, right, title=f"(c) one effective neuron: {error} away")
         return Drawing(
-            caption="Condensation in a trained network: the 5-50-1 tanh network of Fig. 3 (median seed) at "
-            f"initialization (a) and at epoch {step} (b), and the network of one effective neuron that takes its place "
-            f"(c), whose output differs by {error}. A line is a weight: orange positive, blue negative, the stronger "
-            "the larger it is within its layer. Neurons stand in the order of their signed amplitude at epoch "
-            f"{EPOCH} in (a) too.",
-            pictures={"": figure},
+            caption="The 5-50-1 tanh network of Fig. 3 (median seed) at initialization (a) and at epoch "
+            f"{step} (b), and the network of one effective neuron that takes its place (c), whose output differs by "
+            f"{error}. A line is a weight: orange positive, blue negative, the stronger the larger it is within its "
+            f"layer. Neurons stand in the order of their signed amplitude at epoch {EPOCH} in (a) too.",
+            pictures={"": figure}, settings_extra={"reduction": "all neurons to one, by the line's sign"},
             data=self.counts.columns() | {"error": np.asarray(self.measured("effective").values)},
-            settings_extra={"reduction": "all neurons to one, by the line's sign"},
-        )
+        )  # fmt: skip

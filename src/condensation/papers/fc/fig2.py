@@ -1,38 +1,28 @@
 """FC Fig. 2: the first dense layer of a ResNet18-like network on CIFAR-10, four activations."""
 
-from functools import cached_property
-from typing import ClassVar
-
 import numpy as np
 
 from ...activations import label
 from ...experiment import Experiment
 from .._claims import Claim, exactly
-from .._counts import Counts, stack_columns
-from .._figure import Available, Drawing, PaperFigure
-from .._panels import draw_maps, draw_times
+from .._figure import Drawing
 from .._tables import plural
 from .._variant import Variant
 from .experiments import FIG2_EPOCHS, FIG2_RATES, LINES, resnet
-from .wording import lines_in_words, with_multiplicity
+from .wording import LinesByActivation, by_kind, lines_in_words, with_multiplicity
 
 ORIENTATIONS = {"tanh": 2, "sigmoid": 1, "softplus": 1}
 
 
-def _lines(name: str) -> "Claim[Fig2]":
-    epoch = FIG2_EPOCHS[name]
+def _claims(name: str) -> "tuple[Claim[Fig2] | None, ...]":
+    epoch, count = FIG2_EPOCHS[name], ORIENTATIONS.get(name)
     return Claim(
         name, "Fig. 2",
         f"ResNet18-like, {with_multiplicity(name)}: the first dense layer condenses on {lines_in_words(name)} by epoch "
         f"{epoch}",
         f"lines at epoch {epoch} (at the quick scale: at the last step)", exactly(LINES[name]),
         lambda figure: figure.counts[name].lines_found(), lambda figure: figure.why(name),
-    )  # fmt: skip
-
-
-def _orientations(name: str) -> "Claim[Fig2]":
-    count = ORIENTATIONS[name]
-    return Claim(
+    ), None if count is None else Claim(
         f"{name}-orientations", "Fig. 2, Sec. 4.2",
         f"ResNet18-like, {label(name)}: " + ("two opposite directions" if count == 2 else "one direction"),
         "orientations at the same step", exactly(count), lambda figure: figure.counts[name].sides_found(),
@@ -40,22 +30,16 @@ def _orientations(name: str) -> "Claim[Fig2]":
     )  # fmt: skip
 
 
-class Fig2(PaperFigure):
+class Fig2(LinesByActivation):
     """The first dense layer, an activation a panel."""
 
-    name, title, paper = "fc-fig2", "FC Fig. 2: a ResNet18-like network on CIFAR-10", "FC"
-    titles: ClassVar = {name: label(name) for name in FIG2_RATES}
-    claims = (*map(_lines, FIG2_EPOCHS), *map(_orientations, ORIENTATIONS))
+    name, title = "fc-fig2", "FC Fig. 2: a ResNet18-like network on CIFAR-10"
+    claims = by_kind(_claims, FIG2_EPOCHS)
 
     @classmethod
     def experiments(cls, scale: str) -> dict[str, Experiment]:
         """The four panels."""
         return {name: resnet(name, scale) for name in FIG2_RATES}
-
-    @cached_property
-    def counts(self) -> Available[Counts]:
-        """Lines of the first dense layer at the last step, the captioned epoch."""
-        return self.runs.each(lambda name, run: self.count(run, "dense1", int(run.saved[-1])))
 
     def why(self, name: str) -> str:
         """What the seeds of a panel that fails show, there and at the best moment of the initial stage."""
@@ -67,16 +51,11 @@ class Fig2(PaperFigure):
 
     def draw(self) -> Drawing:
         """Heat maps, counts, lines against time."""
-        runs, counts = self.runs.renamed(self.titles), self.counts.renamed(self.titles)
         epochs = ", ".join(f"{epoch} ({label(name)})" for name, epoch in FIG2_EPOCHS.items())
+        when = "at the last step" if self.quick else f"at epochs {epochs}"
         return Drawing(
-            caption="Cosine similarity of all pairs of neurons in the first dense layer "
-            + ("at the last step" if self.quick else f"at epochs {epochs}")
-            + f" (top; the median seed), and the number of lines over {plural(self.seeds, 'seed')} (bottom).",
-            pictures={
-                "": draw_maps(counts, {label(name): LINES[name] for name in self.runs}),
-                "time": draw_times(runs, counts, {title: int(run.saved[-1]) for title, run in runs.items()}),
-            },
-            data=stack_columns({name: counts.columns() for name, counts in self.counts.items()}, "activation"),
+            caption=f"Cosine similarity of all pairs of neurons in the first dense layer {when} (top; the median "
+            f"seed), and the number of lines over {plural(self.seeds, 'seed')} (bottom).",
+            pictures={"": self._draw_maps(), "time": self._draw_times()}, data=self._columns(),
             settings_extra={"rates of the quick scale": "chosen on other seeds than these"} if self.quick else {},
-        )
+        )  # fmt: skip

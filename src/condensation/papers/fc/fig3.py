@@ -1,8 +1,6 @@
 """FC Fig. 3: two-layer networks in six dimensions, five activations."""
 
-from collections.abc import Callable
 from functools import cached_property
-from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -11,78 +9,49 @@ from ...experiment import Experiment
 from ...measure import nearest_lines
 from ...theory import cube_directions, stationary_directions
 from .._claims import Claim, PerSeed, exactly
-from .._counts import Counts, stack_columns
-from .._figure import Available, Drawing, PaperFigure
-from .._panels import draw_maps, draw_times
+from .._figure import Drawing
 from .._tables import Table, least_to_most, settings_table
 from .._variant import Variant
-from .experiments import FIG3_EPOCH, FIG3_RATES, LINES, data_with_bias, fig3
-from .wording import at_most_2p, lines_in_words, with_multiplicity
+from .experiments import FIG3_EPOCH, FIG3_RATES, HIGHER, LINES, data_with_bias, fig3
+from .wording import LinesByActivation, at_most_2p, by_kind, lines_in_words, with_multiplicity
 
-HIGHER, ORIENTED = ("x_tanh", "x2_tanh"), ("tanh", "sigmoid", "softplus")
 NEAR = 0.95
+A_LINE = "2 neurons and 5% of the norm within a cosine of 0.95; condensed: 90% of the norm on lines"
 FLOW = Variant(optimizer="gradient_flow")  # takes long to compile: two panels are enough to tell p = 1 from p = 2
 VARIANTS = (
-    Variant(threshold=0.8),
-    Variant(threshold=0.99),
-    Variant(eps=1e-30),
-    Variant(rotated=True),
-    Variant(init_scale=0.1),
-    Variant(init_scale=0.01),
-    Variant(output_scale=10.0),
-    Variant(output_scale=0.1),
-    Variant(optimizer="normalised_gd"),
-    Variant(optimizer="normalised_gd", init_scale=0.01),
-    FLOW,
-)
-A_LINE = "2 neurons and 5% of the norm within a cosine of 0.95; condensed: 90% of the norm on lines"
+    Variant(threshold=0.8), Variant(threshold=0.99), Variant(eps=1e-30), Variant(rotated=True),
+    Variant(init_scale=0.1), Variant(init_scale=0.01), Variant(output_scale=10.0), Variant(output_scale=0.1),
+    Variant(optimizer="normalised_gd"), Variant(optimizer="normalised_gd", init_scale=0.01), FLOW,
+)  # fmt: skip
 
 
-class Predicted(NamedTuple):
-    """Attracting lines in each seed, and the share of trained neurons near one: gradient flow's sphere, Adam's cube."""
-
-    sphere: np.ndarray
-    cube: np.ndarray
-    on_sphere: np.ndarray
-    on_cube: np.ndarray
-
-
-def _reason(name: str) -> "str | Callable[[Fig3], str]":
-    return (lambda figure: figure.cube_not_sphere(name)) if name in HIGHER else ""
-
-
-def _lines(name: str) -> "Claim[Fig3]":
+def _claims(name: str) -> "tuple[Claim[Fig3] | None, ...]":
+    reason = (lambda figure: figure.cube_not_sphere(name)) if name in HIGHER else ""
+    not_small = (lambda figure: figure.not_small_enough()) if name == "softplus" else ""
+    one_sign = (
+        f"{label(name)} is not zero at 0, so the network first learns the mean of the targets. Where that mean is far "
+        "from zero the output weights have one sign, and so the line has one direction; other seeds have more lines."
+    )
     return Claim(
         name, "Fig. 3",
         f"{with_multiplicity(name)}: 50 neurons in six dimensions condense on {lines_in_words(name)} by epoch "
         f"{FIG3_EPOCH}",
         f"lines at epoch {FIG3_EPOCH}", exactly(LINES[name]), lambda figure: figure.counts[name].lines_found(),
-        _reason(name) or ((lambda figure: figure.not_small_enough()) if name == "softplus" else ""),
-    )  # fmt: skip
-
-
-def _orientations(name: str) -> "Claim[Fig3]":
-    return Claim(
+        reason or not_small,
+    ), None if name in HIGHER else Claim(
         f"{name}-orientations", "Sec. 4.3", f"{label(name)}: the line has two opposite directions",
         f"orientations at epoch {FIG3_EPOCH}", exactly(2), lambda figure: figure.counts[name].sides_found(),
-        ""
-        if name == "tanh"
-        else f"{label(name)} is not zero at 0, so the network first learns the mean of the targets by its output "
-        "weights. Where that mean is far from zero they have one sign, and the neurons of the line take one "
-        "direction; other seeds that fail have more than one line.",
+        "" if name == "tanh" else one_sign,
+    ), at_most_2p(
+        name, "Fig. 3", with_multiplicity(name), LINES[name], lambda figure: figure.counts[name], reason
     )  # fmt: skip
 
 
-def _most(name: str) -> "Claim[Fig3]":
-    return at_most_2p(name, "Fig. 3", with_multiplicity(name), name, lambda figure: figure.counts[name], _reason(name))
-
-
-class Fig3(PaperFigure):
+class Fig3(LinesByActivation):
     """The neurons of two-layer networks, an activation a panel."""
 
-    name, title, paper = "fc-fig3", "FC Fig. 3: condensation of two-layer networks", "FC"
-    titles: ClassVar = {name: label(name) for name in FIG3_RATES}
-    claims = *map(_lines, FIG3_RATES), *map(_orientations, ORIENTED), *map(_most, FIG3_RATES)
+    name, title, epoch = "fc-fig3", "FC Fig. 3: condensation of two-layer networks", FIG3_EPOCH
+    claims = by_kind(_claims, FIG3_RATES)
 
     @classmethod
     def experiments(cls, scale: str) -> dict[str, Experiment]:
@@ -92,16 +61,8 @@ class Fig3(PaperFigure):
     @classmethod
     def evidence(cls, scale: str) -> dict[str, Experiment]:
         """The panels under other settings."""
-        return {
-            f"{name}, {variant}": variant.apply(fig3(name))
-            for variant in VARIANTS
-            for name in (("tanh", "x_tanh") if variant == FLOW else FIG3_RATES)
-        }
-
-    @cached_property
-    def counts(self) -> Available[Counts]:
-        """Lines of each panel at the captioned epoch."""
-        return self.runs.each(lambda name, run: self.count(run, "dense1", FIG3_EPOCH))
+        panels = {variant: ("tanh", "x_tanh") if variant == FLOW else FIG3_RATES for variant in VARIANTS}
+        return {f"{name}, {each}": each.apply(fig3(name)) for each, names in panels.items() for name in names}
 
     @cached_property
     def elsewhere(self) -> dict[str, dict[str, PerSeed]]:
@@ -110,48 +71,43 @@ class Fig3(PaperFigure):
         for variant in VARIANTS:
             lines[str(variant)] = {
                 name: self.count(self.others[setting], "dense1", FIG3_EPOCH, variant).lines_found()
-                for name in FIG3_RATES
-                if (setting := f"{name}, {variant}") in self.others
-            }
+                for name in FIG3_RATES if (setting := f"{name}, {variant}") in self.others
+            }  # fmt: skip
         return lines
 
     @cached_property
-    def predicted(self) -> dict[str, Predicted]:
-        """What the data alone predict of the higher multiplicities."""
+    def predicted(self) -> dict[str, np.ndarray]:
+        """Attracting lines of gradient flow's sphere and of Adam's cube, shares of neurons on both: 4 x seeds."""
         return {name: self._predict(name) for name in HIGHER if name in self.runs}
 
-    def _predict(self, name: str) -> Predicted:
+    def _predict(self, name: str) -> np.ndarray:
         run, counts, p = self.runs[name], self.counts[name], LINES[name]
         rows = []
         for k, seed in enumerate(run.seeds):
             inputs, y = data_with_bias(run, seed)
             sphere, cube = stationary_directions(inputs, y[:, 0], p), cube_directions(inputs, y[:, 0], p)
-            weights = counts.weights[k, counts.column[k]]
             lines = (sphere.directions[sphere.attracts], cube.directions)
-            near = (np.mean(nearest_lines(weights, each)[1] >= NEAR) for each in lines)
+            near = (np.mean(nearest_lines(counts.weights[k, counts.column[k]], each)[1] >= NEAR) for each in lines)
             rows.append((sphere.attracts.sum(), cube.count, *near))
-        return Predicted(*np.array(rows).T)
+        return np.array(rows).T
 
     def cube_not_sphere(self, name: str) -> str:
         """Why a multiplicity above 1 has other lines than the paper's."""
         sphere, cube, on_sphere, on_cube = self.predicted[name]
         p = multiplicity(name)
         return (
-            "Adam's lines are not the theory's: it moves each coordinate by its sign, so its lines are those of the "
-            f"cube, on which these data have {least_to_most(cube)} attracting lines (median {np.median(cube):g}), "
-            f"while gradient flow has {least_to_most(sphere)} (exactly {p} in {np.sum(sphere == p)} of {len(sphere)} "
+            "Adam moves each coordinate by its sign, so its lines are those of the cube, not the theory's: these data "
+            f"have {least_to_most(cube)} attracting lines on the cube (median {np.median(cube):g}), and "
+            f"{least_to_most(sphere)} under gradient flow (exactly {p} in {np.sum(sphere == p)} of {len(sphere)} "
             f"seeds). {np.median(on_cube):.0%} of the neurons (median) are within a cosine of {NEAR} of a line of the "
-            f"cube, {np.median(on_sphere):.0%} of one of gradient flow's. The table below has other initial weights "
-            "and optimizers."
+            f"cube, {np.median(on_sphere):.0%} of one of gradient flow's. The table has other settings."
         )
 
     def not_small_enough(self) -> str:
         """Why softplus is not on one line."""
         _ = self.others["softplus, init scale 0.1"]
-        rule = self.claim("softplus").rule
-        small, loose = (
-            self.elsewhere[setting]["softplus"].holds(rule) for setting in ("init scale 0.1", "threshold 0.8")
-        )
+        settings, rule = ("init scale 0.1", "threshold 0.8"), self.claim("softplus").rule
+        small, loose = (self.elsewhere[setting]["softplus"].holds(rule) for setting in settings)
         return (
             f"The initial weights are not small enough: from a tenth of them {sum(small)} of {len(small)} seeds are on "
             f"one line, and {sum(loose)} as captioned if the threshold is 0.8."
@@ -159,32 +115,21 @@ class Fig3(PaperFigure):
 
     def draw(self) -> Drawing:
         """Heat maps, lines against time, what the data predict, and what other settings do."""
-        runs, counts = self.runs.renamed(self.titles), self.counts.renamed(self.titles)
         rules = [self.claim(name).rule for name in FIG3_RATES]
-        rows = {name: [each.get(activation) for activation in FIG3_RATES] for name, each in self.elsewhere.items()}
+        cells = {name: [each.get(activation) for activation in FIG3_RATES] for name, each in self.elsewhere.items()}
+        header = "lines of gradient flow (the sphere)", "of Adam (the cube)", "neurons on the first", "on the second"
+        rows = []
+        for name, each in self.predicted.items():
+            lines = (" ".join(f"{k:g}" for k in counts) for counts in each[:2])
+            rows.append((label(name), *lines, *(f"{np.median(share):.2f}" for share in each[2:])))
+        title = (
+            "Attracting lines predicted from the data alone, and the share of neurons within a cosine of 0.95 of one"
+        )
+        settings = [settings_table(cells, list(self.titles.values()), rules)] if self.others else []
         return Drawing(
             caption=f"Cosine similarity of all pairs of the 50 neurons' input weights at epoch {FIG3_EPOCH} (top; "
-            "beige: same, navy: opposite direction; the seed shown is the median one by number of lines), and the "
-            f"number of lines over {self.seeds} seeds of data and initialization (bottom).",
-            pictures={
-                "": draw_maps(counts, {label(name): LINES[name] for name in self.runs}),
-                "time": draw_times(runs, counts, dict.fromkeys(runs, FIG3_EPOCH)),
-            },
-            tables=(
-                _predicted_table(self.predicted),
-                *([settings_table(rows, list(self.titles.values()), rules)] if self.others else ()),
-            ),
-            data=stack_columns({name: counts.columns() for name, counts in self.counts.items()}, "activation"),
-            settings_extra={"a line": A_LINE},
-        )
-
-
-def _predicted_table(predicted: dict[str, Predicted]) -> Table:
-    header = "lines of gradient flow (the sphere)", "of Adam (the cube)", "neurons on the first", "on the second"
-    lines = {name: [" ".join(f"{k:g}" for k in counts) for counts in each[:2]] for name, each in predicted.items()}
-    shares = {name: [f"{np.median(share):.2f}" for share in each[2:]] for name, each in predicted.items()}
-    return Table(
-        f"Attracting lines predicted from the data alone, and the share of neurons within a cosine of {NEAR} of one",
-        ("activation", *header),
-        tuple((label(name), *lines[name], *shares[name]) for name in predicted),
-    )
+            "beige: same, navy: opposite direction; the median seed by number of lines), and the number of lines over "
+            f"{self.seeds} seeds of data and initialization (bottom).",
+            pictures={"": self._draw_maps(), "time": self._draw_times()}, data=self._columns(),
+            tables=(Table(title, ("activation", *header), tuple(rows)), *settings), settings_extra={"a line": A_LINE},
+        )  # fmt: skip

@@ -14,21 +14,15 @@ from .._panels import draw_maps, draw_times
 from .._tables import settings_table
 from .._variant import Variant
 from .experiments import FIG4_EPOCHS, FIG4_LAYERS, LINES, six_layers
-from .wording import at_most_2p, lines_in_words, with_multiplicity
+from .wording import at_most_2p, by_kind, lines_in_words, with_multiplicity
 
 COSINES = (None, 0.9, 0.9, 0.9, 0.9)  # in the first layer's four dimensions chance alone reaches 0.96
 LAYERS = [*zip(range(1, 6), FIG4_EPOCHS, COSINES, strict=True)]
 TITLES = [f"layer {k}: {label(name)}" for k, name in enumerate(FIG4_LAYERS, 1)]
 VARIANTS = (
-    Variant(threshold=0.95),
-    Variant(eps=1e-30),
-    Variant(init_scale=0.3),
-    Variant(init_scale=0.1),
-    Variant(init_scale=0.1, eps=1e-30),
-    Variant(output_scale=10.0),
-    Variant(rotated=True),
-    Variant(dtype="float32"),
-)
+    Variant(threshold=0.95), Variant(eps=1e-30), Variant(init_scale=0.3), Variant(init_scale=0.1),
+    Variant(init_scale=0.1, eps=1e-30), Variant(output_scale=10.0), Variant(rotated=True), Variant(dtype="float32"),
+)  # fmt: skip
 SMALLER_EPS, TOO_LARGE = "eps 1e-30", "the initial weights are not small enough"
 REASONS = {  # in the order in which they are tried
     SMALLER_EPS: "Adam's eps is larger than the gradients of this layer, which therefore hardly moves",
@@ -38,28 +32,21 @@ REASONS = {  # in the order in which they are tried
 }
 
 
-def _lines(layer: int, where: str, network: str) -> "Claim[SixLayers]":
+def _claims(where: str, network: str) -> "tuple[Claim[SixLayers], ...]":
+    return by_kind(lambda layer: _claims_of_layer(layer, where, network), range(1, 6))
+
+
+def _claims_of_layer(layer: int, where: str, network: str) -> "tuple[Claim[SixLayers], ...]":
     activation = FIG4_LAYERS[layer - 1]
     return Claim(
         f"layer{layer}", where,
         f"{network}, hidden layer {layer}, {with_multiplicity(activation)}: condenses on {lines_in_words(activation)}",
         f"lines at epoch {FIG4_EPOCHS[layer - 1]} (cosine {0.96 if layer == 1 else 0.9})", exactly(LINES[activation]),
         lambda figure: figure.counts[layer - 1].lines_found(), lambda figure: figure.why(layer),
+    ), at_most_2p(
+        f"layer{layer}", where, f"{network}, layer {layer}, {label(activation)}", LINES[activation],
+        lambda figure: figure.counts[layer - 1], lambda figure: text if "eps" in (text := figure.why(layer)) else "",
     )  # fmt: skip
-
-
-def _most(layer: int, where: str, network: str) -> "Claim[SixLayers]":
-    activation = FIG4_LAYERS[layer - 1]
-    return at_most_2p(
-        f"layer{layer}", where, f"{network}, layer {layer}, {label(activation)}", activation,
-        lambda figure: figure.counts[layer - 1],
-        lambda figure: text if "eps" in (text := figure.why(layer)) else "",
-    )  # fmt: skip
-
-
-def _claims(where: str, network: str) -> tuple["Claim[SixLayers]", ...]:
-    layers = range(1, 6)
-    return *(_lines(k, where, network) for k in layers), *(_most(k, where, network) for k in layers)
 
 
 class SixLayers(PaperFigure):
@@ -102,18 +89,13 @@ class SixLayers(PaperFigure):
             return f"With {remedy} it holds in {held[remedy]} of {self.seeds} seeds: {REASONS[remedy]}."
         captioned, smaller = lines["as captioned"], lines[SMALLER_EPS]
         lost, still_lost = (each.counted.count(False) for each in (captioned, smaller))
-        stuck = (
-            f"{lost} of {self.seeds} seeds are not condensed, and {still_lost} with {SMALLER_EPS}: "
-            f"{REASONS[SMALLER_EPS]}. "
-            if lost > still_lost + 1
-            else ""
-        )
+        stuck = f"{lost} of {self.seeds} seeds are not condensed, and {still_lost} with {SMALLER_EPS}: "
+        stuck += f"{REASONS[SMALLER_EPS]}. "
         best = max(held, key=lambda setting: held[setting])
-        return (
-            f"{stuck}The median number of lines is {captioned.median:g}, with {SMALLER_EPS} {smaller.median:g}. No "
-            f"setting in the table gives {rule} in {REPRODUCED:.0%} of the seeds for a reason that the theory names "
-            f"(most often: {best}, {held[best]} of {self.seeds}): above multiplicity 1 the number of lines is not the "
-            "multiplicity."
+        return stuck * (lost > still_lost + 1) + (
+            f"The median number of lines is {captioned.median:g}, with {SMALLER_EPS} {smaller.median:g}. No setting in "
+            f"the table gives {rule} in {REPRODUCED:.0%} of the seeds for a reason that the theory names (most often: "
+            f"{best}, {held[best]}): above multiplicity 1 the number of lines is not the multiplicity."
         )
 
     def draw(self) -> Drawing:
@@ -122,21 +104,16 @@ class SixLayers(PaperFigure):
         k = median_seed(*(np.sum([getattr(each, part) for each in self.counts], axis=0) for part in ("lines", "k_eff")))
         shown = {title: each.weights[k, each.column[k]] for title, each in counts.items()}
         expected = [LINES[name] for name in FIG4_LAYERS]
-        epochs = dict(zip(TITLES, FIG4_EPOCHS, strict=True))
+        maps = draw_maps(counts, dict(zip(TITLES, expected, strict=True)), shown)
+        times = draw_times(dict.fromkeys(TITLES, run), counts, dict(zip(TITLES, FIG4_EPOCHS, strict=True)))
         return Drawing(
             caption="Cosine similarity of the 18 neurons' input weights of each hidden layer at epochs "
             f"{', '.join(map(str, FIG4_EPOCHS))} (top; the median seed by the lines of all layers), and its number of "
             f"lines over {self.seeds} seeds (bottom).",
-            pictures={
-                "": draw_maps(counts, dict(zip(TITLES, expected, strict=True)), shown),
-                "time": draw_times(dict.fromkeys(TITLES, run), counts, epochs),
-            },
+            pictures={"": maps, "time": times},
             tables=(settings_table(self.elsewhere, TITLES, [*map(exactly, expected)]),) if self.others else (),
             data=stack_columns({title: each.columns() for title, each in counts.items()}, "layer"),
-            settings_extra={
-                "a line": "2 neurons and 5% of the norm within a cosine of 0.96 in layer 1, where chance alone comes "
-                "near it, and of 0.9 in the deeper ones (0.95 is in the table below)"
-            },
+            settings_extra={"a line": "2 neurons and 5% of the norm within a cosine of 0.96 in layer 1, else of 0.9"},
         )
 
 

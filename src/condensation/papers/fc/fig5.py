@@ -16,42 +16,31 @@ from .._claims import Claim, PerSeed, at_least, at_most
 from .._counts import STAGE, relative_loss, stack_columns
 from .._figure import Available, Drawing, PaperFigure
 from .._panels import only_outer
-from .experiments import FIG5_ACTIVATIONS, FIG5_EPOCH, LINES, data_with_bias, one_input
+from .experiments import FIG5_ACTIVATIONS, FIG5_EPOCH, HIGHER, LINES, data_with_bias, one_input
+from .wording import by_kind
 
 POINTS = np.linspace(-1, 1.5, 251)
 BEGUN = 0.99  # of the first loss: by then something has been learned
-HIGHER = FIG5_ACTIVATIONS[1:]
 DISTANCE = "distance of the output from its best such polynomial, relative"
 
 
-def _captioned(name: str) -> "Claim[Fig5]":
+def _claims(name: str) -> "tuple[Claim[Fig5] | None, ...]":
     return Claim(
         name, "Fig. 5, Sec. 4.4",
         f"{label(name)}: at epoch {FIG5_EPOCH} the output is a polynomial of order {LINES[name]}", DISTANCE,
         at_most(0.05),
         lambda figure: PerSeed(figure.distances(name, figure.end(name), LINES[name]), figure.begun[name] >= 0),
         lambda figure: figure.beyond_the_leading_power(name),
-    )  # fmt: skip
-
-
-def _begin(name: str) -> "Claim[Fig5]":
-    return Claim(
+    ), Claim(
         f"{name}-begin", "Sec. 4.4",
         f"{label(name)}: in the beginning (1% of the loss gone) the output is a polynomial of order {LINES[name]}",
         DISTANCE, at_most(0.05), lambda figure: PerSeed(figure.distances(name, figure.begun[name], LINES[name])),
-    )  # fmt: skip
-
-
-def _nonlinear(name: str) -> "Claim[Fig5]":
-    return Claim(
+    ), None if name not in HIGHER else Claim(
         f"{name}-nonlinear", "Sec. 4.4", f"{label(name)}: what is learned first is not linear",
         "distance of the output from its best straight line when 1% of the loss is gone, relative", at_least(0.2),
         lambda figure: PerSeed(figure.distances(name, figure.begun[name], 1)),
-        lambda figure: (
-            f"A polynomial of order {LINES[name]} in the input and the bias has a straight part too, and on "
-            "these data it is the larger one: a straight line is "
-            f"{figure.measured(f'{name}-nonlinear').median:.0%} away from the output (median)."
-        ),
+        lambda figure: "A polynomial in the input and the bias has a straight part too, on these data the larger one: "
+        f"a straight line is {figure.measured(f'{name}-nonlinear').median:.0%} away (median).",
     )  # fmt: skip
 
 
@@ -66,7 +55,7 @@ class Fig5(PaperFigure):
 
     name, title, paper = "fc-fig5", "FC Fig. 5: the initial output is a polynomial", "FC"
     titles: ClassVar = {name: label(name) for name in FIG5_ACTIVATIONS}
-    claims = *map(_captioned, FIG5_ACTIVATIONS), *map(_begin, FIG5_ACTIVATIONS), *map(_nonlinear, HIGHER)
+    claims = by_kind(_claims, FIG5_ACTIVATIONS)
 
     @classmethod
     def experiments(cls, scale: str) -> dict[str, Experiment]:
@@ -97,14 +86,13 @@ class Fig5(PaperFigure):
         run, step = self.runs[name], int(self.end(name)[0])
         holds, began = (self.measured(key).holds(self.claim(key).rule) for key in (name, f"{name}-begin"))
         column, failing = np.flatnonzero(run.saved == step)[0], np.flatnonzero(~np.array(holds)).tolist()
-        largest = [
-            np.abs(run.history(1)[k, column] @ data_with_bias(run, run.seeds[k])[0].T).max() for k in failing
-        ]  # fmt: skip
+        inputs = (data_with_bias(run, run.seeds[k])[0] for k in failing)
+        largest = [np.abs(run.history(1)[k, column] @ x.T).max() for k, x in zip(failing, inputs, strict=True)]
         return (
             f"In the seeds that fail, the loss at step {step} is at "
             f"{np.median(relative_loss(run)[failing, column]):.2f} of its first value (median; the initial stage ends "
-            f"at {STAGE:g}) and |w.x| has grown to {np.median(largest):.2g}: the activation is no longer its leading "
-            f"power there. In the beginning the statement holds in {sum(began)} of {len(holds)} seeds."
+            f"at {STAGE:g}) and |w.x| is {np.median(largest):.2g}: too large for the activation to be its leading "
+            f"power. In the beginning the statement holds in {sum(began)} of {len(holds)} seeds."
         )
 
     def draw(self) -> Drawing:
@@ -115,32 +103,27 @@ class Fig5(PaperFigure):
             for (name, run), column in zip(self.runs.items(), rows.T, strict=True):
                 distances = np.nan_to_num(np.asarray(self.measured(name).values), nan=np.inf)
                 k = int(np.argsort(distances, kind="stable")[len(distances) // 2])
+                column[1].scatter(*run.data(run.seeds[k]), s=6, color=COLOURS[2], linewidth=0, label="data")
+                column[1].set_xlabel("$x$")
                 for axes, steps in zip(column, (self.begun[name], self.end(name)), strict=True):
                     step = int(steps[k])
                     if step < 0:
                         continue
                     outputs = run.output(POINTS[:, None], step, run.seeds[k])[:, 0]
                     fit, distance = fit_polynomial(POINTS, outputs, LINES[name])
-                    if axes is column[1]:
-                        axes.scatter(*run.data(run.seeds[k]), s=6, color=COLOURS[2], linewidth=0, label="data")
                     axes.plot(POINTS, outputs, color=COLOURS[0], linewidth=2, label="network")
                     axes.plot(POINTS, fit, color=COLOURS[1], linestyle="--", label="polynomial of order p")
                     axes.set_title(f"{label(name)}, step {step}: {distance:.1%} apart")
-                column[1].set_xlabel("$x$")
             only_outer(figure, list(rows.ravel()))
             for axes in rows[:, 0]:
                 axes.set_ylabel("output")
         return Drawing(
             caption="Outputs (blue) in the beginning, at the first saved step with 1% of the loss gone (top, at its "
-            f"own scale), and at epoch {FIG5_EPOCH} (bottom), each with its best polynomial of the order of the "
-            "activation's multiplicity (orange, dashed); the seed shown is the median one by its distance from the "
-            "polynomial at the captioned epoch. Green: data.",
+            f"own scale), and at epoch {FIG5_EPOCH} (bottom), each with its best polynomial of order p (orange, "
+            "dashed); the median seed by distance from it at the captioned epoch. Green: data.",
             pictures={"": figure},
             data=stack_columns({name: self._columns(name) for name in self.runs}, "activation"),
-            settings_extra={
-                "distance": "of the output from the polynomial on 251 points, relative to the output's variation about "
-                "its mean"
-            },
+            settings_extra={"distance": "on 251 points, relative to the output's variation about its mean"},
         )
 
     def _columns(self, name: str) -> dict[str, np.ndarray]:

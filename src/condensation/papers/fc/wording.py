@@ -1,11 +1,18 @@
-"""Words and claims that several figures of the fully connected paper share."""
+"""What several figures of the fully connected paper share: words, a claim, and lines by activation."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from matplotlib.figure import Figure
 
 from ...activations import label
+from ...runs import Trajectory
 from .._claims import Claim, at_most
-from .._counts import Counts
+from .._counts import Counts, stack_columns
+from .._figure import Available, PaperFigure
+from .._panels import draw_maps, draw_times
 from .experiments import LINES
 
 
@@ -25,16 +32,45 @@ def with_multiplicity(activation: str) -> str:
 
 
 def at_most_2p(
-    key: str,
-    where: str,
-    layer: str,
-    activation: str,
-    counts: Callable[[Any], Counts],
-    why: str | Callable[[Any], str] = "",
+    key: str, where: str, layer: str, p: int, counts: Callable[[Any], Counts], why: str | Callable[[Any], str] = ""
 ) -> Claim[Any]:
-    """The claim that a layer has at most two orientations for each line of the paper's."""
-    most = 2 * LINES[activation]
+    """The claim that a layer of multiplicity p has at most 2p orientations."""
     return Claim(
-        f"{key}-most", f"{where}, Sec. 4.3", f"{layer}: at most 2p = {most} orientations",
-        "orientations at the same step", at_most(most), lambda figure: counts(figure).orientations_found(), why,
+        f"{key}-most", f"{where}, Sec. 4.3", f"{layer}: at most 2p = {2 * p} orientations",
+        "orientations at the same step", at_most(2 * p), lambda figure: counts(figure).orientations_found(), why,
     )  # fmt: skip
+
+
+def by_kind(
+    claims_of: Callable[[Any], Sequence[Claim[Any] | None]], names: Iterable[str | int]
+) -> tuple[Claim[Any], ...]:
+    """The claims of several panels, all of the first kind first; None where a panel has no claim of a kind."""
+    kinds = zip(*map(claims_of, names), strict=True)
+    return tuple(claim for kind in kinds for claim in kind if claim is not None)
+
+
+class LinesByActivation(PaperFigure):
+    """Lines of the first dense layer at the captioned epoch, an activation a panel."""
+
+    paper = "FC"
+    titles: ClassVar = {name: label(name) for name in LINES}
+    epoch: ClassVar[int | None] = None  # the last step
+
+    def _epoch(self, run: Trajectory) -> int:
+        return self.epoch or int(run.saved[-1])
+
+    @cached_property
+    def counts(self) -> Available[Counts]:
+        """Lines of each panel at the captioned epoch."""
+        return self.runs.each(lambda name, run: self.count(run, "dense1", self._epoch(run)))
+
+    def _draw_maps(self) -> Figure:
+        return draw_maps(self.counts.renamed(self.titles), {label(name): LINES[name] for name in self.runs})
+
+    def _draw_times(self) -> Figure:
+        runs = self.runs.renamed(self.titles)
+        epochs = {title: self._epoch(run) for title, run in runs.items()}
+        return draw_times(runs, self.counts.renamed(self.titles), epochs)
+
+    def _columns(self) -> dict[str, np.ndarray]:
+        return stack_columns(self.counts.each(lambda _, counts: counts.columns()), "activation")
