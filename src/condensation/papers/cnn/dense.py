@@ -4,6 +4,7 @@ A dense network is a convolution whose kernel is the whole image: its Z has one 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -27,8 +28,9 @@ from ...theory import KernelDynamics
 from .._claims import Claim, PerSeed, Rule, at_least, at_most, exactly
 from .._counts import median_seed, relative_loss, stack_columns
 from .._figure import Available, Drawing, PaperFigure
-from .._tables import Table, least_to_most
+from .._tables import Table, in_brackets, least_to_most, listed
 from .experiments import CHANNELS, CROSS_ENTROPY, GD_KERNEL
+from .fig1 import draw_filters
 from .reset import WHEN, column_looked_at
 
 SETS, CLASSES, NEURONS, STD, DRAWS = "cifar10", (0, 1), 50, 1e-6, 10
@@ -44,30 +46,31 @@ IN_DRAWS = "in each draw of images"
 RANK = CHANNELS_IN * GD_KERNEL**2 + 1
 
 
-def _draws(
-    key: str, text: str, quantity: str, rule: Rule, network: str, part: str, **more: Any
+def _of_z(
+    key: str, text: str, quantity: str, rule: Rule, network: str, part: str, why: Any = ""
 ) -> "Claim[DenseAgainstConv]":
     """A claim on the matrix Z of a network, in each draw of images."""
     where = "Sec. 4, Assumption 4" if key == "gap" else "Sec. 4"
     return Claim(
-        key, where, text, quantity, rule, lambda figure: PerSeed(figure.columns[network][part]), trained=False, **more,
+        key, where, text, quantity, rule, lambda figure: PerSeed(figure.columns[network][part]), why, trained=False,
+        ours=network == "outputs",
     )  # fmt: skip
 
 
-def _lines(key: str, text: str, network: str, ours: bool = False) -> "Claim[DenseAgainstConv]":
+def _lines(key: str, text: str, network: str) -> "Claim[DenseAgainstConv]":
     """A claim that the units of a network come to one line."""
-    units = "kernels" if network == "cnn" else "neurons"
-    view = "kernel" if network == "cnn" else None
+    units, view = ("kernels", "kernel") if network == "cnn" else ("neurons", None)
     return Claim(
         key, "Sec. 4", text, f"lines of {units} {WHEN}", exactly(1), lambda figure: figure.lines(network, view),
-        ours=ours,
+        ours=network == "outputs",
     )  # fmt: skip
 
 
-def _along(key: str, where: str, text: str, share: str, network: str, ours: bool = False) -> "Claim[DenseAgainstConv]":
+def _along(key: str, where: str, text: str, share: str, network: str) -> "Claim[DenseAgainstConv]":
     """A claim on the direction of the line of a network."""
     return Claim(
-        key, where, text, f"{share} {WHEN}", at_least(0.99), lambda figure: PerSeed(figure.along[network]), ours=ours
+        key, where, text, f"{share} {WHEN}", at_least(0.99), lambda figure: PerSeed(figure.along[network]),
+        ours=network == "outputs",
     )  # fmt: skip
 
 
@@ -76,34 +79,26 @@ class DenseAgainstConv(PaperFigure):
 
     name, title, paper = "cnn-dense", "CNN Sec. 4: dense against convolutional networks", "CNN"
     titles: ClassVar = {
-        "dense": "dense, one output",
-        "cnn": "convolutional, one output",
-        "outputs": "dense, ten outputs",
-    }
+        "dense": "dense, one output", "cnn": "convolutional, one output", "outputs": "dense, ten outputs",
+    }  # fmt: skip
     claims = (
-        _draws(
-            "rank-bound",
-            "for a convolutional network the rank of Z is at most min(W₁H₁, C₀m² + 1) = "
+        _of_z(
+            "rank-bound", "for a convolutional network the rank of Z is at most min(W₁H₁, C₀m² + 1) = "
             f"{RANK} (three channels, m = 3)",
             f"rank of Z {IN_DRAWS}", at_most(RANK), "cnn", "rank",
         ),
-        _draws(
-            "rank-full",
-            "and real images reach it: all singular values are above zero",
-            f"rank of Z {IN_DRAWS}", exactly(RANK), "cnn", "rank",
-            why=lambda figure: figure.balanced_by_chance(),
+        _of_z(
+            "rank-full", "and real images reach it: all singular values are above zero", f"rank of Z {IN_DRAWS}",
+            exactly(RANK), "cnn", "rank", lambda figure: figure.balanced_by_chance(),
         ),
-        _draws(
-            "rank-one",
-            "for a dense two-layer network Z degenerates to the vector z: its rank is 1",
+        _of_z(
+            "rank-one", "for a dense two-layer network Z degenerates to the vector z: its rank is 1",
             f"rank of the dense network's Z {IN_DRAWS}", exactly(1), "dense", "rank",
         ),
-        _draws(
-            "gap",
-            "the convolutional network's Z has a gap between its first two singular values too",
+        _of_z(
+            "gap", "the convolutional network's Z has a gap between its first two singular values too",
             f"1 - λ₂/λ₁ {IN_DRAWS} (from {LEAST_GAP:g} on, v₂ is 20 times behind v₁ after 10/λ₁)",
-            at_least(LEAST_GAP),
-            "cnn", "gap",
+            at_least(LEAST_GAP), "cnn", "gap",
         ),
         _lines("neurons", "in a dense network the neurons of a layer condense: they come to one line", "dense"),
         _along(
@@ -115,26 +110,21 @@ class DenseAgainstConv(PaperFigure):
             "filters-v1", "Sec. 4, Theorem 1", "the filters' line is that of v₁ of Z",
             "share of the filters' norm along v₁", "cnn",
         ),
-        _draws(
+        _of_z(
             "outputs-rank",
             "taken beyond its one output: the rank of a dense network's Z is at most 1 with ten outputs too",
             f"rank of Z with ten classes and cross-entropy {IN_DRAWS}", at_most(1), "outputs", "rank",
-            why=lambda figure: figure.a_row_a_class(),
-            ours=True,
+            lambda figure: figure.a_row_a_class(),
         ),
-        _draws(
+        _of_z(
             "outputs-gap",
             "taken beyond its one output: the gap of a dense network's Z is there with ten outputs too",
             f"1 - λ₂/λ₁ with ten classes and cross-entropy {IN_DRAWS}", at_least(LEAST_GAP), "outputs", "gap",
-            ours=True,
         ),
-        _lines(
-            "outputs-neurons", "with ten outputs the neurons of a dense network come to one line too", "outputs",
-            ours=True,
-        ),
+        _lines("outputs-neurons", "with ten outputs the neurons of a dense network come to one line too", "outputs"),
         _along(
             "outputs-v1", "Sec. 4", "with ten outputs the neurons' line is that of v₁ of Z",
-            "share of the neurons' norm along v₁", "outputs", ours=True,
+            "share of the neurons' norm along v₁", "outputs",
         ),
     )  # fmt: skip
 
@@ -142,15 +132,15 @@ class DenseAgainstConv(PaperFigure):
     def experiments(cls, scale: str) -> dict[str, Experiment]:
         """A dense and a convolutional network on the same images of two classes, and a dense one with ten outputs."""
         two = Images(SETS, n=IMAGES[scale], classes=CLASSES, target="sign")
-        flat = Images(SETS, n=IMAGES[scale], classes=CLASSES, target="sign", flat=True)
         ten = Images(SETS, n=IMAGES[scale], flat=True)
-        pixels, law = flat.input_shape[0], Normal(STD)
+        pixels, law = ten.input_shape[0], Normal(STD)
         conv = Conv(two.shape, (CHANNELS if scale == "paper" else QUICK_CHANNELS,), GD_KERNEL, 1)
-        return {
-            "dense": _experiment("dense", scale, Dense((pixels, NEURONS, 1)), Init(law), flat, Loss()),
-            "cnn": _experiment("cnn", scale, conv, Init(law, convolution=law), two, Loss()),
-            "outputs": _experiment("outputs", scale, Dense((pixels, NEURONS, 10)), Init(law), ten, CROSS_ENTROPY),
+        parts = {
+            "dense": (Dense((pixels, NEURONS, 1)), Init(law), replace(two, flat=True), Loss()),
+            "cnn": (conv, Init(law, convolution=law), two, Loss()),
+            "outputs": (Dense((pixels, NEURONS, 10)), Init(law), ten, CROSS_ENTROPY),
         }
+        return {name: _experiment(name, FINER[scale], *each) for name, each in parts.items()}
 
     @cached_property
     def draws(self) -> Available[list[KernelDynamics]]:
@@ -166,18 +156,16 @@ class DenseAgainstConv(PaperFigure):
 
     def units(self, name: str, view: str | None = None) -> Float[np.ndarray, "seeds units inputs"]:
         """The first layer's units of each seed, where it is looked at; of a convolution its filters without a view."""
-        run = self.runs[name]
-        view = view or ("filter" if name == "cnn" else None)
+        run, view = self.runs[name], view or ("filter" if name == "cnn" else None)
         return run.history(1, view=view)[np.arange(len(run.seeds)), column_looked_at(run)]
-
-    def counted(self, name: str, view: str | None = None) -> LineHistory:
-        """Lines of the units of each seed."""
-        return count_lines(self.units(name, view)[:, None], threshold=self.variant.threshold)
 
     def lines(self, name: str, view: str | None = None) -> PerSeed:
         """The number of lines, which means something where the layer is condensed."""
-        counted = self.counted(name, view)
+        counted = self._counted(name, view)
         return PerSeed(counted.lines[:, 0], counted.condensed[:, 0])
+
+    def _counted(self, name: str, view: str | None = None) -> LineHistory:
+        return count_lines(self.units(name, view)[:, None], threshold=self.variant.threshold)
 
     @cached_property
     def along(self) -> Available[np.ndarray]:
@@ -210,9 +198,8 @@ class DenseAgainstConv(PaperFigure):
         """Spectra, heat maps, and the directions as pictures."""
         return Drawing(
             caption=f"Top: singular values of Z over the largest, median and range of {len(self.draws['cnn'])} draws "
-            "of images; cosine similarity of the dense network's neurons and of the convolutional one's kernels "
-            f"{WHEN} (one output, the median seed). Bottom, as pictures in which grey is zero: what the images predict "
-            "and what was found, the mean over the units, each turned to the side of the prediction; under it the "
+            f"of images; cosine similarity of units {WHEN} (median seed). Bottom, as pictures in which grey is zero: "
+            "the direction that the images predict, and the mean of the units, each turned to its side; under it the "
             "|cos| of the two, bias included.",
             pictures={"": _draw(self)},
             tables=(_draw_table(self), _seed_table(self)),
@@ -224,11 +211,11 @@ class DenseAgainstConv(PaperFigure):
         )
 
 
-def _experiment(name: str, scale: str, network: Dense | Conv, start: Init, data: Images, loss: Loss) -> Experiment:
-    (rate, first, last), finer = PACES[name], FINER[scale]
+def _experiment(name: str, finer: int, network: Dense | Conv, init: Init, data: Images, loss: Loss) -> Experiment:
+    rate, first, last = PACES[name]
     saved = At(tuple(finer * step for step in range(first, last + 1, BETWEEN)))
     return Experiment(
-        network, start, data, GD(rate / finer), finer * last, loss, save=saved, record=saved, dtype="float32",
+        network, init, data, GD(rate / finer), finer * last, loss, save=saved, record=saved, dtype="float32",
         kept_layers=(network.layers[0].name,),
     )  # fmt: skip
 
@@ -243,52 +230,49 @@ def _dynamics(experiment: Experiment, k: int) -> KernelDynamics:
 
 
 def _columns(draws: list[KernelDynamics]) -> dict[str, np.ndarray]:
-    return {
-        "seed": np.arange(len(draws)),
-        "rank": np.array([z.rank for z in draws]),
-        "gap": np.array([z.gap for z in draws]),
-        "lambda1": np.array([z.values[0] for z in draws]),
-        "lambda2": np.array([z.values[1] if len(z.values) > 1 else 0.0 for z in draws]),
-        "bias_part": np.array([z.bias_part for z in draws]),
-        "constant": np.array([np.abs(z.channel_cosines).min() for z in draws]),
+    parts = {
+        "rank": [z.rank for z in draws],
+        "gap": [z.gap for z in draws],
+        "lambda1": [z.values[0] for z in draws],
+        "lambda2": [z.values[1] if len(z.values) > 1 else 0.0 for z in draws],
+        "bias_part": [z.bias_part for z in draws],
+        "constant": [np.abs(z.channel_cosines).min() for z in draws],
     }
+    return {"seed": np.arange(len(draws))} | {name: np.array(values) for name, values in parts.items()}
 
 
 def _draw(figure: DenseAgainstConv) -> Figure:
     """Spectra and heat maps above, directions as pictures below."""
+    panels = (
+        ("dense", None, "(b) neurons, dense", "(d) $z$ of the images", "(e) neurons found"),
+        ("cnn", "kernel", "(c) kernels, convolutional", "(f) $v_1$ of $Z$", "(g) filters found"),
+    )
     with look():
         page = Figure(figsize=(PAGE, 4.6), layout="constrained")
         grid = page.add_gridspec(2, 12, height_ratios=(1.25, 1))
         spectra, *maps = (page.add_subplot(grid[0, k : k + 4]) for k in (0, 4, 8))
-        _draw_spectra(spectra, figure)
         below = [page.add_subplot(grid[1, k : k + 3]) for k in (0, 3, 6, 9)]
-        for k, (name, view, title, below_titles) in enumerate(
-            (
-                ("dense", None, "(b) neurons, dense", ("(d) $z$ of the images", "(e) neurons found")),
-                ("cnn", "kernel", "(c) kernels, convolutional", ("(f) $v_1$ of $Z$", "(g) filters found")),
-            )
-        ):
-            own = figure.counted(name)
-            seed = median_seed(own.lines[:, 0], own.k_eff[:, 0])
+        _draw_spectra(spectra, figure)
+        for k, (name, view, title, *below_titles) in enumerate(panels):
+            counted = figure._counted(name)
+            seed = median_seed(counted.lines[:, 0], counted.k_eff[:, 0])
             draw_similarity(figure.units(name, view)[seed], maps[k], title=title, bar=False)
             maps[k].set(xlabel="", ylabel="", xticks=[], yticks=[])
             _draw_pair(below[2 * k :], figure.draws[name][seed], figure.units(name)[seed], below_titles)
         draw_bar(maps[1].images[0], maps)
         page.legend(*spectra.get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    return page  # fmt: skip
+    return page
 
 
 def _draw_spectra(axes: Axes, figure: DenseAgainstConv) -> None:
     """Singular values over the largest: median and range over the draws."""
     for colour, (name, draws) in zip(COLOURS, figure.draws.items(), strict=False):
         shares = np.stack([(z.values / z.values[0])[: figure.columns[name]["rank"].max()] for z in draws])
-        places, single = np.arange(1, shares.shape[1] + 1), shares.shape[1] == 1
+        places = np.arange(1, shares.shape[1] + 1)
+        style = {"marker": "s", "markersize": 6, "markerfacecolor": "none", "zorder": 3}
+        style = style if len(places) == 1 else {"marker": "o", "markersize": 2}
         axes.fill_between(places, shares.min(axis=0), shares.max(axis=0), color=colour, alpha=0.2, linewidth=0)
-        axes.plot(
-            places, np.median(shares, axis=0), "s" if single else "o-", color=colour, markersize=6 if single else 2,
-            markerfacecolor="none" if single else colour, linewidth=0.9, label=figure.titles[name],
-            zorder=3 if single else 2,
-        )  # fmt: skip
+        axes.plot(places, np.median(shares, axis=0), color=colour, linewidth=0.9, label=figure.titles[name], **style)
     axes.set(yscale="log", xlabel="$k$", ylabel="$\\lambda_k / \\lambda_1$", title="(a) singular values of $Z$")
     axes.axvline(RANK, color=FAINT, linestyle=":", linewidth=0.8)
     axes.annotate(
@@ -302,15 +286,9 @@ def _draw_pair(pair: list[Axes], z: KernelDynamics, units: np.ndarray, titles: S
     predicted = z.v1 if len(z.z) > 1 else z.z[0] / np.linalg.norm(z.z[0])  # a single row is the direction itself
     units = units.astype(float)
     mean = np.mean(units * np.sign(units @ predicted)[:, None], axis=0)
-    cosine = mean @ predicted / np.linalg.norm(mean)
     for axes, vector, title in zip(pair, (predicted, mean), titles, strict=False):
-        entries = vector[:-1]
-        side = round((len(entries) / CHANNELS_IN) ** 0.5)
-        picture = (entries / np.abs(entries).max()).reshape(CHANNELS_IN, side, side).transpose(1, 2, 0)
-        axes.imshow(0.5 + 0.5 * picture, interpolation="nearest")
-        axes.set(xticks=[], yticks=[], title=title)
-        axes.spines[:].set_visible(False)
-    pair[1].set_xlabel(f"|cos| {abs(cosine):.4f}", fontsize=7)
+        draw_filters(axes, vector[None], 1, title)
+    pair[1].set_xlabel(f"|cos| {abs(mean @ predicted / np.linalg.norm(mean)):.4f}", fontsize=7)
 
 
 def _draw_table(figure: DenseAgainstConv) -> Table:
@@ -319,8 +297,8 @@ def _draw_table(figure: DenseAgainstConv) -> Table:
     for name, draws in figure.draws.items():
         parts = (figure.columns[name][part] for part in ("gap", "lambda1", "bias_part", "constant"))
         spans = (f"{np.median(part):.4g} ({part.min():.4g} to {part.max():.4g})" for part in parts)
-        shape, ranks = " x ".join(map(str, draws[0].z.shape)), ", ".join(str(z.rank) for z in draws)
-        rows.append((figure.titles[name], shape, ranks, *spans))
+        shape = " x ".join(map(str, draws[0].z.shape))
+        rows.append((figure.titles[name], shape, listed(figure.columns[name]["rank"]), *spans))
     header = (
         "network", "Z", "rank in each draw", "gap 1 - λ₂/λ₁", "λ₁", "|bias part| of v₁",
         "least |cos| of a colour's part of v₁ with 1",
@@ -331,17 +309,10 @@ def _draw_table(figure: DenseAgainstConv) -> Table:
 def _seed_table(figure: DenseAgainstConv) -> Table:
     """Lines and directions of the trained networks."""
     rows = []
-    for name, units, view in (
-        ("dense", "neurons", None),
-        ("cnn", "kernels", "kernel"),
-        ("cnn", "filters", None),
-        ("outputs", "neurons", None),
-    ):
-        run, lines = figure.runs[name], figure.lines(name, view)
-        counts = [str(count) if ok else f"({count})" for count, ok in zip(lines.values, lines.counted, strict=True)]
-        along = ", ".join(f"{share:.4f}" for share in figure.along[name]) if view is None else ""
-        left = relative_loss(run)[np.arange(len(run.seeds)), column_looked_at(run)]
-        losses = ", ".join(f"{value:.3f}" for value in left)
-        rows.append((f"{figure.titles[name]}: {units}", ", ".join(counts), along, losses))
+    for name, units in (("dense", "neurons"), ("cnn", "kernels"), ("cnn", "filters"), ("outputs", "neurons")):
+        run, view = figure.runs[name], "kernel" if units == "kernels" else None
+        along = "" if view else listed(figure.along[name], ".4f")
+        losses = listed(relative_loss(run)[np.arange(len(run.seeds)), column_looked_at(run)], ".3f")
+        rows.append((f"{figure.titles[name]}: {units}", in_brackets(figure.lines(name, view)), along, losses))
     header = ("units", "lines (in brackets: not condensed)", "share of the norm along z or v₁", "L/L₀ there")
     return Table("The trained networks, seed by seed", header, tuple(rows))

@@ -155,5 +155,5 @@ def draw_filters(
         top, left = k // columns * (side + 1), k % columns * (side + 1)
         sheet[top : top + side, left : left + side] = image.transpose(1, 2, 0)
     axes.imshow(sheet, interpolation="nearest")
-    axes.set_title(title)
-    axes.axis("off")
+    axes.set(xticks=[], yticks=[], title=title)
+    axes.spines[:].set_visible(False)
