@@ -78,7 +78,7 @@ class Fig13(PaperFigure):
                 axes.axhline(STAGE, color=COLOURS[1], linestyle="--", linewidth=0.7)
                 axes.axvline(self.shown(key), color=COLOURS[6], linestyle=":", linewidth=0.8)
                 axes.set_title(f"{_number(key)}: {SOURCES[key][2]}", fontsize=6.5)
-                axes.set_ylim(0, 1.06)
+                axes.set(ylim=(0, 1.06))
                 axes.tick_params(labelsize=6)
             for axes in grid[len(self.runs) :]:
                 axes.axis("off")
