@@ -18,6 +18,11 @@ class Table:
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
+    @classmethod
+    def of_columns(cls, title: str, columns: Mapping[str, Iterable[str]]) -> "Table":
+        """A table of columns by their headings."""
+        return cls(title, tuple(columns), tuple(zip(*columns.values(), strict=True)))
+
 
 def settings_table(
     measured: Mapping[str, Sequence[PerSeed | None]], columns: Sequence[str], rules: Sequence[Rule]

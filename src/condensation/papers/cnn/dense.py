@@ -190,8 +190,8 @@ class DenseAgainstConv(PaperFigure):
         ten = self.columns["outputs"]
         return (
             "With ten outputs Z has ten rows, one for each class; the residuals of a sample (y - 1/10) add up to zero, "
-            f"and the rank is {least_to_most(ten['rank'])}. A single line then needs a gap as it does for kernels: "
-            f"here 1 - λ₂/λ₁ is {ten['gap'].min():.2f} to {ten['gap'].max():.2f}. The statement is true of one output."
+            f"and the rank is {least_to_most(ten['rank'])}. A single line then needs a gap: here 1 - λ₂/λ₁ is "
+            f"{ten['gap'].min():.2f} to {ten['gap'].max():.2f}."
         )
 
     def draw(self) -> Drawing:
@@ -201,14 +201,10 @@ class DenseAgainstConv(PaperFigure):
             f"of images; cosine similarity of units {WHEN} (median seed). Bottom, as pictures in which grey is zero: "
             "the direction that the images predict, and the mean of the units, each turned to its side; under it the "
             "|cos| of the two, bias included.",
-            pictures={"": _draw(self)},
-            tables=(_draw_table(self), _seed_table(self)),
+            pictures={"": _draw(self)}, tables=(_draw_table(self), _seed_table(self)),
             data=stack_columns(self.columns, "network"),
-            settings_extra={
-                "chosen by us": "all settings: the paper compares the two in theory only. Draws in which both classes "
-                "come equally often have a mean label of zero, so that the bias drops out of Z",
-            },
-        )
+            settings_extra={"chosen by us": "all settings: the paper compares the two in theory only"},
+        )  # fmt: skip
 
 
 def _experiment(name: str, finer: int, network: Dense | Conv, init: Init, data: Images, loss: Loss) -> Experiment:
@@ -230,15 +226,15 @@ def _dynamics(experiment: Experiment, k: int) -> KernelDynamics:
 
 
 def _columns(draws: list[KernelDynamics]) -> dict[str, np.ndarray]:
-    parts = {
-        "rank": [z.rank for z in draws],
-        "gap": [z.gap for z in draws],
-        "lambda1": [z.values[0] for z in draws],
-        "lambda2": [z.values[1] if len(z.values) > 1 else 0.0 for z in draws],
-        "bias_part": [z.bias_part for z in draws],
-        "constant": [np.abs(z.channel_cosines).min() for z in draws],
+    return {
+        "seed": np.arange(len(draws)),
+        "rank": np.array([z.rank for z in draws]),
+        "gap": np.array([z.gap for z in draws]),
+        "lambda1": np.array([z.values[0] for z in draws]),
+        "lambda2": np.array([z.values[1] if len(z.values) > 1 else 0.0 for z in draws]),
+        "bias_part": np.array([z.bias_part for z in draws]),
+        "constant": np.array([np.abs(z.channel_cosines).min() for z in draws]),
     }
-    return {"seed": np.arange(len(draws))} | {name: np.array(values) for name, values in parts.items()}
 
 
 def _draw(figure: DenseAgainstConv) -> Figure:

@@ -44,10 +44,7 @@ IN_PLANE = 0.9  # share of the norm in the plane from which on it means somethin
 
 
 def turned(digit: int, turns: int = 4) -> Arrays:
-    """The first 50 images of a digit, turned so many times by equal angles, with cos (and sin) of the angle as target.
-
-    Two turns need only the cosine: upright or upside down.
-    """
+    """The first 50 images of a digit at four or two turns, with cos and sin, or only cos, of the angle as target."""
     x, labels = Images("digits", target="index").draw(Seed(0, 0))
     upright = x[labels[:, 0] == digit][:IMAGES].astype(float)
     quarters = range(0, 4, 4 // turns)
@@ -181,13 +178,10 @@ class EqualValues(PaperFigure):
             "plane, but in all directions. Each is joined to a tick, the direction that the linear dynamics predict. "
             "(d) The same with the gap: one line. Median share of the norm along the best single line: "
             f"{on_line['turned']:.3f} without the gap, {on_line['control']:.3f} with it.",
-            pictures={"": self._picture()},
-            tables=(_gaps_table(),),
+            pictures={"": self._picture()}, tables=(_gaps_table(),),
             data={
-                "seed": np.repeat(np.arange(seeds), count),
-                "filter": np.tile(np.arange(count), seeds),
-                "share_v1": plane.final[..., 0].ravel(),
-                "share_v2": plane.final[..., 1].ravel(),
+                "seed": np.repeat(np.arange(seeds), count), "filter": np.tile(np.arange(count), seeds),
+                "share_v1": plane.final[..., 0].ravel(), "share_v2": plane.final[..., 1].ravel(),
                 "predicted_angle": np.arctan2(plane.predicted[..., 1], plane.predicted[..., 0]).ravel(),
                 "cosine_with_prediction": plane.cosines.ravel(),
             },
@@ -196,7 +190,7 @@ class EqualValues(PaperFigure):
                 "differ in the initialization only",
                 "why this digit and side": "the pair leads, and the third value is farthest below it (the table)",
             },
-        )
+        )  # fmt: skip
 
     def _picture(self) -> Figure:
         turned, control = self.planes["turned"], self.planes["control"]
@@ -217,11 +211,8 @@ class EqualValues(PaperFigure):
                 axes.set_axis_off()
             _draw_disc(middle, turned, COLOURS[0], "(c) equal values: a plane")
             ends, directions = turned.final.reshape(-1, 2), turned.predicted.reshape(-1, 2)
-            for tails, heads, colour, width in (
-                (ends, 1.08 * directions, FAINT, 0.4),
-                (1.08 * directions, 1.18 * directions, COLOURS[2], 0.7),
-            ):
-                lines = list(np.stack([tails, heads], axis=1))
+            for tails, length, colour, width in ((ends, 1.08, FAINT, 0.4), (1.08 * directions, 1.18, COLOURS[2], 0.7)):
+                lines = list(np.stack([tails, length * directions], axis=1))
                 middle.add_collection(LineCollection(lines, colors=colour, linewidths=width))
             _draw_disc(right, control, COLOURS[1], "(d) with a gap: a line")
             marks = (
@@ -260,16 +251,16 @@ def _draw_disc(axes: Axes, plane: Plane, colour: str, title: str) -> None:
 
 def _gaps_table() -> Table:
     """For each digit and kernel side: the gap, or that the leading value is double and how far the third is."""
-    rows = []
-    for digit in range(10):
-        data = turned(digit)
-        spectra = [KernelDynamics.of(data.x, data.y, side).values for side in SIDES]
-        rows.append((str(digit), *map(_gap_in_words, spectra)))
-    return Table(
+    tasks = [turned(digit) for digit in range(10)]
+    columns = {
+        f"{side} x {side}": [_gap_in_words(KernelDynamics.of(data.x, data.y, side).values) for data in tasks]
+        for side in SIDES
+    }
+    title = (
         "Gap between the first two singular values over the first, of the task with four turns; where they are equal "
-        "(double), the gap to the third",
-        ("digit", *(f"{side} x {side}" for side in SIDES)), tuple(rows),
-    )  # fmt: skip
+        "(double), the gap to the third"
+    )
+    return Table.of_columns(title, {"digit": map(str, range(10))} | columns)
 
 
 def _gap_in_words(values: np.ndarray) -> str:

@@ -3,7 +3,6 @@
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -61,8 +60,7 @@ class Fig1(PaperFigure):
     @cached_property
     def counts(self) -> Counts:
         """Lines of filters at the last step."""
-        run = self.runs["descent"]
-        return self.count(run, "conv1", last_step(run), view="filter")
+        return self.count(self.runs["descent"], "conv1", last_step(self.runs["descent"]), view="filter")
 
     @cached_property
     def errors(self) -> dict[str, list[float]]:
@@ -102,17 +100,15 @@ class Fig1(PaperFigure):
             caption="The 32 filters of Fig. 2's network (median seed) as small colour images, at initialization (a) "
             f"and at step {last} (b), and the two that replace them (c), whose output differs by "
             f"{self.errors['effective'][median]:.1%}. Grey is zero; each filter is scaled by its own largest entry.",
-            pictures={"": figure},
-            data=self.counts.columns(),
+            pictures={"": figure}, data=self.counts.columns(),
             settings_extra={"chosen by us": f"the network is that of Fig. 2; {SUMMED}"},
-        )
+        )  # fmt: skip
 
 
 def merge_sides(model: Model, weighted: bool = True) -> Model:
     """Two filters, each the largest of its side of the filters' leading line, for all of that side.
 
-    Output weights are summed in proportion to the amplitudes of their filters, or as they are: the paper's sentence read
-    to the letter.
+    Output weights are summed in proportion to the amplitudes of their filters, or, to the letter, as they are.
     """
     filters, network = model.weights("conv1", view="filter").astype(float), model.network
     assert isinstance(network, Conv)
@@ -131,9 +127,7 @@ def merge_sides(model: Model, weighted: bool = True) -> Model:
     return Model(small, parameters)
 
 
-def draw_filters(
-    axes: Axes, filters: Float[np.ndarray, "filters entries"], columns: int, title: str, rows: int = 1
-) -> None:
+def draw_filters(axes: Axes, filters: np.ndarray, columns: int, title: str, rows: int = 1) -> None:
     """Filters (without their bias) as small colour images in rows, each scaled by its largest entry."""
     side = round(((filters.shape[1] - 1) / 3) ** 0.5)
     images = filters[:, :-1].reshape(-1, 3, side, side).astype(float)

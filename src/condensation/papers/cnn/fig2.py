@@ -11,9 +11,7 @@ from ...data._catalog import known
 from ...drawing import draw_history, draw_similarity, draw_spectrum, look
 from ...drawing._style import COLOURS, FAINT, PAGE
 from ...experiment import Experiment
-from ...prediction._kernels import (
-    cosine_to_v1, cosines_to, cosines_to_ones, dynamics, predicted_sides, predicted_turning,
-)  # fmt: skip
+from ...prediction import _kernels as linear
 from ...runs import Trajectory
 from ...theory import KernelDynamics
 from .._claims import Claim, PerSeed, at_least, at_most, exactly
@@ -32,8 +30,8 @@ def _step(data: str, channels: int) -> str:
 
 def _claims(figure: str, data: str, channels: int) -> "tuple[Claim[Descent], ...]":
     """What a figure states, and what the theory says of it."""
-    there, ours = _step(data, channels), figure != "Fig. 2"  # only of Fig. 2 are cosines and accuracy told
-    like_fig2 = "ours, as of Fig. 2" if ours else figure
+    there, ours = _step(data, channels), figure != "Fig. 2"
+    like_fig2 = "ours, as of Fig. 2" if ours else figure  # cosines and accuracy are told of Fig. 2 only
     kernels = channels * (3 if data == "cifar10" else 1)
     return (
         Claim(
@@ -52,7 +50,7 @@ def _claims(figure: str, data: str, channels: int) -> "tuple[Claim[Descent], ...
             "ones", like_fig2,
             "the cosine between each kernel and 1 is almost 1 or -1 (read as: at least 0.95 for 90% of them)",
             f"10% quantile of |cos| with 1 {there}", at_least(0.95),
-            lambda figure: PerSeed(np.quantile(np.abs(cosines_to_ones(figure.units("kernel"))), 0.1, axis=1)),
+            lambda figure: PerSeed(np.quantile(np.abs(linear.cosines_to_ones(figure.units("kernel"))), 0.1, axis=1)),
             lambda figure: figure.not_turned_yet(), ours=ours,
         ),
         Claim(
@@ -73,12 +71,7 @@ def _claims(figure: str, data: str, channels: int) -> "tuple[Claim[Descent], ...
 
 
 class Descent(PaperFigure):
-    """The kernels of one convolution layer, their direction and what the images predict of it.
-
-    Attributes:
-        data: which images.
-        channels: the number of kernels for each input channel.
-    """
+    """The kernels of one convolution layer (``channels`` of each colour), and what the images predict of them."""
 
     paper = "CNN"
     data: ClassVar[str]
@@ -98,7 +91,7 @@ class Descent(PaperFigure):
     @cached_property
     def theory(self) -> list[KernelDynamics]:
         """The linear dynamics of each seed's images."""
-        return [dynamics(self.run, k) for k in range(len(self.run.seeds))]
+        return [linear.dynamics(self.run, k) for k in range(len(self.run.seeds))]
 
     @cached_property
     def counts(self) -> Counts:
@@ -113,7 +106,9 @@ class Descent(PaperFigure):
     @cached_property
     def along(self) -> np.ndarray:
         """The cosine of each filter with v1, in each seed."""
-        return np.stack([cosines_to(each, z.v1) for each, z in zip(self.units("filter"), self.theory, strict=True)])
+        return np.stack(
+            [linear.cosines_to(each, z.v1) for each, z in zip(self.units("filter"), self.theory, strict=True)]
+        )
 
     @property
     def accuracy(self) -> np.ndarray:
@@ -122,7 +117,7 @@ class Descent(PaperFigure):
 
     def predicted(self) -> PerSeed:
         """The share of filters on the side of v1 that the linear dynamics predict."""
-        sides = [predicted_sides(self.run, k) for k in range(len(self.run.seeds))]
+        sides = [linear.predicted_sides(self.run, k) for k in range(len(self.run.seeds))]
         return PerSeed(np.mean(np.sign(self.along) == sides, axis=1))
 
     def told_apart(self) -> str:
@@ -141,11 +136,11 @@ class Descent(PaperFigure):
 
     def draw(self) -> Drawing:
         """Spectrum, heat map, amplitudes and cosines of the median seed; lines and directions against time."""
-        counts, title = self.counts, known(self.data).title
+        counts = self.counts
         with look():
             figure = Figure(figsize=(PAGE, 2.5), layout="constrained")
             left, middle, right = figure.subplots(1, 3)
-            draw_spectrum(np.stack([z.values for z in self.theory]), left, title=f"(a) {title}: Z")
+            draw_spectrum(np.stack([z.values for z in self.theory]), left, title=f"(a) {known(self.data).title}: Z")
             draw_similarity(counts.shown, middle, title=f"(b) kernels at step {counts.steps[counts.median_seed]}")
             middle.set(xticks=[], yticks=[])
             _draw_directions(right, counts.shown.astype(float))
@@ -159,26 +154,23 @@ class Descent(PaperFigure):
             f"all pairs of kernels {_step(self.data, self.channels)} (median seed). (c) Amplitude of each kernel, and "
             "its cosine with the kernel of ones. Against time: lines over the seeds, and the median |cos| of filters "
             "with v1 beside what the linear dynamics (9) predict.",
-            pictures={"": figure, "time": later},
-            tables=(self._table(),),
+            pictures={"": figure, "time": later}, tables=(self._table(),), settings_extra={"chosen by us": self.chosen},
             data=counts.columns() | {"gap": np.array([z.gap for z in self.theory])},
-            settings_extra={"chosen by us": self.chosen},
-        )
+        )  # fmt: skip
 
     def _table(self) -> Table:
         kernels, filters = self.counts, self.count(self.run, "conv1", last_step(self.run), view="filter")
-        header = (
-            "seed", "step", "loss / first", "accuracy", "lines: kernels, filters", "gap", "parts of v1 · 1", "bias part"
-        )  # fmt: skip
-        rows = tuple(
-            (
-                str(self.run.seeds[k].data), str(kernels.steps[k]), f"{kernels.loss[k]:.3f}",
-                f"{self.accuracy[k]:.1%}", f"{kernels.lines[k]}, {filters.lines[k]}", f"{z.gap:.2f}",
-                listed(z.channel_cosines, ".4f"), f"{z.bias_part:.2f}",
-            )
-            for k, z in enumerate(self.theory)
-        )  # fmt: skip
-        return Table("Seed by seed", header, rows)
+        columns = {
+            "seed": [str(seed.data) for seed in self.run.seeds],
+            "step": map(str, kernels.steps),
+            "loss / first": [f"{loss:.3f}" for loss in kernels.loss],
+            "accuracy": [f"{accuracy:.1%}" for accuracy in self.accuracy],
+            "lines: kernels, filters": map(listed, zip(kernels.lines, filters.lines, strict=True)),
+            "gap": [f"{z.gap:.2f}" for z in self.theory],
+            "parts of v1 · 1": [listed(z.channel_cosines, ".4f") for z in self.theory],
+            "bias part": [f"{z.bias_part:.2f}" for z in self.theory],
+        }
+        return Table.of_columns("Seed by seed", columns)
 
 
 class Fig2(Descent):
@@ -207,7 +199,7 @@ class Fig11(Descent):
 
 def _draw_directions(axes: Axes, kernels: np.ndarray) -> None:
     """Amplitude (left axis) and cosine with the kernel of ones (right axis) of each kernel."""
-    cosines = cosines_to_ones(kernels)
+    cosines = linear.cosines_to_ones(kernels)
     order, places = np.argsort(cosines), np.arange(len(kernels))
     axes.plot(places, np.linalg.norm(kernels, axis=1)[order], ".", color=COLOURS[1], markersize=3)
     axes.set_xlabel("kernel, in order of the cosine")
@@ -222,9 +214,11 @@ def _draw_directions(axes: Axes, kernels: np.ndarray) -> None:
 
 def _draw_turning(axes: Axes, run: Trajectory) -> None:
     """The median |cos| of filters with v1 at the saved steps, found and predicted."""
-    turning = cosine_to_v1(run)
+    turning = linear.cosine_to_v1(run)
     axes.plot(run.saved, turning.T, color=FAINT, linewidth=0.6)
     axes.plot(run.saved, np.median(turning, axis=0), color=COLOURS[0], label="found (thick: median)")
-    axes.plot(run.saved, np.median(predicted_turning(run), axis=0), "--", color=COLOURS[1], label="predicted by (9)")
+    axes.plot(
+        run.saved, np.median(linear.predicted_turning(run), axis=0), "--", color=COLOURS[1], label="predicted by (9)"
+    )
     axes.set(xlabel="step", ylabel="median |cos| with v1", ylim=(0, 1.02), title="filters turn to v1")
     axes.legend(loc="lower right")

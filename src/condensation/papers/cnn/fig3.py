@@ -34,12 +34,12 @@ FINAL = tuple(
 )
 
 
-def _final(panel: Panel, view: str, key: str, text: str, lines: str) -> "Claim[Fig3]":
+def _final(panel: Panel, view: str, text: str, lines: str) -> "Claim[Fig3]":
     """A claim on a view of a layer, kernels or filters, when the images are fitted."""
     return Claim(
-        key, "Fig. 3 (a)-(c)", f"{panel.text}: {text} (read as: {lines} of {view}s)", f"lines of {view}s at the end",
-        exactly(1), lambda figure: figure.counts[view][panel.key].lines_found(),
-        lambda figure: figure.at_the_end(panel),
+        panel.key + "-filters" * (view == "filter"), "Fig. 3 (a)-(c)",
+        f"{panel.text}: {text} (read as: {lines} of {view}s)", f"lines of {view}s at the end", exactly(1),
+        lambda figure: figure.counts[view][panel.key].lines_found(), lambda figure: figure.at_the_end(panel),
     )  # fmt: skip
 
 
@@ -59,11 +59,8 @@ class Fig3(HeatMaps):
     times = True
     claims = (
         *map_claims("Fig. 3 (d)-(f)", INITIAL, WHEN, accuracy=True),
-        *(_final(each, "kernel", each.key, "a clear condensation after training", "still one line") for each in FINAL),
-        *(
-            _final(each, "filter", f"{each.key}-filters", "condensation partly remains till the end", "one line")
-            for each in FINAL
-        ),
+        *(_final(panel, "kernel", "a clear condensation after training", "still one line") for panel in FINAL),
+        *(_final(panel, "filter", "condensation partly remains till the end", "one line") for panel in FINAL),
         _fitted("Sec. 5.2", "the network is trained until its training accuracy is 100%"),
     )
 
@@ -162,6 +159,5 @@ class Fig5(PaperFigure):
             caption=f"Accuracy of Fig. 3's network; thick: median of {self.seeds} seeds. At the end "
             f"{np.median(last['accuracy']):.0%} on the training and {np.median(last['test_accuracy']):.1%} on the test "
             "images (medians).",
-            pictures={"": figure_of(axes)},
-            data={"seed": np.arange(self.seeds)} | last,
-        )
+            pictures={"": figure_of(axes)}, data={"seed": np.arange(self.seeds)} | last,
+        )  # fmt: skip

@@ -50,11 +50,7 @@ class Panel(NamedTuple):
 def map_claims(where: str, panels: Sequence[Panel], when: str, accuracy: bool = False) -> "tuple[Claim[HeatMaps], ...]":
     """What a figure of heat maps states: one line a panel, its orientations, and the accuracy of its runs.
 
-    Args:
-        where: what the paper calls it.
-        panels: what it shows.
-        when: the moment in words.
-        accuracy: whether the paper states that the accuracy is below 20%; else that is an additional question.
+    Where the paper does not state that the accuracy is below 20%, that is an additional question.
     """
     last_of_runs = {panel.run: panel for panel in panels}
     return (
@@ -89,13 +85,9 @@ def _accuracy(panel: Panel, where: str, when: str, stated: bool) -> "Claim[HeatM
 
 
 class HeatMaps(PaperFigure):
-    """A figure of heat maps.
+    """A figure of heat maps: its panels, their caption, and which settings the text does not tell.
 
-    Attributes:
-        panels: from left to right.
-        caption: what the panels are.
-        chosen: which settings the text does not tell.
-        times: whether the lines against time are drawn too.
+    With ``times`` the lines against time are drawn too.
     """
 
     paper = "CNN"
@@ -107,19 +99,17 @@ class HeatMaps(PaperFigure):
     @cached_property
     def counts(self) -> dict[str, Available[Counts]]:
         """Lines of kernels and of filters, by the view and the key of the panel."""
-        at_the_end = Variant(threshold=self.variant.threshold)  # the last step means something under any optimizer
-        shown = [(panel, self.runs[panel.run]) for panel in self.panels if panel.run in self.runs]
-        missing = self.runs.missing
+        shown, missing = [panel for panel in self.panels if panel.run in self.runs], self.runs.missing
         reasons = {panel.key: missing[panel.run] for panel in self.panels if panel.run in missing}
-
-        def count(panel: Panel, run: Trajectory, view: str) -> Counts:
-            variant = at_the_end if panel.final else self.variant
-            return self.count(run, panel.layer, panel.epoch(run), variant, view=view)
-
         return {
-            view: Available({panel.key: count(panel, run, view) for panel, run in shown}, reasons)
+            view: Available({panel.key: self._count(panel, view) for panel in shown}, reasons)
             for view in ("kernel", "filter")
         }
+
+    def _count(self, panel: Panel, view: str) -> Counts:
+        at_the_end = Variant(threshold=self.variant.threshold)  # the last step means something under any optimizer
+        run, variant = self.runs[panel.run], at_the_end if panel.final else self.variant
+        return self.count(run, panel.layer, panel.epoch(run), variant, view=view)
 
     def accuracy(self, panel: Panel) -> Float[np.ndarray, " seeds"]:
         """The training accuracy of each seed at a panel's step."""
@@ -149,11 +139,10 @@ class HeatMaps(PaperFigure):
         return Drawing(
             caption=f"{self.caption}{quick} Top: cosine similarity of all pairs of kernels, the median seed; bottom: "
             f"the number of lines over {plural(self.seeds, 'seed')}.",
-            pictures=pictures,
-            tables=(Table(title, header, tuple(map(self._both_views, shown))),),
-            data=stack_columns({key: each.columns() for key, each in kernels.items()}, "panel"),
+            pictures=pictures, tables=(Table(title, header, tuple(map(self._both_views, shown))),),
+            data=stack_columns(kernels.each(lambda key, counts: counts.columns()), "panel"),
             settings_extra={"chosen by us": self.chosen} if self.chosen else {},
-        )
+        )  # fmt: skip
 
     def _both_views(self, panel: Panel) -> tuple[str, ...]:
         kernels, filters = (counts[panel.key] for counts in self.counts.values())

@@ -61,11 +61,7 @@ def _gap(labels: str, where: str, images: str = "") -> "Claim[Draws]":
 
 
 class Draws(PaperFigure):
-    """The matrix Z in draws of images, with integer labels and with the residual of Fig. 2's loss; nothing is trained.
-
-    Attributes:
-        data: which images.
-    """
+    """The matrix Z in draws of images, with integer labels and with the residual of Fig. 2's loss; nothing is trained."""
 
     paper, has_variants = "CNN", False
     data: ClassVar[str]
@@ -197,7 +193,6 @@ class Fig12(Draws):
             right.set_ylabel("")
         return Drawing(
             caption=f"The eigenvalues of ZᵀZ on MNIST over {DRAWS} draws of {SAMPLES} images (thin) and their median.",
-            pictures={"": figure},
-            data=self.columns_of_claims(),
+            pictures={"": figure}, data=self.columns_of_claims(),
             settings_extra=self.settings() | {"chosen by us": "the caption is not in the text: both labels are shown"},
-        )
+        )  # fmt: skip
