@@ -46,31 +46,13 @@ IN_DRAWS = "in each draw of images"
 RANK = CHANNELS_IN * GD_KERNEL**2 + 1
 
 
-def _of_z(
-    key: str, text: str, quantity: str, rule: Rule, network: str, part: str, why: Any = ""
+def _claim(
+    network: str, part: str, key: str, text: str, quantity: str, rule: Rule, where: str = "Sec. 4", why: Any = ""
 ) -> "Claim[DenseAgainstConv]":
-    """A claim on the matrix Z of a network, in each draw of images."""
-    where = "Sec. 4, Assumption 4" if key == "gap" else "Sec. 4"
+    """A claim on the matrix Z of a network (rank, gap), or on its trained units (lines, along)."""
     return Claim(
-        key, where, text, quantity, rule, lambda figure: PerSeed(figure.columns[network][part]), why, trained=False,
-        ours=network == "outputs",
-    )  # fmt: skip
-
-
-def _lines(key: str, text: str, network: str) -> "Claim[DenseAgainstConv]":
-    """A claim that the units of a network come to one line."""
-    units, view = ("kernels", "kernel") if network == "cnn" else ("neurons", None)
-    return Claim(
-        key, "Sec. 4", text, f"lines of {units} {WHEN}", exactly(1), lambda figure: figure.lines(network, view),
-        ours=network == "outputs",
-    )  # fmt: skip
-
-
-def _along(key: str, where: str, text: str, share: str, network: str) -> "Claim[DenseAgainstConv]":
-    """A claim on the direction of the line of a network."""
-    return Claim(
-        key, where, text, f"{share} {WHEN}", at_least(0.99), lambda figure: PerSeed(figure.along[network]),
-        ours=network == "outputs",
+        key, where, text, quantity, rule, lambda figure: figure.of_network(network, part), why,
+        trained=part in ("lines", "along"), ours=network == "outputs",
     )  # fmt: skip
 
 
@@ -82,49 +64,55 @@ class DenseAgainstConv(PaperFigure):
         "dense": "dense, one output", "cnn": "convolutional, one output", "outputs": "dense, ten outputs",
     }  # fmt: skip
     claims = (
-        _of_z(
-            "rank-bound", "for a convolutional network the rank of Z is at most min(W₁H₁, C₀m² + 1) = "
-            f"{RANK} (three channels, m = 3)",
-            f"rank of Z {IN_DRAWS}", at_most(RANK), "cnn", "rank",
+        _claim(
+            "cnn", "rank", "rank-bound", "for a convolutional network the rank of Z is at most min(W₁H₁, C₀m² + 1) = "
+            f"{RANK} (three channels, m = 3)", f"rank of Z {IN_DRAWS}", at_most(RANK),
         ),
-        _of_z(
-            "rank-full", "and real images reach it: all singular values are above zero", f"rank of Z {IN_DRAWS}",
-            exactly(RANK), "cnn", "rank", lambda figure: figure.balanced_by_chance(),
+        _claim(
+            "cnn", "rank", "rank-full", "and real images reach it: all singular values are above zero",
+            f"rank of Z {IN_DRAWS}", exactly(RANK), why=lambda figure: figure._balanced_by_chance(),
         ),
-        _of_z(
-            "rank-one", "for a dense two-layer network Z degenerates to the vector z: its rank is 1",
-            f"rank of the dense network's Z {IN_DRAWS}", exactly(1), "dense", "rank",
+        _claim(
+            "dense", "rank", "rank-one", "for a dense two-layer network Z degenerates to the vector z: its rank is 1",
+            f"rank of the dense network's Z {IN_DRAWS}", exactly(1),
         ),
-        _of_z(
-            "gap", "the convolutional network's Z has a gap between its first two singular values too",
+        _claim(
+            "cnn", "gap", "gap", "the convolutional network's Z has a gap between its first two singular values too",
             f"1 - λ₂/λ₁ {IN_DRAWS} (from {LEAST_GAP:g} on, v₂ is 20 times behind v₁ after 10/λ₁)",
-            at_least(LEAST_GAP), "cnn", "gap",
+            at_least(LEAST_GAP), "Sec. 4, Assumption 4",
         ),
-        _lines("neurons", "in a dense network the neurons of a layer condense: they come to one line", "dense"),
-        _along(
-            "neurons-z", "Sec. 4", "the neurons' line is that of z",
-            "share of the neurons' norm along z (with the mean label for the bias)", "dense",
+        _claim(
+            "dense", "lines", "neurons", "in a dense network the neurons of a layer condense: they come to one line",
+            f"lines of neurons {WHEN}", exactly(1),
         ),
-        _lines("kernels", "in a convolutional network the kernels of a layer condense: they come to one line", "cnn"),
-        _along(
-            "filters-v1", "Sec. 4, Theorem 1", "the filters' line is that of v₁ of Z",
-            "share of the filters' norm along v₁", "cnn",
+        _claim(
+            "dense", "along", "neurons-z", "the neurons' line is that of z",
+            f"share of the neurons' norm along z (with the mean label for the bias) {WHEN}", at_least(0.99),
         ),
-        _of_z(
-            "outputs-rank",
-            "taken beyond its one output: the rank of a dense network's Z is at most 1 with ten outputs too",
-            f"rank of Z with ten classes and cross-entropy {IN_DRAWS}", at_most(1), "outputs", "rank",
-            lambda figure: figure.a_row_a_class(),
+        _claim(
+            "cnn", "lines", "kernels", "in a convolutional network the kernels of a layer condense: they come to one "
+            "line", f"lines of kernels {WHEN}", exactly(1),
         ),
-        _of_z(
-            "outputs-gap",
-            "taken beyond its one output: the gap of a dense network's Z is there with ten outputs too",
-            f"1 - λ₂/λ₁ with ten classes and cross-entropy {IN_DRAWS}", at_least(LEAST_GAP), "outputs", "gap",
+        _claim(
+            "cnn", "along", "filters-v1", "the filters' line is that of v₁ of Z",
+            f"share of the filters' norm along v₁ {WHEN}", at_least(0.99), "Sec. 4, Theorem 1",
         ),
-        _lines("outputs-neurons", "with ten outputs the neurons of a dense network come to one line too", "outputs"),
-        _along(
-            "outputs-v1", "Sec. 4", "with ten outputs the neurons' line is that of v₁ of Z",
-            "share of the neurons' norm along v₁", "outputs",
+        _claim(
+            "outputs", "rank", "outputs-rank", "taken beyond its one output: the rank of a dense network's Z is at "
+            "most 1 with ten outputs too", f"rank of Z with ten classes and cross-entropy {IN_DRAWS}", at_most(1),
+            why=lambda figure: figure._a_row_a_class(),
+        ),
+        _claim(
+            "outputs", "gap", "outputs-gap", "taken beyond its one output: the gap of a dense network's Z is there "
+            "with ten outputs too", f"1 - λ₂/λ₁ with ten classes and cross-entropy {IN_DRAWS}", at_least(LEAST_GAP),
+        ),
+        _claim(
+            "outputs", "lines", "outputs-neurons", "with ten outputs the neurons of a dense network come to one line "
+            "too", f"lines of neurons {WHEN}", exactly(1),
+        ),
+        _claim(
+            "outputs", "along", "outputs-v1", "with ten outputs the neurons' line is that of v₁ of Z",
+            f"share of the neurons' norm along v₁ {WHEN}", at_least(0.99),
         ),
     )  # fmt: skip
 
@@ -145,9 +133,8 @@ class DenseAgainstConv(PaperFigure):
     @cached_property
     def draws(self) -> Available[list[KernelDynamics]]:
         """Z in ten draws of images, or in as many as were trained on, whose draws are the first."""
-        return self.runs.each(
-            lambda name, run: [_dynamics(run.experiment, k) for k in range(max(DRAWS, len(run.seeds)))]
-        )
+        counts = self.runs.each(lambda name, run: range(max(DRAWS, len(run.seeds))))
+        return counts.each(lambda name, draws: [_dynamics(self.runs[name].experiment, k) for k in draws])
 
     @cached_property
     def columns(self) -> Available[dict[str, np.ndarray]]:
@@ -159,8 +146,13 @@ class DenseAgainstConv(PaperFigure):
         run, view = self.runs[name], view or ("filter" if name == "cnn" else None)
         return run.history(1, view=view)[np.arange(len(run.seeds)), column_looked_at(run)]
 
-    def lines(self, name: str, view: str | None = None) -> PerSeed:
-        """The number of lines, which means something where the layer is condensed."""
+    def of_network(self, name: str, part: str) -> PerSeed:
+        """The rank or gap of Z in each draw, or the number of lines or the share along v₁ in each seed."""
+        if part == "lines":
+            return self._lines(name, "kernel" if name == "cnn" else None)
+        return PerSeed(self.along[name] if part == "along" else self.columns[name][part])
+
+    def _lines(self, name: str, view: str | None) -> PerSeed:
         counted = self._counted(name, view)
         return PerSeed(counted.lines[:, 0], counted.condensed[:, 0])
 
@@ -170,14 +162,10 @@ class DenseAgainstConv(PaperFigure):
     @cached_property
     def along(self) -> Available[np.ndarray]:
         """For each seed the share of the units' norm along v₁ of its own Z."""
-        return self.runs.each(
-            lambda name, run: np.array(
-                [share_along(units, z.v1) for units, z in zip(self.units(name), self.draws[name], strict=False)]
-            )
-        )
+        pairs = self.runs.each(lambda name, run: zip(self.units(name), self.draws[name], strict=False))
+        return pairs.each(lambda name, each: np.array([share_along(units, z.v1) for units, z in each]))
 
-    def balanced_by_chance(self) -> str:
-        """Why the rank of the convolutional network's Z is not full."""
+    def _balanced_by_chance(self) -> str:
         ranks, data = self.columns["cnn"]["rank"], self.runs["cnn"].experiment.data
         zero = sum(float(np.mean(data.draw(seed)[1])) == 0 for seed in as_seeds(len(ranks)))
         return (
@@ -185,8 +173,7 @@ class DenseAgainstConv(PaperFigure):
             "with it the column of the bias."
         )
 
-    def a_row_a_class(self) -> str:
-        """Why the rank with ten outputs is not 1."""
+    def _a_row_a_class(self) -> str:
         ten = self.columns["outputs"]
         return (
             "With ten outputs Z has ten rows, one for each class; the residuals of a sample (y - 1/10) add up to zero, "
@@ -309,6 +296,6 @@ def _seed_table(figure: DenseAgainstConv) -> Table:
         run, view = figure.runs[name], "kernel" if units == "kernels" else None
         along = "" if view else listed(figure.along[name], ".4f")
         losses = listed(relative_loss(run)[np.arange(len(run.seeds)), column_looked_at(run)], ".3f")
-        rows.append((f"{figure.titles[name]}: {units}", in_brackets(figure.lines(name, view)), along, losses))
+        rows.append((f"{figure.titles[name]}: {units}", in_brackets(figure._lines(name, view)), along, losses))
     header = ("units", "lines (in brackets: not condensed)", "share of the norm along z or v₁", "L/L₀ there")
     return Table("The trained networks, seed by seed", header, tuple(rows))

@@ -14,7 +14,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Circle
 
 from ...data import Arrays, Images
@@ -98,7 +97,7 @@ def _on_filters(
     """A claim on the filters without a gap."""
     return Claim(
         key, where, text, quantity, rule, lambda figure: measure(figure.planes["turned"]),
-        lambda figure: figure.third_value(), ours=True,
+        lambda figure: figure._third_value(), ours=True,
     )  # fmt: skip
 
 
@@ -136,7 +135,7 @@ class EqualValues(PaperFigure):
         Claim(
             "control", "Assumption 4, Theorem 1",
             "the same images at two of the turns (upright or upside down?) have a gap, and the filters go to one line",
-            "lines when 1% of the loss is gone", exactly(1), lambda figure: figure.lines_of_control(),
+            "lines when 1% of the loss is gone", exactly(1), lambda figure: figure._lines_of_control(),
             lambda figure: f"The gap of the control is {_gap(figure.planes['control'].values):.0%}; along the best "
             f"single line is {np.median(figure.planes['control'].on_line):.3f} of the norm (median).", ours=True,
         ),
@@ -152,13 +151,11 @@ class EqualValues(PaperFigure):
         """The filters of both tasks in the plane of the two leading vectors."""
         return self.runs.each(lambda name, run: Plane(run))
 
-    def lines_of_control(self) -> PerSeed:
-        """Lines of the filters with the gap, which mean something where they are condensed."""
+    def _lines_of_control(self) -> PerSeed:
         lines = count_lines(self.runs["control"].history("conv1", view="filter")[:, -1:])
         return PerSeed(lines.lines[:, 0], lines.condensed[:, 0])
 
-    def third_value(self) -> str:
-        """How far the rest is behind the plane."""
+    def _third_value(self) -> str:
         plane = self.planes["turned"]
         return (
             f"The third value is {_gap(plane.values, 2):.0%} below the pair. When 1% of the loss is gone "
@@ -198,9 +195,12 @@ class EqualValues(PaperFigure):
             figure = Figure(figsize=(PAGE, 2.5), layout="constrained")
             grid = figure.add_gridspec(2, 4, width_ratios=(1.25, 0.45, 1.2, 1.2))
             left, middle, right = (figure.add_subplot(grid[:, k]) for k in (0, 2, 3))
-            for plane, mark, colour in ((turned, "o", COLOURS[0]), (control, "s", COLOURS[1])):
+            for plane, mark, colour, label in (
+                (turned, "o-", COLOURS[0], "four turns"),
+                (control, "s-", COLOURS[1], "two turns"),
+            ):
                 ratios = plane.values / plane.values[0]
-                left.plot(np.arange(len(ratios)) + 1, ratios, f"{mark}-", color=colour, markersize=4)
+                left.plot(np.arange(len(ratios)) + 1, ratios, mark, color=colour, markersize=4, label=label)
             left.set(xlabel="k", ylabel=r"$\lambda_k / \lambda_1$", ylim=(0, 1.06), title="(a) singular values of Z")
             left.set_xticks(range(1, max(len(turned.values), len(control.values)) + 1))
             for k in range(2):
@@ -209,23 +209,16 @@ class EqualValues(PaperFigure):
                 axes.imshow(kernel, cmap="RdBu_r", vmin=-np.abs(kernel).max(), vmax=np.abs(kernel).max())
                 axes.set_title(f"{'' if k else '(b) '}$v_{k + 1}$")
                 axes.set_axis_off()
-            _draw_disc(middle, turned, COLOURS[0], "(c) equal values: a plane")
+            _draw_disc(middle, turned, COLOURS[0], "(c) equal values: a plane", "initial filters")
             ends, directions = turned.final.reshape(-1, 2), turned.predicted.reshape(-1, 2)
-            for tails, length, colour, width in ((ends, 1.08, FAINT, 0.4), (1.08 * directions, 1.18, COLOURS[2], 0.7)):
+            for tails, length, colour, width, label in (
+                (ends, 1.08, FAINT, 0.4, ""),
+                (1.08 * directions, 1.18, COLOURS[2], 0.7, "predicted from initial weights"),
+            ):
                 lines = list(np.stack([tails, length * directions], axis=1))
-                middle.add_collection(LineCollection(lines, colors=colour, linewidths=width))
+                middle.add_collection(LineCollection(lines, colors=colour, linewidths=width, label=label))
             _draw_disc(right, control, COLOURS[1], "(d) with a gap: a line")
-            marks = (
-                ("four turns", COLOURS[0], "o", 4, "-"),
-                ("two turns", COLOURS[1], "s", 4, "-"),
-                ("initial filters", FAINT, "o", 3, ""),
-                ("predicted from initial weights", COLOURS[2], "|", 6, ""),
-            )
-            handles = [
-                Line2D([], [], color=colour, marker=mark, markersize=size, linestyle=line, label=label)
-                for label, colour, mark, size, line in marks
-            ]
-            figure.legend(handles=handles, loc="outside lower center", ncols=4)
+            figure.legend(loc="outside lower center", ncols=4)
         return figure
 
 
@@ -239,10 +232,10 @@ def _experiment(data: Arrays) -> Experiment:
     )  # fmt: skip
 
 
-def _draw_disc(axes: Axes, plane: Plane, colour: str, title: str) -> None:
+def _draw_disc(axes: Axes, plane: Plane, colour: str, title: str, label: str = "") -> None:
     """Filters in the plane over their norms, their areas as their norms, on the unit circle."""
     axes.add_patch(Circle((0, 0), 1, fill=False, color=FAINT, linewidth=0.6))
-    axes.scatter(*plane.initial.reshape(-1, 2).T, s=4, color=FAINT, linewidth=0)
+    axes.scatter(*plane.initial.reshape(-1, 2).T, s=4, color=FAINT, linewidth=0, label=label)
     area = 7 * np.minimum(plane.norms / np.median(plane.norms), 4)
     axes.scatter(*plane.final.reshape(-1, 2).T, s=area.ravel(), color=colour, alpha=0.8, linewidth=0, zorder=3)
     axes.set(xlabel=r"$\langle\theta, v_1\rangle / |\theta|$", ylabel=r"$\langle\theta, v_2\rangle / |\theta|$")

@@ -24,7 +24,7 @@ def _error(key: str, text: str, network: str, ours: bool = False) -> "Claim[Fig1
     """A claim that a smaller network does the same."""
     return Claim(
         key, "Fig. 1", text, f"error of the network of {network}, relative, mean removed", at_most(0.05),
-        lambda figure: PerSeed(figure.errors[key]), lambda figure: figure.amplitudes_differ() if key == "sum" else "",
+        lambda figure: PerSeed(figure.errors[key]), lambda figure: figure._amplitudes_differ() if key == "sum" else "",
         ours=ours,
     )  # fmt: skip
 
@@ -75,8 +75,7 @@ class Fig1(PaperFigure):
                 errors[key].append(centred_error(model(x), merge_sides(model, weighted)(x)))
         return errors
 
-    def amplitudes_differ(self) -> str:
-        """Why plain sums of output weights are not enough."""
+    def _amplitudes_differ(self) -> str:
         plain, weighted = (self.measured(key).median for key in ("sum", "effective"))
         return (
             "Within a group directions agree, amplitudes do not: an output weight counts as much as its filter is "

@@ -51,7 +51,7 @@ def _claims(figure: str, data: str, channels: int) -> "tuple[Claim[Descent], ...
             "the cosine between each kernel and 1 is almost 1 or -1 (read as: at least 0.95 for 90% of them)",
             f"10% quantile of |cos| with 1 {there}", at_least(0.95),
             lambda figure: PerSeed(np.quantile(np.abs(linear.cosines_to_ones(figure.units("kernel"))), 0.1, axis=1)),
-            lambda figure: figure.not_turned_yet(), ours=ours,
+            lambda figure: figure._not_turned_yet(), ours=ours,
         ),
         Claim(
             "v1", "Theorem 1", "filters condense on the leading singular vector v1 of Z",
@@ -65,7 +65,7 @@ def _claims(figure: str, data: str, channels: int) -> "tuple[Claim[Descent], ...
         Claim(
             "accuracy", like_fig2, "that is the initial stage, the accuracy is below 20% (21% allowed)",
             f"training accuracy {there}", at_most(ACCURACY), lambda figure: PerSeed(figure.accuracy),
-            lambda figure: figure.told_apart(), trained=False, ours=ours,
+            lambda figure: figure._told_apart(), trained=False, ours=ours,
         ),
     )  # fmt: skip
 
@@ -120,8 +120,7 @@ class Descent(PaperFigure):
         sides = [linear.predicted_sides(self.run, k) for k in range(len(self.run.seeds))]
         return PerSeed(np.mean(np.sign(self.along) == sides, axis=1))
 
-    def told_apart(self) -> str:
-        """Why the accuracy is above that of the initial stage."""
+    def _told_apart(self) -> str:
         classes = (self.run.data(seed)[1].argmax(1) for seed in self.run.seeds)
         largest = listed((np.bincount(each).max() / len(each) for each in classes), ".0%")
         return (
@@ -129,8 +128,7 @@ class Descent(PaperFigure):
             f"tells some images apart: {listed(self.accuracy, '.1%')}. (The largest class has {largest} of the images.)"
         )
 
-    def not_turned_yet(self) -> str:
-        """Why kernels are not along the kernel of ones."""
+    def _not_turned_yet(self) -> str:
         nearest = listed((z.channel_cosines.min() for z in self.theory), ".3f")
         return f"The kernel of ones is nearly v1 ({nearest}); the shortest kernels have not turned to it by this step."
 

@@ -49,7 +49,7 @@ def _kernel(labels: str, text: str) -> "Claim[ImageTable]":
     return Claim(
         f"{labels}-kernel", "ours, of Sec. 4", text, "|bias part| of v1", at_most(0.5),
         lambda figure: PerSeed(figure.each(labels, "bias_part")),
-        lambda figure: figure.mostly_bias() if labels == "integer" else "", trained=False, ours=True,
+        lambda figure: figure._mostly_bias() if labels == "integer" else "", trained=False, ours=True,
     )  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def _gap(labels: str, where: str, images: str = "") -> "Claim[Draws]":
 
 
 class Draws(PaperFigure):
-    """The matrix Z in draws of images, with integer labels and with the residual of Fig. 2's loss; nothing is trained."""
+    """The matrix Z in draws of images, with integer labels and with the residual of Fig. 2's loss, without training."""
 
     paper, has_variants = "CNN", False
     data: ClassVar[str]
@@ -117,8 +117,7 @@ class ImageTable(Draws):
         ),
     )  # fmt: skip
 
-    def mostly_bias(self) -> str:
-        """Why v1 is not mostly kernels with integer labels."""
+    def _mostly_bias(self) -> str:
         mean, part = self.images("integer").draw(Seed(0, 0))[1].mean(), np.median(self.each("integer", "bias_part"))
         return (
             f"Class numbers from 0 to 9 have a mean of about {mean:.1f}: Z is mostly its bias column, and the bias "
