@@ -252,7 +252,7 @@ def _draw_spectra(axes: Axes, figure: DenseAgainstConv) -> None:
     for colour, (name, draws) in zip(COLOURS, figure.draws.items(), strict=False):
         shares = np.stack([(z.values / z.values[0])[: figure.columns[name]["rank"].max()] for z in draws])
         places = np.arange(1, shares.shape[1] + 1)
-        style = {"marker": "s", "markersize": 6, "markerfacecolor": "none", "zorder": 3}
+        style = {"marker": "s", "linestyle": "", "markersize": 6, "markerfacecolor": "none", "zorder": 3}
         style = style if len(places) == 1 else {"marker": "o", "markersize": 2}
         axes.fill_between(places, shares.min(axis=0), shares.max(axis=0), color=colour, alpha=0.2, linewidth=0)
         axes.plot(places, np.median(shares, axis=0), color=colour, linewidth=0.9, label=figure.titles[name], **style)
