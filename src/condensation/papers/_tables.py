@@ -1,7 +1,8 @@
 """Tables of the report, and numbers in words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +17,11 @@ class Table:
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of_columns(cls, title: str, columns: Mapping[str, Iterable[str]]) -> "Table":
+        """A table of columns by their headings."""
+        return cls(title, tuple(columns), tuple(zip(*columns.values(), strict=True)))
 
 
 def settings_table(
@@ -41,6 +47,25 @@ def _cell(measured: PerSeed | None, rule: Rule) -> str:
     lost = 0 if measured.valid is None else int(np.sum(~np.asarray(measured.valid)))
     more = f", {lost} not condensed" if lost else ""
     return f"{sum(measured.holds(rule))}/{len(measured.values)} ({measured.median:g}{more})"
+
+
+def listed(values: Iterable[Any], form: str = "") -> str:
+    """Values one after another, each in a form.
+
+    >>> listed([0.5, 0.25], ".0%")
+    '50%, 25%'
+    """
+    return ", ".join(f"{value:{form}}" for value in values)
+
+
+def in_brackets(measured: PerSeed) -> str:
+    """The values of each seed, in brackets where they do not count.
+
+    >>> in_brackets(PerSeed([1, 2], [True, False]))
+    '1, (2)'
+    """
+    seeds = zip(measured.values, measured.counted, strict=True)
+    return ", ".join(str(value) if counts else f"({value})" for value, counts in seeds)
 
 
 def least_to_most(values: ArrayLike) -> str:

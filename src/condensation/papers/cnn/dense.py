@@ -4,6 +4,7 @@ A dense network is a convolution whose kernel is the whole image: its Z has one 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -27,8 +28,9 @@ from ...theory import KernelDynamics
 from .._claims import Claim, PerSeed, Rule, at_least, at_most, exactly
 from .._counts import median_seed, relative_loss, stack_columns
 from .._figure import Available, Drawing, PaperFigure
-from .._tables import Table, least_to_most
+from .._tables import Table, in_brackets, least_to_most, listed
 from .experiments import CHANNELS, CROSS_ENTROPY, GD_KERNEL
+from .fig1 import draw_filters
 from .reset import WHEN, column_looked_at
 
 SETS, CLASSES, NEURONS, STD, DRAWS = "cifar10", (0, 1), 50, 1e-6, 10
@@ -44,30 +46,13 @@ IN_DRAWS = "in each draw of images"
 RANK = CHANNELS_IN * GD_KERNEL**2 + 1
 
 
-def _draws(
-    key: str, text: str, quantity: str, rule: Rule, network: str, part: str, **more: Any
+def _claim(
+    network: str, part: str, key: str, text: str, quantity: str, rule: Rule, where: str = "Sec. 4", why: Any = ""
 ) -> "Claim[DenseAgainstConv]":
-    """A claim on the matrix Z of a network, in each draw of images."""
-    where = "Sec. 4, Assumption 4" if key == "gap" else "Sec. 4"
+    """A claim on the matrix Z of a network (rank, gap), or on its trained units (lines, along)."""
     return Claim(
-        key, where, text, quantity, rule, lambda figure: PerSeed(figure.columns[network][part]), trained=False, **more,
-    )  # fmt: skip
-
-
-def _lines(key: str, text: str, network: str, ours: bool = False) -> "Claim[DenseAgainstConv]":
-    """A claim that the units of a network come to one line."""
-    units = "kernels" if network == "cnn" else "neurons"
-    view = "kernel" if network == "cnn" else None
-    return Claim(
-        key, "Sec. 4", text, f"lines of {units} {WHEN}", exactly(1), lambda figure: figure.lines(network, view),
-        ours=ours,
-    )  # fmt: skip
-
-
-def _along(key: str, where: str, text: str, share: str, network: str, ours: bool = False) -> "Claim[DenseAgainstConv]":
-    """A claim on the direction of the line of a network."""
-    return Claim(
-        key, where, text, f"{share} {WHEN}", at_least(0.99), lambda figure: PerSeed(figure.along[network]), ours=ours
+        key, where, text, quantity, rule, lambda figure: figure.of_network(network, part), why,
+        trained=part in ("lines", "along"), ours=network == "outputs",
     )  # fmt: skip
 
 
@@ -76,65 +61,58 @@ class DenseAgainstConv(PaperFigure):
 
     name, title, paper = "cnn-dense", "CNN Sec. 4: dense against convolutional networks", "CNN"
     titles: ClassVar = {
-        "dense": "dense, one output",
-        "cnn": "convolutional, one output",
-        "outputs": "dense, ten outputs",
-    }
+        "dense": "dense, one output", "cnn": "convolutional, one output", "outputs": "dense, ten outputs",
+    }  # fmt: skip
     claims = (
-        _draws(
-            "rank-bound",
-            "for a convolutional network the rank of Z is at most min(W₁H₁, C₀m² + 1) = "
-            f"{RANK} (three channels, m = 3)",
-            f"rank of Z {IN_DRAWS}", at_most(RANK), "cnn", "rank",
+        _claim(
+            "cnn", "rank", "rank-bound", "for a convolutional network the rank of Z is at most min(W₁H₁, C₀m² + 1) = "
+            f"{RANK} (three channels, m = 3)", f"rank of Z {IN_DRAWS}", at_most(RANK),
         ),
-        _draws(
-            "rank-full",
-            "and real images reach it: all singular values are above zero",
-            f"rank of Z {IN_DRAWS}", exactly(RANK), "cnn", "rank",
-            why=lambda figure: figure.balanced_by_chance(),
+        _claim(
+            "cnn", "rank", "rank-full", "and real images reach it: all singular values are above zero",
+            f"rank of Z {IN_DRAWS}", exactly(RANK), why=lambda figure: figure._balanced_by_chance(),
         ),
-        _draws(
-            "rank-one",
-            "for a dense two-layer network Z degenerates to the vector z: its rank is 1",
-            f"rank of the dense network's Z {IN_DRAWS}", exactly(1), "dense", "rank",
+        _claim(
+            "dense", "rank", "rank-one", "for a dense two-layer network Z degenerates to the vector z: its rank is 1",
+            f"rank of the dense network's Z {IN_DRAWS}", exactly(1),
         ),
-        _draws(
-            "gap",
-            "the convolutional network's Z has a gap between its first two singular values too",
+        _claim(
+            "cnn", "gap", "gap", "the convolutional network's Z has a gap between its first two singular values too",
             f"1 - λ₂/λ₁ {IN_DRAWS} (from {LEAST_GAP:g} on, v₂ is 20 times behind v₁ after 10/λ₁)",
-            at_least(LEAST_GAP),
-            "cnn", "gap",
+            at_least(LEAST_GAP), "Sec. 4, Assumption 4",
         ),
-        _lines("neurons", "in a dense network the neurons of a layer condense: they come to one line", "dense"),
-        _along(
-            "neurons-z", "Sec. 4", "the neurons' line is that of z",
-            "share of the neurons' norm along z (with the mean label for the bias)", "dense",
+        _claim(
+            "dense", "lines", "neurons", "in a dense network the neurons of a layer condense: they come to one line",
+            f"lines of neurons {WHEN}", exactly(1),
         ),
-        _lines("kernels", "in a convolutional network the kernels of a layer condense: they come to one line", "cnn"),
-        _along(
-            "filters-v1", "Sec. 4, Theorem 1", "the filters' line is that of v₁ of Z",
-            "share of the filters' norm along v₁", "cnn",
+        _claim(
+            "dense", "along", "neurons-z", "the neurons' line is that of z",
+            f"share of the neurons' norm along z (with the mean label for the bias) {WHEN}", at_least(0.99),
         ),
-        _draws(
-            "outputs-rank",
-            "taken beyond its one output: the rank of a dense network's Z is at most 1 with ten outputs too",
-            f"rank of Z with ten classes and cross-entropy {IN_DRAWS}", at_most(1), "outputs", "rank",
-            why=lambda figure: figure.a_row_a_class(),
-            ours=True,
+        _claim(
+            "cnn", "lines", "kernels", "in a convolutional network the kernels of a layer condense: they come to one "
+            "line", f"lines of kernels {WHEN}", exactly(1),
         ),
-        _draws(
-            "outputs-gap",
-            "taken beyond its one output: the gap of a dense network's Z is there with ten outputs too",
-            f"1 - λ₂/λ₁ with ten classes and cross-entropy {IN_DRAWS}", at_least(LEAST_GAP), "outputs", "gap",
-            ours=True,
+        _claim(
+            "cnn", "along", "filters-v1", "the filters' line is that of v₁ of Z",
+            f"share of the filters' norm along v₁ {WHEN}", at_least(0.99), "Sec. 4, Theorem 1",
         ),
-        _lines(
-            "outputs-neurons", "with ten outputs the neurons of a dense network come to one line too", "outputs",
-            ours=True,
+        _claim(
+            "outputs", "rank", "outputs-rank", "taken beyond its one output: the rank of a dense network's Z is at "
+            "most 1 with ten outputs too", f"rank of Z with ten classes and cross-entropy {IN_DRAWS}", at_most(1),
+            why=lambda figure: figure._a_row_a_class(),
         ),
-        _along(
-            "outputs-v1", "Sec. 4", "with ten outputs the neurons' line is that of v₁ of Z",
-            "share of the neurons' norm along v₁", "outputs", ours=True,
+        _claim(
+            "outputs", "gap", "outputs-gap", "taken beyond its one output: the gap of a dense network's Z is there "
+            "with ten outputs too", f"1 - λ₂/λ₁ with ten classes and cross-entropy {IN_DRAWS}", at_least(LEAST_GAP),
+        ),
+        _claim(
+            "outputs", "lines", "outputs-neurons", "with ten outputs the neurons of a dense network come to one line "
+            "too", f"lines of neurons {WHEN}", exactly(1),
+        ),
+        _claim(
+            "outputs", "along", "outputs-v1", "with ten outputs the neurons' line is that of v₁ of Z",
+            f"share of the neurons' norm along v₁ {WHEN}", at_least(0.99),
         ),
     )  # fmt: skip
 
@@ -142,22 +120,21 @@ class DenseAgainstConv(PaperFigure):
     def experiments(cls, scale: str) -> dict[str, Experiment]:
         """A dense and a convolutional network on the same images of two classes, and a dense one with ten outputs."""
         two = Images(SETS, n=IMAGES[scale], classes=CLASSES, target="sign")
-        flat = Images(SETS, n=IMAGES[scale], classes=CLASSES, target="sign", flat=True)
         ten = Images(SETS, n=IMAGES[scale], flat=True)
-        pixels, law = flat.input_shape[0], Normal(STD)
+        pixels, law = ten.input_shape[0], Normal(STD)
         conv = Conv(two.shape, (CHANNELS if scale == "paper" else QUICK_CHANNELS,), GD_KERNEL, 1)
-        return {
-            "dense": _experiment("dense", scale, Dense((pixels, NEURONS, 1)), Init(law), flat, Loss()),
-            "cnn": _experiment("cnn", scale, conv, Init(law, convolution=law), two, Loss()),
-            "outputs": _experiment("outputs", scale, Dense((pixels, NEURONS, 10)), Init(law), ten, CROSS_ENTROPY),
+        parts = {
+            "dense": (Dense((pixels, NEURONS, 1)), Init(law), replace(two, flat=True), Loss()),
+            "cnn": (conv, Init(law, convolution=law), two, Loss()),
+            "outputs": (Dense((pixels, NEURONS, 10)), Init(law), ten, CROSS_ENTROPY),
         }
+        return {name: _experiment(name, FINER[scale], *each) for name, each in parts.items()}
 
     @cached_property
     def draws(self) -> Available[list[KernelDynamics]]:
         """Z in ten draws of images, or in as many as were trained on, whose draws are the first."""
-        return self.runs.each(
-            lambda name, run: [_dynamics(run.experiment, k) for k in range(max(DRAWS, len(run.seeds)))]
-        )
+        counts = self.runs.each(lambda name, run: range(max(DRAWS, len(run.seeds))))
+        return counts.each(lambda name, draws: [_dynamics(self.runs[name].experiment, k) for k in draws])
 
     @cached_property
     def columns(self) -> Available[dict[str, np.ndarray]]:
@@ -166,30 +143,29 @@ class DenseAgainstConv(PaperFigure):
 
     def units(self, name: str, view: str | None = None) -> Float[np.ndarray, "seeds units inputs"]:
         """The first layer's units of each seed, where it is looked at; of a convolution its filters without a view."""
-        run = self.runs[name]
-        view = view or ("filter" if name == "cnn" else None)
+        run, view = self.runs[name], view or ("filter" if name == "cnn" else None)
         return run.history(1, view=view)[np.arange(len(run.seeds)), column_looked_at(run)]
 
-    def counted(self, name: str, view: str | None = None) -> LineHistory:
-        """Lines of the units of each seed."""
-        return count_lines(self.units(name, view)[:, None], threshold=self.variant.threshold)
+    def of_network(self, name: str, part: str) -> PerSeed:
+        """The rank or gap of Z in each draw, or the number of lines or the share along v₁ in each seed."""
+        if part == "lines":
+            return self._lines(name, "kernel" if name == "cnn" else None)
+        return PerSeed(self.along[name] if part == "along" else self.columns[name][part])
 
-    def lines(self, name: str, view: str | None = None) -> PerSeed:
-        """The number of lines, which means something where the layer is condensed."""
-        counted = self.counted(name, view)
+    def _lines(self, name: str, view: str | None) -> PerSeed:
+        counted = self._counted(name, view)
         return PerSeed(counted.lines[:, 0], counted.condensed[:, 0])
+
+    def _counted(self, name: str, view: str | None = None) -> LineHistory:
+        return count_lines(self.units(name, view)[:, None], threshold=self.variant.threshold)
 
     @cached_property
     def along(self) -> Available[np.ndarray]:
         """For each seed the share of the units' norm along v₁ of its own Z."""
-        return self.runs.each(
-            lambda name, run: np.array(
-                [share_along(units, z.v1) for units, z in zip(self.units(name), self.draws[name], strict=False)]
-            )
-        )
+        pairs = self.runs.each(lambda name, run: zip(self.units(name), self.draws[name], strict=False))
+        return pairs.each(lambda name, each: np.array([share_along(units, z.v1) for units, z in each]))
 
-    def balanced_by_chance(self) -> str:
-        """Why the rank of the convolutional network's Z is not full."""
+    def _balanced_by_chance(self) -> str:
         ranks, data = self.columns["cnn"]["rank"], self.runs["cnn"].experiment.data
         zero = sum(float(np.mean(data.draw(seed)[1])) == 0 for seed in as_seeds(len(ranks)))
         return (
@@ -197,38 +173,32 @@ class DenseAgainstConv(PaperFigure):
             "with it the column of the bias."
         )
 
-    def a_row_a_class(self) -> str:
-        """Why the rank with ten outputs is not 1."""
+    def _a_row_a_class(self) -> str:
         ten = self.columns["outputs"]
         return (
             "With ten outputs Z has ten rows, one for each class; the residuals of a sample (y - 1/10) add up to zero, "
-            f"and the rank is {least_to_most(ten['rank'])}. A single line then needs a gap as it does for kernels: "
-            f"here 1 - λ₂/λ₁ is {ten['gap'].min():.2f} to {ten['gap'].max():.2f}. The statement is true of one output."
+            f"and the rank is {least_to_most(ten['rank'])}. A single line then needs a gap: here 1 - λ₂/λ₁ is "
+            f"{ten['gap'].min():.2f} to {ten['gap'].max():.2f}."
         )
 
     def draw(self) -> Drawing:
         """Spectra, heat maps, and the directions as pictures."""
         return Drawing(
             caption=f"Top: singular values of Z over the largest, median and range of {len(self.draws['cnn'])} draws "
-            "of images; cosine similarity of the dense network's neurons and of the convolutional one's kernels "
-            f"{WHEN} (one output, the median seed). Bottom, as pictures in which grey is zero: what the images predict "
-            "and what was found, the mean over the units, each turned to the side of the prediction; under it the "
+            f"of images; cosine similarity of units {WHEN} (median seed). Bottom, as pictures in which grey is zero: "
+            "the direction that the images predict, and the mean of the units, each turned to its side; under it the "
             "|cos| of the two, bias included.",
-            pictures={"": _draw(self)},
-            tables=(_draw_table(self), _seed_table(self)),
+            pictures={"": _draw(self)}, tables=(_draw_table(self), _seed_table(self)),
             data=stack_columns(self.columns, "network"),
-            settings_extra={
-                "chosen by us": "all settings: the paper compares the two in theory only. Draws in which both classes "
-                "come equally often have a mean label of zero, so that the bias drops out of Z",
-            },
-        )
+            settings_extra={"chosen by us": "all settings: the paper compares the two in theory only"},
+        )  # fmt: skip
 
 
-def _experiment(name: str, scale: str, network: Dense | Conv, start: Init, data: Images, loss: Loss) -> Experiment:
-    (rate, first, last), finer = PACES[name], FINER[scale]
+def _experiment(name: str, finer: int, network: Dense | Conv, init: Init, data: Images, loss: Loss) -> Experiment:
+    rate, first, last = PACES[name]
     saved = At(tuple(finer * step for step in range(first, last + 1, BETWEEN)))
     return Experiment(
-        network, start, data, GD(rate / finer), finer * last, loss, save=saved, record=saved, dtype="float32",
+        network, init, data, GD(rate / finer), finer * last, loss, save=saved, record=saved, dtype="float32",
         kept_layers=(network.layers[0].name,),
     )  # fmt: skip
 
@@ -256,39 +226,36 @@ def _columns(draws: list[KernelDynamics]) -> dict[str, np.ndarray]:
 
 def _draw(figure: DenseAgainstConv) -> Figure:
     """Spectra and heat maps above, directions as pictures below."""
+    panels = (
+        ("dense", None, "(b) neurons, dense", "(d) $z$ of the images", "(e) neurons found"),
+        ("cnn", "kernel", "(c) kernels, convolutional", "(f) $v_1$ of $Z$", "(g) filters found"),
+    )
     with look():
         page = Figure(figsize=(PAGE, 4.6), layout="constrained")
         grid = page.add_gridspec(2, 12, height_ratios=(1.25, 1))
         spectra, *maps = (page.add_subplot(grid[0, k : k + 4]) for k in (0, 4, 8))
-        _draw_spectra(spectra, figure)
         below = [page.add_subplot(grid[1, k : k + 3]) for k in (0, 3, 6, 9)]
-        for k, (name, view, title, below_titles) in enumerate(
-            (
-                ("dense", None, "(b) neurons, dense", ("(d) $z$ of the images", "(e) neurons found")),
-                ("cnn", "kernel", "(c) kernels, convolutional", ("(f) $v_1$ of $Z$", "(g) filters found")),
-            )
-        ):
-            own = figure.counted(name)
-            seed = median_seed(own.lines[:, 0], own.k_eff[:, 0])
+        _draw_spectra(spectra, figure)
+        for k, (name, view, title, *below_titles) in enumerate(panels):
+            counted = figure._counted(name)
+            seed = median_seed(counted.lines[:, 0], counted.k_eff[:, 0])
             draw_similarity(figure.units(name, view)[seed], maps[k], title=title, bar=False)
             maps[k].set(xlabel="", ylabel="", xticks=[], yticks=[])
             _draw_pair(below[2 * k :], figure.draws[name][seed], figure.units(name)[seed], below_titles)
         draw_bar(maps[1].images[0], maps)
         page.legend(*spectra.get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    return page  # fmt: skip
+    return page
 
 
 def _draw_spectra(axes: Axes, figure: DenseAgainstConv) -> None:
     """Singular values over the largest: median and range over the draws."""
     for colour, (name, draws) in zip(COLOURS, figure.draws.items(), strict=False):
         shares = np.stack([(z.values / z.values[0])[: figure.columns[name]["rank"].max()] for z in draws])
-        places, single = np.arange(1, shares.shape[1] + 1), shares.shape[1] == 1
+        places = np.arange(1, shares.shape[1] + 1)
+        style = {"marker": "s", "linestyle": "", "markersize": 6, "markerfacecolor": "none", "zorder": 3}
+        style = style if len(places) == 1 else {"marker": "o", "markersize": 2}
         axes.fill_between(places, shares.min(axis=0), shares.max(axis=0), color=colour, alpha=0.2, linewidth=0)
-        axes.plot(
-            places, np.median(shares, axis=0), "s" if single else "o-", color=colour, markersize=6 if single else 2,
-            markerfacecolor="none" if single else colour, linewidth=0.9, label=figure.titles[name],
-            zorder=3 if single else 2,
-        )  # fmt: skip
+        axes.plot(places, np.median(shares, axis=0), color=colour, linewidth=0.9, label=figure.titles[name], **style)
     axes.set(yscale="log", xlabel="$k$", ylabel="$\\lambda_k / \\lambda_1$", title="(a) singular values of $Z$")
     axes.axvline(RANK, color=FAINT, linestyle=":", linewidth=0.8)
     axes.annotate(
@@ -302,15 +269,9 @@ def _draw_pair(pair: list[Axes], z: KernelDynamics, units: np.ndarray, titles: S
     predicted = z.v1 if len(z.z) > 1 else z.z[0] / np.linalg.norm(z.z[0])  # a single row is the direction itself
     units = units.astype(float)
     mean = np.mean(units * np.sign(units @ predicted)[:, None], axis=0)
-    cosine = mean @ predicted / np.linalg.norm(mean)
     for axes, vector, title in zip(pair, (predicted, mean), titles, strict=False):
-        entries = vector[:-1]
-        side = round((len(entries) / CHANNELS_IN) ** 0.5)
-        picture = (entries / np.abs(entries).max()).reshape(CHANNELS_IN, side, side).transpose(1, 2, 0)
-        axes.imshow(0.5 + 0.5 * picture, interpolation="nearest")
-        axes.set(xticks=[], yticks=[], title=title)
-        axes.spines[:].set_visible(False)
-    pair[1].set_xlabel(f"|cos| {abs(cosine):.4f}", fontsize=7)
+        draw_filters(axes, vector[None], 1, title)
+    pair[1].set_xlabel(f"|cos| {abs(mean @ predicted / np.linalg.norm(mean)):.4f}", fontsize=7)
 
 
 def _draw_table(figure: DenseAgainstConv) -> Table:
@@ -319,8 +280,8 @@ def _draw_table(figure: DenseAgainstConv) -> Table:
     for name, draws in figure.draws.items():
         parts = (figure.columns[name][part] for part in ("gap", "lambda1", "bias_part", "constant"))
         spans = (f"{np.median(part):.4g} ({part.min():.4g} to {part.max():.4g})" for part in parts)
-        shape, ranks = " x ".join(map(str, draws[0].z.shape)), ", ".join(str(z.rank) for z in draws)
-        rows.append((figure.titles[name], shape, ranks, *spans))
+        shape = " x ".join(map(str, draws[0].z.shape))
+        rows.append((figure.titles[name], shape, listed(figure.columns[name]["rank"]), *spans))
     header = (
         "network", "Z", "rank in each draw", "gap 1 - λ₂/λ₁", "λ₁", "|bias part| of v₁",
         "least |cos| of a colour's part of v₁ with 1",
@@ -331,17 +292,10 @@ def _draw_table(figure: DenseAgainstConv) -> Table:
 def _seed_table(figure: DenseAgainstConv) -> Table:
     """Lines and directions of the trained networks."""
     rows = []
-    for name, units, view in (
-        ("dense", "neurons", None),
-        ("cnn", "kernels", "kernel"),
-        ("cnn", "filters", None),
-        ("outputs", "neurons", None),
-    ):
-        run, lines = figure.runs[name], figure.lines(name, view)
-        counts = [str(count) if ok else f"({count})" for count, ok in zip(lines.values, lines.counted, strict=True)]
-        along = ", ".join(f"{share:.4f}" for share in figure.along[name]) if view is None else ""
-        left = relative_loss(run)[np.arange(len(run.seeds)), column_looked_at(run)]
-        losses = ", ".join(f"{value:.3f}" for value in left)
-        rows.append((f"{figure.titles[name]}: {units}", ", ".join(counts), along, losses))
+    for name, units in (("dense", "neurons"), ("cnn", "kernels"), ("cnn", "filters"), ("outputs", "neurons")):
+        run, view = figure.runs[name], "kernel" if units == "kernels" else None
+        along = "" if view else listed(figure.along[name], ".4f")
+        losses = listed(relative_loss(run)[np.arange(len(run.seeds)), column_looked_at(run)], ".3f")
+        rows.append((f"{figure.titles[name]}: {units}", in_brackets(figure._lines(name, view)), along, losses))
     header = ("units", "lines (in brackets: not condensed)", "share of the norm along z or v₁", "L/L₀ there")
     return Table("The trained networks, seed by seed", header, tuple(rows))

@@ -8,13 +8,12 @@ vector and its quarter turn. Where such a pair leads there is no gap, exactly.
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Circle
 
 from ...data import Arrays, Images
@@ -44,10 +43,7 @@ IN_PLANE = 0.9  # share of the norm in the plane from which on it means somethin
 
 
 def turned(digit: int, turns: int = 4) -> Arrays:
-    """The first 50 images of a digit, turned so many times by equal angles, with cos (and sin) of the angle as target.
-
-    Two turns need only the cosine: upright or upside down.
-    """
+    """The first 50 images of a digit at four or two turns, with cos and sin, or only cos, of the angle as target."""
     x, labels = Images("digits", target="index").draw(Seed(0, 0))
     upright = x[labels[:, 0] == digit][:IMAGES].astype(float)
     quarters = range(0, 4, 4 // turns)
@@ -57,47 +53,33 @@ def turned(digit: int, turns: int = 4) -> Arrays:
     return Arrays(images, both if turns == 4 else both[:, :1])
 
 
-class Plane(NamedTuple):
+class Plane:
     """The plane of the two leading vectors of Z, and the filters of all seeds in it, each over its norm.
 
     Attributes:
         values: singular values of Z.
         v: its first two right vectors; the second one's sign is that of the quarter turn of the first.
-        initial, final: the filters, seeds x filters x 2.
-        predicted: directions that the linear dynamics give them.
+        initial, final, predicted: the filters, and the directions that the linear dynamics give them, two numbers each.
         cosines: of each final filter with its prediction, in the plane.
         norms: of the final filters, seeds x filters.
         in_plane, on_line: in each seed the share of the final norm in the plane, and along the best single line.
     """
 
-    values: np.ndarray
-    v: np.ndarray
-    initial: np.ndarray
-    final: np.ndarray
-    predicted: np.ndarray
-    cosines: np.ndarray
-    norms: np.ndarray
-    in_plane: np.ndarray
-    on_line: np.ndarray
-
-    @staticmethod
-    def of(run: Trajectory) -> "Plane":
+    def __init__(self, run: Trajectory) -> None:
         """That of a run; its initial output weights are drawn again: they were not kept."""
         z = KernelDynamics.of(*run.data(run.seeds[0]), KERNEL).z
-        values, v = np.linalg.svd(z, full_matrices=False)[1:]
+        self.values, v = np.linalg.svd(z, full_matrices=False)[1:]
         quarter = np.rot90(v[0, :-1].reshape(KERNEL, KERNEL)).ravel()
-        v = v[:2] * np.array([[1.0], [1.0 if quarter @ v[1, :-1] >= 0 else -1.0]])
+        self.v = v = v[:2] * np.array([[1.0], [1.0 if quarter @ v[1, :-1] >= 0 else -1.0]])
         history = run.history("conv1", view="filter").astype(float)
         first, last = history[:, 0], history[:, -1]
         outputs = np.stack([initial_filters(run, k)[1] for k in range(len(run.seeds))])
-        predicted = _unit(first @ v.T + outputs @ (z @ v.T / values[:2]))
-        total, norms = np.linalg.norm(last, axis=(1, 2)), np.linalg.norm(last, axis=2)
-        return Plane(
-            values, v, initial=_unit(first) @ v.T, final=last @ v.T / norms[..., None], predicted=predicted,
-            cosines=np.sum(_unit(last @ v.T) * predicted, axis=-1), norms=norms,
-            in_plane=np.linalg.norm(last @ v.T, axis=(1, 2)) / total,
-            on_line=np.linalg.norm(last, ord=2, axis=(1, 2)) / total,
-        )  # fmt: skip
+        total, self.norms = np.linalg.norm(last, axis=(1, 2)), np.linalg.norm(last, axis=2)
+        self.initial, self.final = _unit(first) @ v.T, last @ v.T / self.norms[..., None]
+        self.predicted = _unit(first @ v.T + outputs @ (z @ v.T / self.values[:2]))
+        self.cosines = np.sum(_unit(last @ v.T) * self.predicted, axis=-1)
+        self.in_plane = np.linalg.norm(last @ v.T, axis=(1, 2)) / total
+        self.on_line = np.linalg.norm(last, ord=2, axis=(1, 2)) / total
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
@@ -115,7 +97,7 @@ def _on_filters(
     """A claim on the filters without a gap."""
     return Claim(
         key, where, text, quantity, rule, lambda figure: measure(figure.planes["turned"]),
-        lambda figure: figure.third_value(), ours=True,
+        lambda figure: figure._third_value(), ours=True,
     )  # fmt: skip
 
 
@@ -153,7 +135,7 @@ class EqualValues(PaperFigure):
         Claim(
             "control", "Assumption 4, Theorem 1",
             "the same images at two of the turns (upright or upside down?) have a gap, and the filters go to one line",
-            "lines when 1% of the loss is gone", exactly(1), lambda figure: figure.lines_of_control(),
+            "lines when 1% of the loss is gone", exactly(1), lambda figure: figure._lines_of_control(),
             lambda figure: f"The gap of the control is {_gap(figure.planes['control'].values):.0%}; along the best "
             f"single line is {np.median(figure.planes['control'].on_line):.3f} of the norm (median).", ours=True,
         ),
@@ -167,18 +149,17 @@ class EqualValues(PaperFigure):
     @cached_property
     def planes(self) -> Available[Plane]:
         """The filters of both tasks in the plane of the two leading vectors."""
-        return self.runs.each(lambda name, run: Plane.of(run))
+        return self.runs.each(lambda name, run: Plane(run))
 
-    def lines_of_control(self) -> PerSeed:
-        """Lines of the filters with the gap, which mean something where they are condensed."""
+    def _lines_of_control(self) -> PerSeed:
         lines = count_lines(self.runs["control"].history("conv1", view="filter")[:, -1:])
         return PerSeed(lines.lines[:, 0], lines.condensed[:, 0])
 
-    def third_value(self) -> str:
-        """How far the rest is behind the plane."""
+    def _third_value(self) -> str:
+        plane = self.planes["turned"]
         return (
-            f"The third value is {_gap(self.planes['turned'].values, 2):.0%} below the pair. When 1% of the loss is "
-            f"gone {np.median(self.planes['turned'].in_plane):.3f} of the norm (median) is in the plane."
+            f"The third value is {_gap(plane.values, 2):.0%} below the pair. When 1% of the loss is gone "
+            f"{np.median(plane.in_plane):.3f} of the norm (median) is in the plane."
         )
 
     def draw(self) -> Drawing:
@@ -188,61 +169,56 @@ class EqualValues(PaperFigure):
         on_line = {name: np.median(each.on_line) for name, each in self.planes.items()}
         return Drawing(
             caption=f'"Which way up is this {DIGIT}?": {IMAGES} images, each at four turns, the angle as target. (a) '
-            "The two leading singular values of Z are equal; with two of the turns only (upright or upside down?) "
-            "there is a gap. (b) v1 and v2 as kernels: v2 is v1 turned by a quarter. (c) All "
-            f"{FILTERS} filters of {seeds} seeds when 1% of the loss is gone, each over its norm (which its area "
-            "shows), in the plane of v1 and v2: they are on the circle, so in the plane, but in all directions. The "
-            "ticks outside are the directions that the linear dynamics predict from the initial weights, each joined "
-            "to its filter. (d) The same with the gap: two opposite spots, one line. Median share of the norm along "
-            f"the best single line: {on_line['turned']:.3f} without the gap, {on_line['control']:.3f} with it.",
-            pictures={"": self._picture()},
-            tables=(_gaps_table(),),
+            "The two leading singular values of Z are equal; with two turns there is a gap. (b) v1 and v2 as kernels: "
+            f"v2 is v1 turned by a quarter. (c) All {FILTERS} filters of {seeds} seeds when 1% of the loss is gone, "
+            "each over its norm (which its area shows), in the plane of v1 and v2. They are on the circle, so in the "
+            "plane, but in all directions. Each is joined to a tick, the direction that the linear dynamics predict. "
+            "(d) The same with the gap: one line. Median share of the norm along the best single line: "
+            f"{on_line['turned']:.3f} without the gap, {on_line['control']:.3f} with it.",
+            pictures={"": self._picture()}, tables=(_gaps_table(),),
             data={
-                "seed": np.repeat(np.arange(seeds), count),
-                "filter": np.tile(np.arange(count), seeds),
-                "share_v1": plane.final[..., 0].ravel(),
-                "share_v2": plane.final[..., 1].ravel(),
+                "seed": np.repeat(np.arange(seeds), count), "filter": np.tile(np.arange(count), seeds),
+                "share_v1": plane.final[..., 0].ravel(), "share_v2": plane.final[..., 1].ravel(),
                 "predicted_angle": np.arctan2(plane.predicted[..., 1], plane.predicted[..., 0]).ravel(),
                 "cosine_with_prediction": plane.cosines.ravel(),
             },
             settings_extra={
                 "images": f"scikit-learn's digits, the first {IMAGES} of the digit {DIGIT}, pixels in [-1, 1]; seeds "
                 "differ in the initialization only",
-                "why this digit and side": "the pair leads, and the third value is farther below it than for any other "
-                "digit (the table)",
+                "why this digit and side": "the pair leads, and the third value is farthest below it (the table)",
             },
-        )
+        )  # fmt: skip
 
     def _picture(self) -> Figure:
+        turned, control = self.planes["turned"], self.planes["control"]
         with look():
             figure = Figure(figsize=(PAGE, 2.5), layout="constrained")
             grid = figure.add_gridspec(2, 4, width_ratios=(1.25, 0.45, 1.2, 1.2))
-            _draw_values(figure.add_subplot(grid[:, 0]), self.planes)
+            left, middle, right = (figure.add_subplot(grid[:, k]) for k in (0, 2, 3))
+            for plane, mark, colour, label in (
+                (turned, "o-", COLOURS[0], "four turns"),
+                (control, "s-", COLOURS[1], "two turns"),
+            ):
+                ratios = plane.values / plane.values[0]
+                left.plot(np.arange(len(ratios)) + 1, ratios, mark, color=colour, markersize=4, label=label)
+            left.set(xlabel="k", ylabel=r"$\lambda_k / \lambda_1$", ylim=(0, 1.06), title="(a) singular values of Z")
+            left.set_xticks(range(1, max(len(turned.values), len(control.values)) + 1))
             for k in range(2):
                 axes = figure.add_subplot(grid[k, 1])
-                kernel = self.planes["turned"].v[k, :-1].reshape(KERNEL, KERNEL)
+                kernel = turned.v[k, :-1].reshape(KERNEL, KERNEL)
                 axes.imshow(kernel, cmap="RdBu_r", vmin=-np.abs(kernel).max(), vmax=np.abs(kernel).max())
                 axes.set_title(f"{'' if k else '(b) '}$v_{k + 1}$")
                 axes.set_axis_off()
-            disc = figure.add_subplot(grid[:, 2])
-            _draw_disc(disc, self.planes["turned"], COLOURS[0], "(c) equal values: a plane")
-            _draw_predicted(disc, self.planes["turned"])
-            _draw_disc(figure.add_subplot(grid[:, 3]), self.planes["control"], COLOURS[1], "(d) with a gap: a line")
-            marks = [
-                Line2D([], [], color=COLOURS[0], marker="o", markersize=4, label="four turns"),
-                Line2D([], [], color=COLOURS[1], marker="s", markersize=4, label="two turns"),
-                Line2D([], [], color=FAINT, marker="o", markersize=3, linestyle="", label="initial filters"),
-                Line2D(
-                    [],
-                    [],
-                    color=COLOURS[2],
-                    marker="|",
-                    markersize=6,
-                    linestyle="",
-                    label="predicted from initial weights",
-                ),
-            ]
-            figure.legend(handles=marks, loc="outside lower center", ncols=4)
+            _draw_disc(middle, turned, COLOURS[0], "(c) equal values: a plane", "initial filters")
+            ends, directions = turned.final.reshape(-1, 2), turned.predicted.reshape(-1, 2)
+            for tails, length, colour, width, label in (
+                (ends, 1.08, FAINT, 0.4, ""),
+                (1.08 * directions, 1.18, COLOURS[2], 0.7, "predicted from initial weights"),
+            ):
+                lines = list(np.stack([tails, length * directions], axis=1))
+                middle.add_collection(LineCollection(lines, colors=colour, linewidths=width, label=label))
+            _draw_disc(right, control, COLOURS[1], "(d) with a gap: a line")
+            figure.legend(loc="outside lower center", ncols=4)
         return figure
 
 
@@ -251,53 +227,35 @@ def _experiment(data: Arrays) -> Experiment:
     return Experiment(
         Conv((channels, height, width), (FILTERS,), KERNEL, data.y.shape[1]),
         Init(Normal(STD), convolution=Normal(STD)), data,
-        GradientFlow(TIME_STEP, stop_ratio=STOP, rtol=1e-4, atol=1e-12), STEPS,
-        save=At(()), record=At(()), dtype="float32", kept_layers=("conv1",),
+        GradientFlow(TIME_STEP, stop_ratio=STOP, rtol=1e-4, atol=1e-12), STEPS, save=At(()), record=At(()),
+        dtype="float32", kept_layers=("conv1",),
     )  # fmt: skip
 
 
-def _draw_values(axes: Axes, planes: Available[Plane]) -> None:
-    """Singular values over the first."""
-    for name, mark, colour in (("turned", "o", COLOURS[0]), ("control", "s", COLOURS[1])):
-        ratios = planes[name].values / planes[name].values[0]
-        axes.plot(np.arange(len(ratios)) + 1, ratios, f"{mark}-", color=colour, markersize=4)
-    most = max(len(plane.values) for plane in planes.values())
-    axes.set(xlabel="k", ylabel=r"$\lambda_k / \lambda_1$", ylim=(0, 1.06), title="(a) singular values of Z")
-    axes.set_xticks(range(1, most + 1))
-
-
-def _draw_disc(axes: Axes, plane: Plane, colour: str, title: str) -> None:
+def _draw_disc(axes: Axes, plane: Plane, colour: str, title: str, label: str = "") -> None:
     """Filters in the plane over their norms, their areas as their norms, on the unit circle."""
     axes.add_patch(Circle((0, 0), 1, fill=False, color=FAINT, linewidth=0.6))
-    axes.scatter(*plane.initial.reshape(-1, 2).T, s=4, color=FAINT, linewidth=0)
+    axes.scatter(*plane.initial.reshape(-1, 2).T, s=4, color=FAINT, linewidth=0, label=label)
     area = 7 * np.minimum(plane.norms / np.median(plane.norms), 4)
     axes.scatter(*plane.final.reshape(-1, 2).T, s=area.ravel(), color=colour, alpha=0.8, linewidth=0, zorder=3)
     axes.set(xlabel=r"$\langle\theta, v_1\rangle / |\theta|$", ylabel=r"$\langle\theta, v_2\rangle / |\theta|$")
     axes.set(xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal", title=title, xticks=[-1, 0, 1], yticks=[-1, 0, 1])
 
 
-def _draw_predicted(axes: Axes, plane: Plane) -> None:
-    """A tick outside the circle for each predicted direction, and a line from it to the filter."""
-    ends, directions = plane.final.reshape(-1, 2), plane.predicted.reshape(-1, 2)
-    axes.add_collection(LineCollection(list(np.stack([ends, 1.08 * directions], axis=1)), colors=FAINT, linewidths=0.4))
-    ticks = np.stack([1.08 * directions, 1.18 * directions], axis=1)
-    axes.add_collection(LineCollection(list(ticks), colors=COLOURS[2], linewidths=0.7))
-
-
 def _gaps_table() -> Table:
     """For each digit and kernel side: the gap, or that the leading value is double and how far the third is."""
-    rows = []
-    for digit in range(10):
-        data = turned(digit)
-        spectra = [KernelDynamics.of(data.x, data.y, side).values for side in SIDES]
-        thirds = [_gap(values, 2) if len(values) > 2 else 1.0 for values in spectra]
-        cells = [
-            f"double, then {third:.1%}" if _gap(values) <= EQUAL else f"{_gap(values):.1%}"
-            for values, third in zip(spectra, thirds, strict=True)
-        ]
-        rows.append((str(digit), *cells))
-    return Table(
+    tasks = [turned(digit) for digit in range(10)]
+    columns = {
+        f"{side} x {side}": [_gap_in_words(KernelDynamics.of(data.x, data.y, side).values) for data in tasks]
+        for side in SIDES
+    }
+    title = (
         "Gap between the first two singular values over the first, of the task with four turns; where they are equal "
-        "(double), the gap to the third",
-        ("digit", *(f"{side} x {side}" for side in SIDES)), tuple(rows),
-    )  # fmt: skip
+        "(double), the gap to the third"
+    )
+    return Table.of_columns(title, {"digit": map(str, range(10))} | columns)
+
+
+def _gap_in_words(values: np.ndarray) -> str:
+    third = _gap(values, 2) if len(values) > 2 else 1.0
+    return f"double, then {third:.1%}" if _gap(values) <= EQUAL else f"{_gap(values):.1%}"

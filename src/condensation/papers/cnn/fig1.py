@@ -3,7 +3,6 @@
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -25,7 +24,7 @@ def _error(key: str, text: str, network: str, ours: bool = False) -> "Claim[Fig1
     """A claim that a smaller network does the same."""
     return Claim(
         key, "Fig. 1", text, f"error of the network of {network}, relative, mean removed", at_most(0.05),
-        lambda figure: PerSeed(figure.errors[key]), lambda figure: figure.amplitudes_differ() if key == "sum" else "",
+        lambda figure: PerSeed(figure.errors[key]), lambda figure: figure._amplitudes_differ() if key == "sum" else "",
         ours=ours,
     )  # fmt: skip
 
@@ -40,17 +39,16 @@ class Fig1(PaperFigure):
             exactly(2), lambda figure: figure.counts.orientations_found(),
         ),
         _error(
-            "effective",
-            "the units of a group can be replaced by one effective unit, although their amplitudes differ",
+            "effective", "the units of a group can be replaced by one effective unit, although their amplitudes differ",
             "two filters",
         ),
-        _error("one", "for tanh at small amplitude one filter is enough, the two groups being opposite", "one filter",
-               ours=True),
         _error(
-            "sum",
-            "read to the letter: an effective unit has the input weight of its group (of its largest unit, as they "
-            "differ) and the plain sum of the group's output weights",
-            "two such filters",
+            "one", "for tanh at small amplitude one filter is enough, the two groups being opposite", "one filter",
+            ours=True,
+        ),
+        _error(
+            "sum", "read to the letter: an effective unit has the input weight of its group (of its largest unit, as "
+            "they differ) and the plain sum of the group's output weights", "two such filters",
         ),
     )  # fmt: skip
 
@@ -62,8 +60,7 @@ class Fig1(PaperFigure):
     @cached_property
     def counts(self) -> Counts:
         """Lines of filters at the last step."""
-        run = self.runs["descent"]
-        return self.count(run, "conv1", last_step(run), view="filter")
+        return self.count(self.runs["descent"], "conv1", last_step(self.runs["descent"]), view="filter")
 
     @cached_property
     def errors(self) -> dict[str, list[float]]:
@@ -72,60 +69,50 @@ class Fig1(PaperFigure):
         errors: dict[str, list[float]] = {"effective": [], "one": [], "sum": []}
         for seed in run.seeds:
             model, x = run.model(last_step(run), seed), run.data(seed)[0]
-            whole, single = model(x), reduce(model, x, units=1).centred_error
+            single = reduce(model, x, units=1).centred_error
             errors["one"].append(float("nan") if single is None else single)
-            errors["effective"].append(centred_error(whole, merge_sides(model)(x)))
-            errors["sum"].append(centred_error(whole, merge_sides(model, weighted=False)(x)))
+            for key, weighted in (("effective", True), ("sum", False)):
+                errors[key].append(centred_error(model(x), merge_sides(model, weighted)(x)))
         return errors
 
-    def amplitudes_differ(self) -> str:
-        """Why plain sums of output weights are not enough."""
+    def _amplitudes_differ(self) -> str:
         plain, weighted = (self.measured(key).median for key in ("sum", "effective"))
         return (
             "Within a group directions agree, amplitudes do not: an output weight counts as much as its filter is "
-            f"long. With the largest filter of each group the plain sum is {plain:.0%} off, the sum weighted by "
-            f"amplitude {weighted:.1%} (medians)."
+            f"long. The plain sum is {plain:.0%} off, the sum weighted by amplitude {weighted:.1%} (medians)."
         )
 
     def draw(self) -> Drawing:
         """The filters of the median seed at initialization, at the last step, and the two that replace them."""
-        run = self.runs["descent"]
-        last = last_step(run)
-        seed = run.seeds[self.counts.median_seed]
+        run, median = self.runs["descent"], self.counts.median_seed
+        last, seed = last_step(run), run.seeds[median]
         before, after = (run.weights("conv1", step, seed, view="filter") for step in (0, last))
-        model, x = run.model(last, seed), run.data(seed)[0]
-        effective = merge_sides(model)
-        error = centred_error(model(x), effective(x))
         order = np.argsort(after[:, :-1].sum(axis=1))
         with look():
             figure = Figure(figsize=(PAGE, 2.0), layout="constrained")
-            panels = figure.subplots(1, 3, width_ratios=(8, 8, 3))
-            draw_filters(panels[0], before[order], 8, "(a) at initialization: random")
-            draw_filters(panels[1], after[order], 8, f"(b) step {last}: condensed")
-            draw_filters(panels[2], effective.weights("conv1", view="filter"), 3, "(c) two remain", rows=4)
+            left, middle, right = figure.subplots(1, 3, width_ratios=(8, 8, 3))
+            draw_filters(left, before[order], 8, "(a) at initialization: random")
+            draw_filters(middle, after[order], 8, f"(b) step {last}: condensed")
+            effective = merge_sides(run.model(last, seed)).weights("conv1", view="filter")
+            draw_filters(right, effective, 3, "(c) two remain", rows=4)
         return Drawing(
-            caption="Condensation in a trained network: the 32 filters of Fig. 2's network (median seed) as small "
-            f"colour images, at initialization (a) and at step {last} (b), and the two that replace them (c), whose "
-            f"output differs by {error:.1%}. Grey is zero; each filter is scaled by its own largest entry.",
-            pictures={"": figure},
-            data=self.counts.columns(),
+            caption="The 32 filters of Fig. 2's network (median seed) as small colour images, at initialization (a) "
+            f"and at step {last} (b), and the two that replace them (c), whose output differs by "
+            f"{self.errors['effective'][median]:.1%}. Grey is zero; each filter is scaled by its own largest entry.",
+            pictures={"": figure}, data=self.counts.columns(),
             settings_extra={"chosen by us": f"the network is that of Fig. 2; {SUMMED}"},
-        )
+        )  # fmt: skip
 
 
 def merge_sides(model: Model, weighted: bool = True) -> Model:
     """Two filters, each the largest of its side of the filters' leading line, for all of that side.
 
-    Args:
-        model: the network.
-        weighted: output weights are summed in proportion to the amplitudes of their filters; else as they are, which is
-            the paper's sentence read to the letter.
+    Output weights are summed in proportion to the amplitudes of their filters, or, to the letter, as they are.
     """
-    filters = model.weights("conv1", view="filter").astype(float)
+    filters, network = model.weights("conv1", view="filter").astype(float), model.network
+    assert isinstance(network, Conv)
     axis = np.linalg.svd(filters, full_matrices=False)[2][0]
     side, size = filters @ axis >= 0, np.linalg.norm(filters, axis=1)
-    network = model.network
-    assert isinstance(network, Conv)
     output = model.parameters["output.weight"].reshape(network.outputs, len(filters), -1)
     chosen, sums = [], []
     for group in (side, ~side):
@@ -133,18 +120,13 @@ def merge_sides(model: Model, weighted: bool = True) -> Model:
             chosen.append(int(np.where(group, size, -1).argmax()))
             shares = (size[group] / size[chosen[-1]] if weighted else np.ones(group.sum()))[:, None]
             sums.append((output[:, group] * shares).sum(axis=1).astype(output.dtype))
-    parameters = {
-        "conv1.weight": model.parameters["conv1.weight"][chosen],
-        "conv1.bias": model.parameters["conv1.bias"][chosen],
-        "output.weight": np.stack(sums, axis=1).reshape(network.outputs, -1),
-    }
+    parameters = {name: model.parameters[name][chosen] for name in ("conv1.weight", "conv1.bias")}
+    parameters["output.weight"] = np.stack(sums, axis=1).reshape(network.outputs, -1)
     small = Conv(network.image, (len(chosen),), network.kernel, network.outputs, activation=network.activation)
     return Model(small, parameters)
 
 
-def draw_filters(
-    axes: Axes, filters: Float[np.ndarray, "filters entries"], columns: int, title: str, rows: int = 1
-) -> None:
+def draw_filters(axes: Axes, filters: np.ndarray, columns: int, title: str, rows: int = 1) -> None:
     """Filters (without their bias) as small colour images in rows, each scaled by its largest entry."""
     side = round(((filters.shape[1] - 1) / 3) ** 0.5)
     images = filters[:, :-1].reshape(-1, 3, side, side).astype(float)
@@ -155,5 +137,5 @@ def draw_filters(
         top, left = k // columns * (side + 1), k % columns * (side + 1)
         sheet[top : top + side, left : left + side] = image.transpose(1, 2, 0)
     axes.imshow(sheet, interpolation="nearest")
-    axes.set_title(title)
-    axes.axis("off")
+    axes.set(xticks=[], yticks=[], title=title)
+    axes.spines[:].set_visible(False)

@@ -36,11 +36,9 @@ def _number(key: str) -> str:
 
 def _in_stage(key: str) -> "Claim[Fig13]":
     return Claim(
-        key, "Fig. 13",
-        f"{_number(key)} ({SOURCES[key][2]}): what is shown of the initial stage is in it (loss above 70%, the fully "
-        "connected paper's rule)",
-        "loss over first loss at the step that is shown", at_least(STAGE), lambda figure: figure.loss(key),
-        trained=False,
+        key, "Fig. 13", f"{_number(key)} ({SOURCES[key][2]}): what is shown of the initial stage is in it (loss above "
+        "70%, the fully connected paper's rule)", "loss over first loss at the step that is shown", at_least(STAGE),
+        lambda figure: figure.loss(key), trained=False,
     )  # fmt: skip
 
 
@@ -85,8 +83,6 @@ class Fig13(PaperFigure):
             figure.supxlabel("step", fontsize=8)
             figure.supylabel("loss / first loss", fontsize=8)
         return Drawing(
-            caption="The training loss of every experiment (thin: seeds, thick: median). Dashed: 70% of the first "
-            "loss; dotted: the step that the figure shows of the initial stage.",
-            pictures={"": figure},
-            data=self.columns_of_claims(),
-        )
+            caption="The training loss (thin: seeds, thick: median). Dashed: 70%; dotted: the step that is shown.",
+            pictures={"": figure}, data=self.columns_of_claims(),
+        )  # fmt: skip

@@ -1,7 +1,7 @@
 """CNN Figs. 2, 10 and 11: one convolution layer under gradient descent: spectrum, kernels, and their direction."""
 
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,20 +11,13 @@ from ...data._catalog import known
 from ...drawing import draw_history, draw_similarity, draw_spectrum, look
 from ...drawing._style import COLOURS, FAINT, PAGE
 from ...experiment import Experiment
-from ...prediction._kernels import (
-    cosine_to_v1,
-    cosines_to,
-    cosines_to_ones,
-    dynamics,
-    predicted_sides,
-    predicted_turning,
-)
+from ...prediction import _kernels as linear
 from ...runs import Trajectory
 from ...theory import KernelDynamics
 from .._claims import Claim, PerSeed, at_least, at_most, exactly
 from .._counts import Counts
 from .._figure import Drawing, PaperFigure
-from .._tables import Table
+from .._tables import Table, listed
 from .experiments import CHANNELS, MANY, NO_CAPTION, SUMMED, descent
 from .maps import ACCURACY, accuracy_at, last_step
 
@@ -37,9 +30,9 @@ def _step(data: str, channels: int) -> str:
 
 def _claims(figure: str, data: str, channels: int) -> "tuple[Claim[Descent], ...]":
     """What a figure states, and what the theory says of it."""
-    there, own = _step(data, channels), figure == "Fig. 2"  # what is said of cosines and accuracy is said of Fig. 2
+    there, ours = _step(data, channels), figure != "Fig. 2"
+    like_fig2 = "ours, as of Fig. 2" if ours else figure  # cosines and accuracy are told of Fig. 2 only
     kernels = channels * (3 if data == "cifar10" else 1)
-    like: dict[str, Any] = {"where": figure if own else "ours, as of Fig. 2", "ours": not own}
     return (
         Claim(
             "gap", f"{figure}, Assumption 4", "Z has a clear spectral gap (read as: at least 30%)", "(λ1 - λ2) / λ1",
@@ -54,11 +47,11 @@ def _claims(figure: str, data: str, channels: int) -> "tuple[Claim[Descent], ...
             lambda figure: figure.counts.sides_found(),
         ),
         Claim(
-            key="ones",
-            text="the cosine between each kernel and 1 is almost 1 or -1 (read as: at least 0.95 for 90% of them)",
-            quantity=f"10% quantile of |cos| with 1 {there}", rule=at_least(0.95),
-            measure=lambda figure: PerSeed(np.quantile(np.abs(cosines_to_ones(figure.units("kernel"))), 0.1, axis=1)),
-            why=lambda figure: figure.not_turned_yet(), **like,
+            "ones", like_fig2,
+            "the cosine between each kernel and 1 is almost 1 or -1 (read as: at least 0.95 for 90% of them)",
+            f"10% quantile of |cos| with 1 {there}", at_least(0.95),
+            lambda figure: PerSeed(np.quantile(np.abs(linear.cosines_to_ones(figure.units("kernel"))), 0.1, axis=1)),
+            lambda figure: figure._not_turned_yet(), ours=ours,
         ),
         Claim(
             "v1", "Theorem 1", "filters condense on the leading singular vector v1 of Z",
@@ -70,21 +63,15 @@ def _claims(figure: str, data: str, channels: int) -> "tuple[Claim[Descent], ...
             "share of filters on the predicted side", at_least(0.95), lambda figure: figure.predicted(), ours=True,
         ),
         Claim(
-            key="accuracy", text="that is the initial stage, the accuracy is below 20% (21% allowed)",
-            quantity=f"training accuracy {there}", rule=at_most(ACCURACY),
-            measure=lambda figure: PerSeed(figure.accuracy),
-            why=lambda figure: figure.told_apart(), trained=False, **like,
+            "accuracy", like_fig2, "that is the initial stage, the accuracy is below 20% (21% allowed)",
+            f"training accuracy {there}", at_most(ACCURACY), lambda figure: PerSeed(figure.accuracy),
+            lambda figure: figure._told_apart(), trained=False, ours=ours,
         ),
     )  # fmt: skip
 
 
 class Descent(PaperFigure):
-    """The kernels of one convolution layer, their direction and what the images predict of it.
-
-    Attributes:
-        data: which images.
-        channels: the number of kernels for each input channel.
-    """
+    """The kernels of one convolution layer (``channels`` of each colour), and what the images predict of them."""
 
     paper = "CNN"
     data: ClassVar[str]
@@ -104,7 +91,7 @@ class Descent(PaperFigure):
     @cached_property
     def theory(self) -> list[KernelDynamics]:
         """The linear dynamics of each seed's images."""
-        return [dynamics(self.run, k) for k in range(len(self.run.seeds))]
+        return [linear.dynamics(self.run, k) for k in range(len(self.run.seeds))]
 
     @cached_property
     def counts(self) -> Counts:
@@ -119,7 +106,9 @@ class Descent(PaperFigure):
     @cached_property
     def along(self) -> np.ndarray:
         """The cosine of each filter with v1, in each seed."""
-        return np.stack([cosines_to(each, z.v1) for each, z in zip(self.units("filter"), self.theory, strict=True)])
+        return np.stack(
+            [linear.cosines_to(each, z.v1) for each, z in zip(self.units("filter"), self.theory, strict=True)]
+        )
 
     @property
     def accuracy(self) -> np.ndarray:
@@ -128,31 +117,28 @@ class Descent(PaperFigure):
 
     def predicted(self) -> PerSeed:
         """The share of filters on the side of v1 that the linear dynamics predict."""
-        sides = [predicted_sides(self.run, k) for k in range(len(self.run.seeds))]
+        sides = [linear.predicted_sides(self.run, k) for k in range(len(self.run.seeds))]
         return PerSeed(np.mean(np.sign(self.along) == sides, axis=1))
 
-    def told_apart(self) -> str:
-        """Why the accuracy is above that of the initial stage."""
-        classes = [self.run.data(seed)[1].argmax(1) for seed in self.run.seeds]
-        largest = ", ".join(f"{np.bincount(each).max() / len(each):.0%}" for each in classes)
+    def _told_apart(self) -> str:
+        classes = (self.run.data(seed)[1].argmax(1) for seed in self.run.seeds)
+        largest = listed((np.bincount(each).max() / len(each) for each in classes), ".0%")
         return (
-            f"The loss is still at {np.median(self.counts.loss):.2f} of its first value, but one direction of "
-            f"kernels tells some images apart: {', '.join(f'{value:.1%}' for value in self.accuracy)}. (The largest "
-            f"class has {largest} of the images.)"
+            f"The loss is still at {np.median(self.counts.loss):.2f} of its first value, but one direction of kernels "
+            f"tells some images apart: {listed(self.accuracy, '.1%')}. (The largest class has {largest} of the images.)"
         )
 
-    def not_turned_yet(self) -> str:
-        """Why kernels are not along the kernel of ones."""
-        nearest = ", ".join(f"{z.channel_cosines.min():.3f}" for z in self.theory)
+    def _not_turned_yet(self) -> str:
+        nearest = listed((z.channel_cosines.min() for z in self.theory), ".3f")
         return f"The kernel of ones is nearly v1 ({nearest}); the shortest kernels have not turned to it by this step."
 
     def draw(self) -> Drawing:
         """Spectrum, heat map, amplitudes and cosines of the median seed; lines and directions against time."""
-        counts, title = self.counts, known(self.data).title
+        counts = self.counts
         with look():
             figure = Figure(figsize=(PAGE, 2.5), layout="constrained")
             left, middle, right = figure.subplots(1, 3)
-            draw_spectrum(np.stack([z.values for z in self.theory]), left, title=f"(a) {title}: Z")
+            draw_spectrum(np.stack([z.values for z in self.theory]), left, title=f"(a) {known(self.data).title}: Z")
             draw_similarity(counts.shown, middle, title=f"(b) kernels at step {counts.steps[counts.median_seed]}")
             middle.set(xticks=[], yticks=[])
             _draw_directions(right, counts.shown.astype(float))
@@ -162,32 +148,27 @@ class Descent(PaperFigure):
             draw_history(self.run.saved, counts.history, left, title="lines of kernels")
             _draw_turning(right, self.run)
         return Drawing(
-            caption=f"(a) The largest eigenvalues of ZᵀZ for the loss that is trained on; thin: {self.seeds} draws of "
-            f"images. (b) Cosine similarity of all pairs of kernels {_step(self.data, self.channels)} (median seed). "
-            "(c) Amplitude of each kernel, and its cosine with the kernel of ones. Against time: lines over the seeds, "
-            "and the median |cos| of filters with v1 beside what the linear dynamics (9) predict from the initial "
-            "weights.",
-            pictures={"": figure, "time": later},
-            tables=(self._table(),),
+            caption=f"(a) The largest eigenvalues of ZᵀZ; thin: {self.seeds} draws of images. (b) Cosine similarity of "
+            f"all pairs of kernels {_step(self.data, self.channels)} (median seed). (c) Amplitude of each kernel, and "
+            "its cosine with the kernel of ones. Against time: lines over the seeds, and the median |cos| of filters "
+            "with v1 beside what the linear dynamics (9) predict.",
+            pictures={"": figure, "time": later}, tables=(self._table(),), settings_extra={"chosen by us": self.chosen},
             data=counts.columns() | {"gap": np.array([z.gap for z in self.theory])},
-            settings_extra={"chosen by us": self.chosen},
-        )
+        )  # fmt: skip
 
     def _table(self) -> Table:
-        """Numbers of each seed."""
         kernels, filters = self.counts, self.count(self.run, "conv1", last_step(self.run), view="filter")
-        header = (
-            "seed", "step", "loss / first", "accuracy", "lines: kernels, filters", "gap", "parts of v1 · 1", "bias part"
-        )  # fmt: skip
-        rows = tuple(
-            (
-                str(self.run.seeds[k].data), str(kernels.steps[k]), f"{kernels.loss[k]:.3f}",
-                f"{self.accuracy[k]:.1%}", f"{kernels.lines[k]}, {filters.lines[k]}", f"{z.gap:.2f}",
-                ", ".join(f"{value:.4f}" for value in z.channel_cosines), f"{z.bias_part:.2f}",
-            )
-            for k, z in enumerate(self.theory)
-        )  # fmt: skip
-        return Table("Seed by seed", header, rows)
+        columns = {
+            "seed": [str(seed.data) for seed in self.run.seeds],
+            "step": map(str, kernels.steps),
+            "loss / first": [f"{loss:.3f}" for loss in kernels.loss],
+            "accuracy": [f"{accuracy:.1%}" for accuracy in self.accuracy],
+            "lines: kernels, filters": map(listed, zip(kernels.lines, filters.lines, strict=True)),
+            "gap": [f"{z.gap:.2f}" for z in self.theory],
+            "parts of v1 · 1": [listed(z.channel_cosines, ".4f") for z in self.theory],
+            "bias part": [f"{z.bias_part:.2f}" for z in self.theory],
+        }
+        return Table.of_columns("Seed by seed", columns)
 
 
 class Fig2(Descent):
@@ -216,10 +197,10 @@ class Fig11(Descent):
 
 def _draw_directions(axes: Axes, kernels: np.ndarray) -> None:
     """Amplitude (left axis) and cosine with the kernel of ones (right axis) of each kernel."""
-    cosines = cosines_to_ones(kernels)
+    cosines = linear.cosines_to_ones(kernels)
     order, places = np.argsort(cosines), np.arange(len(kernels))
     axes.plot(places, np.linalg.norm(kernels, axis=1)[order], ".", color=COLOURS[1], markersize=3)
-    axes.set(xlabel="kernel, in order of the cosine")
+    axes.set_xlabel("kernel, in order of the cosine")
     axes.set_ylabel("amplitude", color=COLOURS[1])
     axes.ticklabel_format(axis="y", style="sci", scilimits=(-2, 2), useMathText=True)
     other = axes.twinx()
@@ -231,9 +212,11 @@ def _draw_directions(axes: Axes, kernels: np.ndarray) -> None:
 
 def _draw_turning(axes: Axes, run: Trajectory) -> None:
     """The median |cos| of filters with v1 at the saved steps, found and predicted."""
-    turning = cosine_to_v1(run)
+    turning = linear.cosine_to_v1(run)
     axes.plot(run.saved, turning.T, color=FAINT, linewidth=0.6)
     axes.plot(run.saved, np.median(turning, axis=0), color=COLOURS[0], label="found (thick: median)")
-    axes.plot(run.saved, np.median(predicted_turning(run), axis=0), "--", color=COLOURS[1], label="predicted by (9)")
+    axes.plot(
+        run.saved, np.median(linear.predicted_turning(run), axis=0), "--", color=COLOURS[1], label="predicted by (9)"
+    )
     axes.set(xlabel="step", ylabel="median |cos| with v1", ylim=(0, 1.02), title="filters turn to v1")
     axes.legend(loc="lower right")

@@ -3,10 +3,9 @@
 from dataclasses import replace
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from ...drawing import look
-from ...drawing._style import COLOURS, PAGE
+from ...drawing._style import COLOURS, PAGE, figure_of, new_axes
 from ...experiment import Experiment
 from ...measure import cosine_similarity
 from ...runs import Trajectory
@@ -35,12 +34,12 @@ FINAL = tuple(
 )
 
 
-def _final(panel: Panel, view: str, key: str, text: str, lines: str) -> "Claim[Fig3]":
+def _final(panel: Panel, view: str, text: str, lines: str) -> "Claim[Fig3]":
     """A claim on a view of a layer, kernels or filters, when the images are fitted."""
     return Claim(
-        key, "Fig. 3 (a)-(c)", f"{panel.text}: {text} (read as: {lines} of {view}s)", f"lines of {view}s at the end",
-        exactly(1), lambda figure: figure.counts[view][panel.key].lines_found(),
-        lambda figure: figure.at_the_end(panel),
+        panel.key + "-filters" * (view == "filter"), "Fig. 3 (a)-(c)",
+        f"{panel.text}: {text} (read as: {lines} of {view}s)", f"lines of {view}s at the end", exactly(1),
+        lambda figure: figure.counts[view][panel.key].lines_found(), lambda figure: figure.at_the_end(panel),
     )  # fmt: skip
 
 
@@ -60,11 +59,8 @@ class Fig3(HeatMaps):
     times = True
     claims = (
         *map_claims("Fig. 3 (d)-(f)", INITIAL, WHEN, accuracy=True),
-        *(_final(each, "kernel", each.key, "a clear condensation after training", "still one line") for each in FINAL),
-        *(
-            _final(each, "filter", f"{each.key}-filters", "condensation partly remains till the end", "one line")
-            for each in FINAL
-        ),
+        *(_final(panel, "kernel", "a clear condensation after training", "still one line") for panel in FINAL),
+        *(_final(panel, "filter", "condensation partly remains till the end", "one line") for panel in FINAL),
         _fitted("Sec. 5.2", "the network is trained until its training accuracy is 100%"),
     )
 
@@ -82,18 +78,17 @@ class Fig3(HeatMaps):
         """What both views of a layer show when the images are fitted."""
         kernels, filters = (self.counts[view][panel.key] for view in ("kernel", "filter"))
         lines = f"At the end, kernels: {kernels}; filters: {filters}."
-        return f"{lines} {self._by_channel(panel)}" if panel.layer == "conv1" else lines
+        return f"{lines} {self._by_channel(kernels.weights[:, -1])}" if panel.layer == "conv1" else lines
 
-    def _by_channel(self, panel: Panel) -> str:
-        """How alike kernels of one input channel are at the end, and kernels of different ones."""
-        kernels = self.counts["kernel"][panel.key].weights[:, -1]
-        channel = np.arange(kernels.shape[1]) % self.runs[panel.run].experiment.network.layers[0].weight[1]
+    def _by_channel(self, kernels: np.ndarray) -> str:
+        """How alike kernels of one input channel are, and kernels of different ones."""
+        channel = np.arange(kernels.shape[1]) % self.runs["deep"].experiment.network.layers[0].weight[1]
         same, itself = channel[:, None] == channel, np.eye(len(channel), dtype=bool)
         cosines = [np.abs(cosine_similarity(each)) for each in kernels]
-        within, across = ([np.median(each[pairs]) for each in cosines] for pairs in (same & ~itself, ~same))
+        within, across = (np.median([np.median(each[pairs]) for each in cosines]) for pairs in (same & ~itself, ~same))
         return (
-            f"The median |cos| of two kernels that read the same colour is {np.median(within):.2f}, of two that read "
-            f"different ones {np.median(across):.2f}."
+            f"The median |cos| of two kernels that read the same colour is {within:.2f}, of two that read different "
+            f"ones {across:.2f}."
         )
 
     def draw(self) -> Drawing:
@@ -102,22 +97,18 @@ class Fig3(HeatMaps):
         return replace(drawing, tables=(*drawing.tables, self._balanced_table())) if self.others else drawing
 
     def _balanced_table(self) -> Table:
-        """Lines at the captioned epoch with classes as drawn, and with as many images of each."""
-        drawn, even = self.runs["deep"], self.others["balanced classes"]
         rows = []
-        for classes, run, epoch in (
-            ("as drawn", drawn, captioned(drawn)),
-            ("as many images of each class", even, int(even.saved[-1])),
-        ):
+        drawn, even = self.runs["deep"], self.others["balanced classes"]
+        for classes, run in (("as drawn", drawn), ("as many images of each class", even)):
+            epoch = captioned(run)
             counts = (str(self.count(run, layer, epoch)) for layer in LAYERS)
             size = np.median(run.gradient["conv3.weight"][:, run.recorded <= epoch].max(axis=1))
             rows.append((classes, *counts, f"{size:.0e}"))
         return Table(
             "What drives it: the imbalance of the classes. The mean residual is not zero, so that biases grow and "
             "carry the gradient of the layers before; with balanced classes gradients stay far below Adam's eps",
-            ("classes", "layer 1", "layer 2", "layer 3", "largest mean gradient of layer 3 until then"),
-            tuple(rows),
-        )
+            ("classes", "layer 1", "layer 2", "layer 3", "largest mean gradient of layer 3 until then"), tuple(rows),
+        )  # fmt: skip
 
 
 class Fig5(PaperFigure):
@@ -152,24 +143,21 @@ class Fig5(PaperFigure):
     def draw(self) -> Drawing:
         """Training and test accuracy against the step."""
         run, images = self.runs["deep"], {"accuracy": "training images", "test_accuracy": "test images"}
+        last = {name: run.curves[name][:, -1] for name in images}
         with look():
-            figure = Figure(figsize=(PAGE * 0.62, 2.4), layout="constrained")
-            axes = figure.subplots()
+            axes = new_axes(PAGE * 0.62, 2.4)
             for (name, label), colour in zip(images.items(), COLOURS, strict=False):
                 axes.plot(run.recorded, run.curves[name].T, color=colour, linewidth=0.5, alpha=0.45)
                 axes.plot(run.recorded, np.nanmedian(run.curves[name], axis=0), color=colour, label=label)
-            axes.axhline(0.1, color=COLOURS[6], linestyle=":", linewidth=0.8, label="chance")
             epoch = captioned(run)
+            axes.axhline(0.1, color=COLOURS[6], linestyle=":", linewidth=0.8, label="chance")
             axes.axvline(epoch, color=COLOURS[6], linewidth=0.8, label=f"step {epoch}: Fig. 3 (d)-(f)")
-            axes.set(xlabel="step", ylabel="accuracy", ylim=(0, 1.03))
             axes.set_xscale("symlog", linthresh=max(1, run.recorded[1]))
-            axes.set_xlim(0, run.recorded[-1])
-            figure.legend(loc="outside lower center", ncols=2)
-        last = {name: run.curves[name][:, -1] for name in images}
+            axes.set(xlabel="step", ylabel="accuracy", xlim=(0, run.recorded[-1]), ylim=(0, 1.03))
+            figure_of(axes).legend(loc="outside lower center", ncols=2)
         return Drawing(
             caption=f"Accuracy of Fig. 3's network; thick: median of {self.seeds} seeds. At the end "
             f"{np.median(last['accuracy']):.0%} on the training and {np.median(last['test_accuracy']):.1%} on the test "
             "images (medians).",
-            pictures={"": figure},
-            data={"seed": np.arange(self.seeds)} | last,
-        )
+            pictures={"": figure_of(axes)}, data={"seed": np.arange(self.seeds)} | last,
+        )  # fmt: skip

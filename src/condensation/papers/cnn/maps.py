@@ -1,6 +1,6 @@
 """Figures that are heat maps of kernels: which panels, what is claimed of them, how they are drawn."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
@@ -12,7 +12,7 @@ from .._claims import Claim, PerSeed, at_most, exactly
 from .._counts import Counts, stack_columns
 from .._figure import Available, Drawing, PaperFigure
 from .._panels import draw_maps, draw_times
-from .._tables import Table, plural
+from .._tables import Table, in_brackets, listed, plural
 from .._variant import Variant
 
 ACCURACY = 0.21  # Figs. 2 and 3 say below 20%; with 500 images that is blurred by a percentage point
@@ -47,16 +47,10 @@ class Panel(NamedTuple):
     final: bool = False
 
 
-def map_claims(
-    where: str, panels: tuple[Panel, ...], when: str, accuracy: bool = False
-) -> "tuple[Claim[HeatMaps], ...]":
+def map_claims(where: str, panels: Sequence[Panel], when: str, accuracy: bool = False) -> "tuple[Claim[HeatMaps], ...]":
     """What a figure of heat maps states: one line a panel, its orientations, and the accuracy of its runs.
 
-    Args:
-        where: what the paper calls it.
-        panels: what it shows.
-        when: the moment in words.
-        accuracy: whether the paper states that the accuracy is below 20%; else that is an additional question.
+    Where the paper does not state that the accuracy is below 20%, that is an additional question.
     """
     last_of_runs = {panel.run: panel for panel in panels}
     return (
@@ -75,31 +69,25 @@ def _line(panel: Panel, where: str, when: str) -> "Claim[HeatMaps]":
 
 
 def _sides(panel: Panel, where: str, when: str) -> "Claim[HeatMaps]":
+    text = f"{panel.text}: in {'two opposite directions' if panel.sides == 2 else 'one direction'}"
     return Claim(
-        f"{panel.key}-sides", where,
-        f"{panel.text}: in {'two opposite directions' if panel.sides == 2 else 'one direction'}",
-        f"orientations of kernels {when}", exactly(panel.sides or 0),
+        f"{panel.key}-sides", where, text, f"orientations of kernels {when}", exactly(panel.sides or 0),
         lambda figure: figure.counts["kernel"][panel.key].sides_found(), lambda figure: figure.there_and_before(panel),
     )  # fmt: skip
 
 
 def _accuracy(panel: Panel, where: str, when: str, stated: bool) -> "Claim[HeatMaps]":
-    network = panel.text.split(", layer")[0]
+    text = f"{panel.text.split(', layer')[0]}: that is the initial stage, the accuracy is below 20% (21% allowed)"
     return Claim(
-        f"{panel.run}-accuracy", where if stated else "ours, by Fig. 3's rule",
-        f"{network}: that is the initial stage, the accuracy is below 20% (21% allowed)", f"training accuracy {when}",
+        f"{panel.run}-accuracy", where if stated else "ours, by Fig. 3's rule", text, f"training accuracy {when}",
         at_most(ACCURACY), lambda figure: PerSeed(figure.accuracy(panel)), trained=False, ours=not stated,
     )  # fmt: skip
 
 
 class HeatMaps(PaperFigure):
-    """A figure of heat maps.
+    """A figure of heat maps: its panels, their caption, and which settings the text does not tell.
 
-    Attributes:
-        panels: from left to right.
-        caption: what the panels are.
-        chosen: which settings the text does not tell.
-        times: whether the lines against time are drawn too.
+    With ``times`` the lines against time are drawn too.
     """
 
     paper = "CNN"
@@ -111,19 +99,17 @@ class HeatMaps(PaperFigure):
     @cached_property
     def counts(self) -> dict[str, Available[Counts]]:
         """Lines of kernels and of filters, by the view and the key of the panel."""
-        return {view: self._counts(view) for view in ("kernel", "filter")}
-
-    def _counts(self, view: str) -> Available[Counts]:
-        at_the_end = Variant(threshold=self.variant.threshold)  # the last step means something under any optimizer
-        counts = {
-            panel.key: self.count(
-                run, panel.layer, panel.epoch(run), at_the_end if panel.final else self.variant, view=view
-            )
-            for panel in self.panels
-            if (run := self.runs.get(panel.run)) is not None
+        shown, missing = [panel for panel in self.panels if panel.run in self.runs], self.runs.missing
+        reasons = {panel.key: missing[panel.run] for panel in self.panels if panel.run in missing}
+        return {
+            view: Available({panel.key: self._count(panel, view) for panel in shown}, reasons)
+            for view in ("kernel", "filter")
         }
-        missing = self.runs.missing
-        return Available(counts, {panel.key: missing[panel.run] for panel in self.panels if panel.run in missing})
+
+    def _count(self, panel: Panel, view: str) -> Counts:
+        at_the_end = Variant(threshold=self.variant.threshold)  # the last step means something under any optimizer
+        run, variant = self.runs[panel.run], at_the_end if panel.final else self.variant
+        return self.count(run, panel.layer, panel.epoch(run), variant, view=view)
 
     def accuracy(self, panel: Panel) -> Float[np.ndarray, " seeds"]:
         """The training accuracy of each seed at a panel's step."""
@@ -134,7 +120,7 @@ class HeatMaps(PaperFigure):
         best = self.count(self.runs[panel.run], panel.layer, None, view="kernel")
         return (
             f"At this step: {self.counts['kernel'][panel.key]}. Where most condensed within the initial stage (step "
-            f"{', '.join(map(str, best.steps))}): {best}."
+            f"{listed(best.steps)}): {best}."
         ) + " These are verdicts on the reduced network, not on the paper's." * self.quick
 
     def draw(self) -> Drawing:
@@ -147,34 +133,23 @@ class HeatMaps(PaperFigure):
         if self.times:
             runs = {panel.title: self.runs[panel.run] for panel in shown if not panel.final}
             pictures["time"] = draw_times(runs, counts, steps)
-        listed = ", ".join(map(str, dict.fromkeys(steps.values())))
-        quick = f" (At the quick scale: step{'s' * (',' in listed)} {listed}.)" if self.quick else ""
+        quick = f" (At the quick scale: step {listed(dict.fromkeys(steps.values()))}.)" * self.quick
+        header = ("panel", "step", "lines of kernels", "lines of filters", "loss / first loss", "training accuracy")
+        title = "Both views of a layer, seed by seed (in brackets: not condensed)"
         return Drawing(
             caption=f"{self.caption}{quick} Top: cosine similarity of all pairs of kernels, the median seed; bottom: "
             f"the number of lines over {plural(self.seeds, 'seed')}.",
-            pictures=pictures,
-            tables=(self._both_views(shown),),
-            data=stack_columns({key: each.columns() for key, each in kernels.items()}, "panel"),
+            pictures=pictures, tables=(Table(title, header, tuple(map(self._both_views, shown))),),
+            data=stack_columns(kernels.each(lambda key, counts: counts.columns()), "panel"),
             settings_extra={"chosen by us": self.chosen} if self.chosen else {},
-        )
+        )  # fmt: skip
 
-    def _both_views(self, shown: list[Panel]) -> Table:
-        """Lines of kernels and of filters, step, loss and accuracy, a row a panel."""
-        rows = []
-        for panel in shown:
-            kernels, filters = (counts[panel.key] for counts in self.counts.values())
-            steps = ", ".join(dict.fromkeys(map(str, kernels.steps)))
-            accuracy = ", ".join(f"{value:.0%}" for value in self.accuracy(panel))
-            loss = f"{np.median(kernels.loss):.4f}"
-            rows.append((panel.text, steps, _listed(kernels), _listed(filters), loss, accuracy))
-        header = ("panel", "step", "lines of kernels", "lines of filters", "loss / first loss", "training accuracy")
-        return Table("Both views of a layer, seed by seed (in brackets: not condensed)", header, tuple(rows))
-
-
-def _listed(counts: Counts) -> str:
-    """Lines of each seed, in brackets where the layer is not condensed."""
-    seeds = zip(counts.lines, counts.condensed, strict=True)
-    return ", ".join(str(lines) if condensed else f"({lines})" for lines, condensed in seeds)
+    def _both_views(self, panel: Panel) -> tuple[str, ...]:
+        kernels, filters = (counts[panel.key] for counts in self.counts.values())
+        return (
+            panel.text, listed(dict.fromkeys(kernels.steps)), in_brackets(kernels.lines_found()),
+            in_brackets(filters.lines_found()), f"{np.median(kernels.loss):.4f}", listed(self.accuracy(panel), ".0%"),
+        )  # fmt: skip
 
 
 def accuracy_at(run: Trajectory, counts: Counts) -> Float[np.ndarray, " seeds"]:

@@ -49,7 +49,7 @@ def _kernel(labels: str, text: str) -> "Claim[ImageTable]":
     return Claim(
         f"{labels}-kernel", "ours, of Sec. 4", text, "|bias part| of v1", at_most(0.5),
         lambda figure: PerSeed(figure.each(labels, "bias_part")),
-        lambda figure: figure.mostly_bias() if labels == "integer" else "", trained=False, ours=True,
+        lambda figure: figure._mostly_bias() if labels == "integer" else "", trained=False, ours=True,
     )  # fmt: skip
 
 
@@ -61,11 +61,7 @@ def _gap(labels: str, where: str, images: str = "") -> "Claim[Draws]":
 
 
 class Draws(PaperFigure):
-    """The matrix Z in draws of images, with integer labels and with the residual of Fig. 2's loss; nothing is trained.
-
-    Attributes:
-        data: which images.
-    """
+    """The matrix Z in draws of images, with integer labels and with the residual of Fig. 2's loss, without training."""
 
     paper, has_variants = "CNN", False
     data: ClassVar[str]
@@ -86,11 +82,8 @@ class Draws(PaperFigure):
         """The linear dynamics of each draw, by the labels."""
         losses = {"integer": Loss(), "residual": Loss(GD_LOSS.name)}
         return {
-            labels: [
-                KernelDynamics.of(*self.images(labels).draw(Seed(k, k)), GD_KERNEL, losses[labels])
-                for k in range(DRAWS)
-            ]
-            for labels in LABELS
+            labels: [KernelDynamics.of(*images.draw(Seed(k, k)), GD_KERNEL, losses[labels]) for k in range(DRAWS)]
+            for labels, images in ((labels, self.images(labels)) for labels in LABELS)
         }
 
     def each(self, labels: str, quantity: str) -> np.ndarray:
@@ -99,10 +92,11 @@ class Draws(PaperFigure):
 
     def settings(self) -> dict[str, str]:
         """What is drawn, in words."""
+        integer, residual = (self.images(labels).describe() for labels in LABELS)
         return {
             "kernels": f"{GD_KERNEL} x {GD_KERNEL}",
-            "integer labels": f"{self.images('integer').describe()}; one output, residual y",
-            "residual of Fig. 2": f"{self.images('residual').describe()}; ten outputs, (one-hot - 1/10)/10, stacked",
+            "integer labels": f"{integer}; one output, residual y",
+            "residual of Fig. 2": f"{residual}; ten outputs, (one-hot - 1/10)/10, stacked",
         }
 
 
@@ -123,77 +117,61 @@ class ImageTable(Draws):
         ),
     )  # fmt: skip
 
-    def mostly_bias(self) -> str:
-        """Why v1 is not mostly kernels with integer labels."""
+    def _mostly_bias(self) -> str:
         mean, part = self.images("integer").draw(Seed(0, 0))[1].mean(), np.median(self.each("integer", "bias_part"))
         return (
-            f"Class numbers from 0 to 9 have a mean of about {mean:.1f}: with integer labels Z is mostly its bias "
-            f"column, and the bias entry of v1 is {part:.2f}. The paper's table looks at the rest. Fig. 2 trains on "
-            "classes, where the bias part is small."
+            f"Class numbers from 0 to 9 have a mean of about {mean:.1f}: Z is mostly its bias column, and the bias "
+            f"entry of v1 is {part:.2f}. The paper's table looks at the rest."
         )
 
     def draw(self) -> Drawing:
         """Both matrices: the parts of v1 over the draws, and v1 itself."""
+        rows = []
         with look():
             figure = Figure(figsize=(PAGE, 2.6), layout="constrained")
             left, *kernels, right = figure.subplots(1, 4, width_ratios=(1.5, 1, 1, 1.4))
-            for (labels, text), colour, shift in zip(LABELS.items(), COLOURS, (-0.12, 0.12), strict=False):
-                parts = self.each(labels, "channel_cosines")
-                middle, low, high = parts.mean(axis=0), parts.min(axis=0), parts.max(axis=0)
+            titles = ("(b) v1, integer", "(c) v1, Fig. 2")
+            for k, (labels, text) in enumerate(LABELS.items()):
+                parts, bias = self.each(labels, "channel_cosines"), self.each(labels, "bias_part")
+                mean, low, high = parts.mean(axis=0), parts.min(axis=0), parts.max(axis=0)
+                spreads = (f"{m:.4f} ± {s:.4f}" for m, s in zip(mean, parts.std(axis=0), strict=True))
+                rows.append((text, *spreads, f"{bias.mean():.2f}", f"{self.each(labels, 'gap').mean():.2f}"))
                 left.errorbar(
-                    np.arange(3) + shift, 1 - middle, [high - middle, middle - low], fmt="o", color=colour,
+                    np.arange(3) + 0.24 * k - 0.12, 1 - mean, [high - mean, mean - low], fmt="o", color=COLOURS[k],
                     markersize=3, linewidth=0.8, label=text,
                 )  # fmt: skip
-                right.hist(self.each(labels, "bias_part"), bins=np.linspace(0, 1, 41), color=colour)
+                right.hist(bias, bins=np.linspace(0, 1, 41), color=COLOURS[k])
+                _draw_filter(kernels[k], self.draws[labels][0].v1, titles[k])
             left.plot(np.arange(3), 1 - np.array(PAPER)[:, 0], "x", color=COLOURS[2], label="the paper's means")
-            left.set_yscale("log")
+            left.set(yscale="log", xlim=(-0.4, 2.4), ylabel="1 - cosine with 1", title="(a) mean and range of 50 draws")
             left.set_xticks(range(3), COLOURS_IN)
-            left.set(ylabel="1 - cosine with 1", xlim=(-0.4, 2.4), title="(a) mean and range of 50 draws")
-            _draw_filter(kernels[0], self.draws["integer"][0].v1, "(b) v1, integer")
-            _draw_filter(kernels[1], self.draws["residual"][0].v1, "(c) v1, Fig. 2")
             right.set(xlabel="|bias part| of v1", ylabel="draws", title="(d) the bias takes its share")
             figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        rows.append(("the paper", *(f"{mean} ± {spread}" for mean, spread in PAPER), "", ""))
+        header = ("labels", *COLOURS_IN, "bias part", "gap")
         return Drawing(
             caption=f"The leading singular vector v1 of Z over {DRAWS} draws of {SAMPLES} images of CIFAR-10, with the "
-            "integer class numbers as labels (which give the paper's numbers) and with the residual of the loss that "
-            "Fig. 2 trains on: two different matrices. (b), (c): v1 of the first draw as an image of 3 x 3 pixels by "
-            "input channel.",
+            "class numbers as labels and with the residual that Fig. 2 trains on. (b), (c): v1 of the first draw as "
+            "an image of 3 x 3 pixels by input channel.",
             pictures={"": figure},
-            tables=(self._table(),),
+            tables=(
+                Table("Parts of v1 against 1 (mean ± standard deviation), bias part and gap", header, tuple(rows)),
+            ),
             data=self.columns_of_claims(),
             settings_extra=self.settings(),
-        )
-
-    def _table(self) -> Table:
-        rows = []
-        for labels, text in LABELS.items():
-            parts = self.each(labels, "channel_cosines")
-            spreads = zip(parts.mean(axis=0), parts.std(axis=0), strict=True)
-            rest = (self.each(labels, "bias_part"), self.each(labels, "gap"))
-            rows.append((text, *(f"{m:.4f} ± {s:.4f}" for m, s in spreads), *(f"{np.mean(each):.2f}" for each in rest)))
-        rows.append(("the paper", *(f"{mean} ± {spread}" for mean, spread in PAPER), "", ""))
-        return Table(
-            "Parts of v1 against 1 (mean ± standard deviation), bias part and gap",
-            ("labels", *COLOURS_IN, "bias part", "gap"),
-            tuple(rows),
         )
 
 
 def _draw_filter(axes: Axes, v: np.ndarray, title: str) -> None:
     """A filter as small squares of its three input channels and the bias."""
-    parts = v[:-1].reshape(3, -1)
-    side = round(parts.shape[1] ** 0.5)
-    whole = np.full((3 * (side + 1) - 1, side + 2), np.nan)
-    for k, part in enumerate(parts):
-        whole[k * (side + 1) : k * (side + 1) + side, :side] = part.reshape(side, side)
-    whole[side + 1 + side // 2, side + 1] = v[-1]
-    top = np.abs(v).max()
-    axes.imshow(whole, cmap="PuOr_r", vmin=-top, vmax=top)
-    for k, colour in enumerate(COLOURS_IN):
-        axes.annotate(
-            colour, (-0.8, k * (side + 1) + side // 2), ha="right", va="center", fontsize=7, annotation_clip=False
-        )
-    axes.annotate("bias", (side + 1, side + 2.2 + side // 2), ha="center", va="top", fontsize=7)
+    parts = v[:-1].reshape(3, GD_KERNEL, GD_KERNEL)
+    padded = np.pad(parts, ((0, 0), (0, 1), (0, 2)), constant_values=np.nan).reshape(-1, GD_KERNEL + 2)[:-1]
+    middles = np.arange(3) * (GD_KERNEL + 1) + GD_KERNEL // 2
+    padded[middles[1], -1] = v[-1]
+    axes.imshow(padded, cmap="PuOr_r", vmin=-np.abs(v).max(), vmax=np.abs(v).max())
+    for colour, middle in zip(COLOURS_IN, middles, strict=True):
+        axes.annotate(colour, (-0.8, middle), ha="right", va="center", fontsize=7, annotation_clip=False)
+    axes.annotate("bias", (GD_KERNEL + 1, GD_KERNEL + 2.2 + GD_KERNEL // 2), ha="center", va="top", fontsize=7)
     axes.set_title(title)
     axes.axis("off")
 
@@ -208,13 +186,12 @@ class Fig12(Draws):
         """The spectrum with both labels."""
         with look():
             figure = Figure(figsize=(PAGE * 0.75, 2.3), layout="constrained")
-            for axes, (labels, text) in zip(figure.subplots(1, 2, sharey=True), LABELS.items(), strict=True):
-                draw_spectrum(self.each(labels, "values"), axes, title=text)
-                if labels == "residual":
-                    axes.set_ylabel("")
+            left, right = figure.subplots(1, 2, sharey=True)
+            draw_spectrum(self.each("integer", "values"), left, title=LABELS["integer"])
+            draw_spectrum(self.each("residual", "values"), right, title=LABELS["residual"])
+            right.set_ylabel("")
         return Drawing(
             caption=f"The eigenvalues of ZᵀZ on MNIST over {DRAWS} draws of {SAMPLES} images (thin) and their median.",
-            pictures={"": figure},
-            data=self.columns_of_claims(),
+            pictures={"": figure}, data=self.columns_of_claims(),
             settings_extra=self.settings() | {"chosen by us": "the caption is not in the text: both labels are shown"},
-        )
+        )  # fmt: skip
