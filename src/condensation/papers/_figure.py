@@ -92,13 +92,9 @@ class PaperFigure:
     claims: ClassVar[tuple[Claim[Any], ...]]
 
     def __init__(
-        self,
-        runs: Mapping[str, Any],
-        others: Mapping[str, Trajectory] | None = None,
-        *,
-        scale: str = "quick",
+        self, runs: Mapping[str, Any], others: Mapping[str, Trajectory] | None = None, *, scale: str = "quick",
         variant: Variant | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._observed = runs if isinstance(runs, Available) else Available(runs)
         self.others = others if isinstance(others, Available) else Available(others)
         self.scale, self.variant = scale, variant or Variant()
@@ -166,17 +162,11 @@ class PaperFigure:
         }
 
     def count(
-        self,
-        run: Trajectory,
-        layer: str | int,
-        epoch: int | None,
-        variant: Variant | None = None,
-        threshold: float | None = None,
-        view: str | None = None,
-    ) -> Counts:
-        """The lines of a layer at an epoch (see ``counts.count``), under this figure's variant if none is given."""
-        variant = self.variant if variant is None else variant
-        return count(run, layer, epoch, variant, threshold, view, self._line_history)
+        self, run: Trajectory, layer: str | int, epoch: int | None, variant: Variant | None = None,
+        threshold: float | None = None, view: str | None = None,
+    ) -> Counts:  # fmt: skip
+        """The lines of a layer at an epoch (see ``_counts.count``), under this figure's variant if none is given."""
+        return count(run, layer, epoch, variant or self.variant, threshold, view, self._line_history)
 
     def draw(self) -> Drawing:
         """Pictures, tables and words, from what was observed; nothing is trained."""

@@ -27,9 +27,8 @@ from ._report import write_report
 from ._section import Section
 from ._trainings import train_all
 from ._variant import Variant
-from ._work import Setup, Work
+from ._work import SCALES, Setup, Work, figure_code
 
-SCALES = ("quick", "paper")
 log = logging.getLogger(__name__)
 
 
@@ -94,12 +93,8 @@ class _Report:
             if (before := work.finished) is not None:
                 log.info("%s is finished already", work.name)
                 self.sections[k] = before
-        every = {
-            training.path: training
-            for k, work in enumerate(self.works)
-            if k not in self.sections
-            for training in work.trainings
-        }
+        unmade = [work for k, work in enumerate(self.works) if k not in self.sections]
+        every = {training.path: training for work in unmade for training in work.trainings}
         for training in every.values():
             training.prepare(self.setup.force)
         began, done = time.perf_counter(), set()
@@ -142,14 +137,13 @@ def _write_report(folder: Path) -> None:
 
 def finished(folder: Path) -> list[Section]:
     """The sections in a folder that were made by this very code, in the order of the papers, variants behind."""
-    sections = [section for path in (folder / "sections").glob("*.json") if (section := Section.read(path)) is not None]
-    order = {name: k for k, name in enumerate(FIGURES)}
-
-    def ours(section: Section) -> bool:
-        name = section.name.split("_")[0]
-        return name in FIGURES and section.key.startswith(Work(FIGURES[name], Setup(folder)).key.split("-")[0])
-
-    return sorted(
-        (section for section in sections if ours(section)),
-        key=lambda section: (bool(section.variant), order[section.name.split("_")[0]], section.name),
-    )
+    sections: dict[tuple[bool, int, str], Section] = {}
+    for path in (folder / "sections").glob("*.json"):
+        section, name = Section.read(path), path.stem.split("_")[0]
+        if (
+            section is not None
+            and name in FIGURES
+            and section.key.split("-")[0] == figure_code(FIGURES[name].__module__)
+        ):
+            sections[bool(section.variant), [*FIGURES].index(name), section.name] = section
+    return [section for _, section in sorted(sections.items())]

@@ -29,6 +29,7 @@ from ._settings import reduced_text, settings_text
 from ._trainings import Training, training_of, untrained
 from ._variant import NotRun, Variant
 
+SCALES = ("quick", "paper")
 log = logging.getLogger(__name__)
 
 
@@ -78,54 +79,50 @@ class Work:
     @cached_property
     def panels(self) -> dict[str, Training | Sweep]:
         """What the figure's experiments train; ``NotRun`` where there is nothing that could be."""
-        variant, seeds = self.setup.variant, self.setup.seeds
-        if variant.tag and not self.figure.has_variants:
+        if self.setup.variant.tag and not self.figure.has_variants:
             raise NotRun(f"{self.figure.name} has no variants")
-        panels: dict[str, Training | Sweep] = {}
         declared = self.figure.experiments(self.setup.scale)
-        for name, experiment in declared.items():
-            if isinstance(experiment, Sweep):
-                panels[name] = replace(experiment, seeds=seeds) if seeds else experiment
-            else:
-                self._add(panels, name, experiment, variant)
+        panels = self._trainings_of(declared)
         if declared and not panels:
             raise NotRun("; ".join(dict.fromkeys(self.missing.values())))
         return panels
 
     @cached_property
-    def evidence(self) -> dict[str, Training]:
+    def evidence(self) -> dict[str, Any]:
         """What its evidence trains: with the captioned settings only."""
-        evidence: dict[str, Training] = {}
-        if not self.setup.variant.tag:
-            for name, experiment in self.figure.evidence(self.setup.scale).items():
-                self._add(evidence, name, experiment, Variant())
-        return evidence
+        return {} if self.setup.variant.tag else self._trainings_of(self.figure.evidence(self.setup.scale))
 
-    def _add(self, trainings: dict[str, Any], name: str, experiment: Experiment, variant: Variant) -> None:
-        setup = self.setup
-        try:
-            training = training_of(variant.apply(experiment), setup.folder / "runs", setup.scale, setup.seeds)
-        except NotRun as error:
-            self.missing[name] = str(error)
-        else:
-            trainings[name] = training
+    def _trainings_of(self, experiments: Mapping[str, Experiment] | Mapping[str, Sweep]) -> dict[str, Any]:
+        """The trainings of experiments under the variant, and sweeps; what cannot be trained is missing."""
+        setup, trainings = self.setup, {}
+        for name, experiment in experiments.items():
+            if isinstance(experiment, Sweep):
+                trainings[name] = replace(experiment, seeds=setup.seeds) if setup.seeds else experiment
+                continue
+            try:
+                varied = setup.variant.apply(experiment)
+                trainings[name] = training_of(varied, setup.folder / "runs", setup.scale, setup.seeds)
+            except NotRun as error:
+                self.missing[name] = str(error)
+        return trainings
 
     @cached_property
-    def trainings(self) -> list[Training]:
+    def _all(self) -> list[Training | Sweep]:
         """All that it trains; nothing where it cannot be made, which is told when it is tried."""
         try:
-            every = (*self.panels.values(), *self.evidence.values())
+            return [*self.panels.values(), *self.evidence.values()]
         except Exception:
             return []
-        return [training for training in every if isinstance(training, Training)]
+
+    @property
+    def trainings(self) -> list[Training]:
+        """All that it trains but sweeps."""
+        return [training for training in self._all if isinstance(training, Training)]
 
     @property
     def has_sweeps(self) -> bool:
         """Whether it trains more than its list of trainings tells."""
-        try:
-            return any(isinstance(panel, Sweep) for panel in self.panels.values())
-        except Exception:
-            return False
+        return any(isinstance(training, Sweep) for training in self._all)
 
     def make(self, reporter: Reporter | None = None) -> Section:
         """The section, made now from runs that are there or are trained now."""
@@ -137,21 +134,20 @@ class Work:
         began = time.perf_counter()
         try:
             section = self._make(blank, reporter)
-        except NotRun as reason:
-            section = self._unmade(blank, "not run", str(reason))
+        except NotRun as error:
+            section = replace(blank, status="not run", reason=str(error), claims=self._not_run(str(error)))
         except Exception as error:  # one figure that fails must not stop the others
             log.error("%s failed\n%s", self.name, traceback.format_exc())
-            section = self._unmade(blank, "failed", f"{type(error).__name__}: {error}")
+            reason = f"{type(error).__name__}: {error}"
+            section = replace(blank, status="failed", reason=reason, claims=self._not_run(reason))
         section = replace(section, seconds=time.perf_counter() - began)
         section.write(setup.folder / "sections")
         log.info("%s took %.1f s", self.name, section.seconds)
         return section
 
-    def _unmade(self, blank: Section, status: Any, reason: str) -> Section:
-        """A section of claims that were not run."""
-        setup = self.setup
-        claims = [Finding(self.figure, claim, setup.scale, setup.variant, why=reason) for claim in self.figure.claims]
-        return replace(blank, status=status, reason=reason, claims=[finding.to_plain() for finding in claims])
+    def _not_run(self, reason: str) -> list[dict[str, Any]]:
+        about = self.setup.scale, self.setup.variant
+        return [Finding(self.figure, claim, *about, why=reason).to_plain() for claim in self.figure.claims]
 
     def _make(self, blank: Section, reporter: Reporter | None) -> Section:
         """Open the runs, measure, judge, draw, write."""
@@ -169,19 +165,18 @@ class Work:
             drawing = observed.draw()
         except NotRun as reason:  # what could be measured stays
             return replace(blank, status="not run", reason=str(reason))
-        reason = "; ".join(dict.fromkeys(self.missing.values()))
         counts = [len(run.seeds) for run in runs.values()] or [len(finding.holds) for finding in findings]
         return replace(
             blank,
             seeds=(min(counts), max(counts)),
             caption=drawing.caption,
-            reduced=self._reduced() if setup.scale == "quick" else "",
+            reduced=figure.settings_of or reduced_text(*map(self._titled, SCALES)) if setup.scale == "quick" else "",
             settings=self._settings(drawing),
             tables=[asdict(table) for table in drawing.tables],
             pictures=self._save(drawing),
             data=[_write_data(setup.folder / "data" / f"{self.name}.parquet", drawing.data)] if drawing.data else [],
             runs={name: path.relative_to(setup.folder).as_posix() for name, path in self.used.items()},
-            missing=reason,
+            missing="; ".join(dict.fromkeys(self.missing.values())),
             notes=self.notes,
         )
 
@@ -213,20 +208,16 @@ class Work:
         return table
 
     def _titled(self, scale: str) -> dict[str, Any]:
-        """The figure's experiments by title."""
-        return {self.figure.titles.get(name, name): one for name, one in self.figure.experiments(scale).items()}
-
-    def _reduced(self) -> str:
-        return self.figure.settings_of or reduced_text(self._titled("quick"), self._titled("paper"))
+        titles = self.figure.titles
+        return {titles.get(name, name): experiment for name, experiment in self.figure.experiments(scale).items()}
 
     def _settings(self, drawing: Drawing) -> dict[str, str]:
         """The paper's settings, with what was changed in them first."""
-        variant = self.setup.variant
-        changed = {}
-        if variant.tag:
-            moment = "; in place of the captioned epochs each seed's most condensed saved step"
-            changed = {"changed": f"{variant}{'' if variant.by_caption else moment}"}
-        elsewhere = self.figure.settings_of
+        variant, elsewhere = self.setup.variant, self.figure.settings_of
+        moment = (
+            "" if variant.by_caption else "; in place of the captioned epochs each seed's most condensed saved step"
+        )
+        changed = {"changed": f"{variant}{moment}"} if variant.tag else {}
         told = {"all settings": elsewhere} if elsewhere else settings_text(self._titled("paper"))
         return changed | told | dict(drawing.settings_extra)
 
@@ -265,9 +256,8 @@ def _write_data(path: Path, columns: Mapping[str, np.ndarray]) -> str:
     from pyarrow import parquet
 
     buffer = io.BytesIO()
-    parquet.write_table(
-        pyarrow.table({name: pyarrow.array(np.asarray(values)) for name, values in columns.items()}), buffer
-    )
+    table = pyarrow.table({name: pyarrow.array(np.asarray(values)) for name, values in columns.items()})
+    parquet.write_table(table, buffer)
     write_atomic(path, buffer.getvalue())
     return f"data/{path.name}"
 
@@ -275,5 +265,4 @@ def _write_data(path: Path, columns: Mapping[str, np.ndarray]) -> str:
 @cache
 def figure_code(module: str) -> str:
     """A digest of the code that a figure is made by: its module and this one, with all that they import."""
-    known = [module] if module.startswith("condensation.") else []
-    return digest([*known, __name__])
+    return digest([module, __name__] if module.startswith("condensation.") else [__name__])

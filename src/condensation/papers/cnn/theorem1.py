@@ -277,9 +277,12 @@ def _legend(figure: Figure) -> None:
     """Colours above, ways of drawing below."""
     pairs = zip(GAMMAS, COLOURS, strict=False)
     gammas = [Line2D([], [], color=c, marker="o", markersize=3, label=rf"$\gamma$ = {gamma}") for gamma, c in pairs]
-    labels = {"-": "at the bound (13)", "--": f"at $L/L_0$ = {STOP}", ":": "power of M (b), heuristic T (c)"}
-    styles = [Line2D([], [], color=INK, linestyle=style, label=label) for style, label in labels.items()]
-    styles.insert(2, Line2D([], [], color=INK, linestyle="", marker="x", markersize=4, label="linear dynamics (9)"))
+    styles = [
+        Line2D([], [], color=INK, label="at the bound (13)"),
+        Line2D([], [], color=INK, linestyle="--", label=f"at $L/L_0$ = {STOP}"),
+        Line2D([], [], color=INK, linestyle="", marker="x", markersize=4, label="linear dynamics (9)"),
+        Line2D([], [], color=INK, linestyle=":", label="power of M (b), heuristic T (c)"),
+    ]
     columns = [handle for pair in zip(gammas, styles, strict=False) for handle in pair]
     figure.legend(handles=[*columns, styles[-1]], loc="outside lower center", ncols=4)
 
