@@ -99,9 +99,10 @@ def count(
         k_eff = all_steps().k_eff
         column = np.where(in_stage(run) & np.isfinite(k_eff), k_eff, np.inf).argmin(axis=1)
     there = count_lines(weights[seeds, column][:, None], threshold=cosine)
-    counted = (there.lines, there.orientations, there.k_eff, there.cover, there.condensed)
-    loss = relative_loss(run)[seeds, column]
-    return Counts(column, run.saved[column], *(each[:, 0] for each in counted), loss, weights, all_steps)
+    return Counts(
+        column, run.saved[column], there.lines[:, 0], there.orientations[:, 0], there.k_eff[:, 0], there.cover[:, 0],
+        there.condensed[:, 0], relative_loss(run)[seeds, column], weights, all_steps,
+    )  # fmt: skip
 
 
 def line_history(run: Trajectory, layer: str | int, threshold: float | None, view: str | None = None) -> LineHistory:

@@ -15,7 +15,7 @@ from ..experiment import Experiment
 from ..runs import Trajectory
 from ..sweeps import Sweep, SweepTable
 from ._claims import Claim, PerSeed
-from ._counts import Counts, count, line_history
+from ._counts import Counts, count, line_history, stack_columns
 from ._tables import Table
 from ._variant import NotRun, Variant
 
@@ -155,11 +155,8 @@ class PaperFigure:
                 values[self.claim_id(key)] = np.asarray(self.measured(key).values, float)
             except NotRun:
                 continue
-        return {
-            "claim": np.concatenate([np.full(len(each), name) for name, each in values.items()]),
-            "seed": np.concatenate([np.arange(len(each)) for each in values.values()]),
-            "value": np.concatenate(list(values.values())),
-        }
+        parts = {name: {"seed": np.arange(len(each)), "value": each} for name, each in values.items()}
+        return stack_columns(parts, "claim")
 
     def count(
         self, run: Trajectory, layer: str | int, epoch: int | None, variant: Variant | None = None,

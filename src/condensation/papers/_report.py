@@ -11,6 +11,7 @@ from ._claims import PARTLY, REPRODUCED, Verdict, judge
 from ._section import Section
 from ._settings import titles_of
 from ._strip import strip
+from ._tables import plural
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 PAPERS = {
@@ -121,7 +122,7 @@ def seeds_in_words(section: Section) -> str:
     (', 3 to 10 seeds', '')
     """
     least, most = section.seeds
-    return "" if not most else f", {least} to {most} seeds" if least != most else f", {most} seed{'s' * (most > 1)}"
+    return "" if not most else f", {least} to {most} seeds" if least != most else f", {plural(most, 'seed')}"
 
 
 def number(value: float | None) -> str:

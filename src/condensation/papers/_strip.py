@@ -70,13 +70,10 @@ def _title(claim: dict[str, Any]) -> str:
     measured, holds = claim["measured"], claim["holds"]
     void = sum(not ok and value is not None for ok, value in zip(measured["valid"], measured["seeds"], strict=True))
     missing = measured["seeds"].count(None)
+    notes = f"; {void} do not count" * bool(void) + f"; {missing} without a value" * bool(missing)
     return (
-        (
-            f"holds in {sum(holds)} of {len(holds)} seeds; median {measured['median']:g}, from {measured['low']:g} to "
-            f"{measured['high']:g}; accepted: {claim['expected']}"
-        )
-        + f"; {void} do not count" * bool(void)
-        + f"; {missing} without a value" * bool(missing)
+        f"holds in {sum(holds)} of {len(holds)} seeds; median {measured['median']:g}, from {measured['low']:g} to "
+        f"{measured['high']:g}; accepted: {claim['expected']}{notes}"
     )
 
 

@@ -35,15 +35,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Setup:
-    """How figures are made.
-
-    Attributes:
-        folder: where the report is written.
-        scale: ``"quick"`` or ``"paper"``.
-        seeds: how many; by default ten, fewer of convolutional networks (``trainings.SEEDS``).
-        variant: what differs from the captioned settings.
-        force: train and make also what is finished.
-    """
+    """How figures are made: the arguments of ``reproduce``, with the folder that the report is written to."""
 
     folder: Path
     scale: str = "quick"
@@ -53,7 +45,7 @@ class Setup:
 
 
 class Work:
-    """A figure to be made, with all that it trains."""
+    """A figure to be made, with all that it trains; its section is there once it is made."""
 
     def __init__(self, figure: type[PaperFigure], setup: Setup) -> None:
         self.figure, self.setup = figure, setup
@@ -62,6 +54,7 @@ class Work:
         self.missing: dict[str, str] = {}
         self.notes: list[str] = []
         self.used: dict[str, Path] = {}
+        self.section = None if setup.force else self._finished()
 
     @property
     def key(self) -> str:
@@ -69,12 +62,13 @@ class Work:
         settings = "|".join((self.figure.name, self.setup.scale, str(self.setup.seeds), str(self.setup.variant)))
         return f"{figure_code(self.figure.__module__)}-{hashlib.sha256(settings.encode()).hexdigest()[:16]}"
 
-    @cached_property
-    def finished(self) -> Section | None:
+    def _finished(self) -> Section | None:
         """The section that was made before from the same code and settings, with nothing missing."""
         before = Section.read(self.setup.folder / "sections" / f"{self.name}.json")
-        whole = before is not None and before.key == self.key and before.status == "done" and not before.missing
-        return before if whole and not self.setup.force else None
+        if before is None or before.key != self.key or before.status != "done" or before.missing:
+            return None
+        log.info("%s is finished already", self.name)
+        return before
 
     @cached_property
     def panels(self) -> dict[str, Training | Sweep]:
@@ -124,8 +118,8 @@ class Work:
         """Whether it trains more than its list of trainings tells."""
         return any(isinstance(training, Sweep) for training in self._all)
 
-    def make(self, reporter: Reporter | None = None) -> Section:
-        """The section, made now from runs that are there or are trained now."""
+    def make(self, reporter: Reporter | None = None) -> None:
+        """Make and write the section from runs that are there or are trained now."""
         setup = self.setup
         blank = Section(
             self.name, self.figure.title, self.key, "done", scale=setup.scale, variant=str(setup.variant),
@@ -140,10 +134,9 @@ class Work:
             log.error("%s failed\n%s", self.name, traceback.format_exc())
             reason = f"{type(error).__name__}: {error}"
             section = replace(blank, status="failed", reason=reason, claims=self._not_run(reason))
-        section = replace(section, seconds=time.perf_counter() - began)
-        section.write(setup.folder / "sections")
-        log.info("%s took %.1f s", self.name, section.seconds)
-        return section
+        self.section = replace(section, seconds=time.perf_counter() - began)
+        self.section.write(setup.folder / "sections")
+        log.info("%s took %.1f s", self.name, self.section.seconds)
 
     def _not_run(self, reason: str) -> list[dict[str, Any]]:
         about = self.setup.scale, self.setup.variant
@@ -167,18 +160,14 @@ class Work:
             return replace(blank, status="not run", reason=str(reason))
         counts = [len(run.seeds) for run in runs.values()] or [len(finding.holds) for finding in findings]
         return replace(
-            blank,
-            seeds=(min(counts), max(counts)),
-            caption=drawing.caption,
+            blank, seeds=(min(counts), max(counts)), caption=drawing.caption,
             reduced=figure.settings_of or reduced_text(*map(self._titled, SCALES)) if setup.scale == "quick" else "",
-            settings=self._settings(drawing),
-            tables=[asdict(table) for table in drawing.tables],
+            settings=self._settings(drawing), tables=[asdict(table) for table in drawing.tables],
             pictures=self._save(drawing),
             data=[_write_data(setup.folder / "data" / f"{self.name}.parquet", drawing.data)] if drawing.data else [],
             runs={name: path.relative_to(setup.folder).as_posix() for name, path in self.used.items()},
-            missing="; ".join(dict.fromkeys(self.missing.values())),
-            notes=self.notes,
-        )
+            missing="; ".join(dict.fromkeys(self.missing.values())), notes=self.notes,
+        )  # fmt: skip
 
     def _open(self, name: str, panel: Training | Sweep, reporter: Reporter | None) -> Any:
         """A run or table, and its warnings among the notes."""
@@ -198,10 +187,7 @@ class Work:
         began = time.perf_counter()
 
         def watch(state: SweepProgress) -> None:
-            assert reporter is not None
-            passed = time.perf_counter() - began
-            left = passed * (state.total - state.done) / max(state.done, 1)
-            reporter(Progress(state.done, state.total, float("nan"), passed, left))
+            report_progress(reporter, state.done, state.total, began)
 
         table = run_sweep(sweep, folder, Local(1), watcher=watch if reporter else None)
         self.notes += [f"{name}: {cell}: {reason}" for cell, reason in table.failed.items()]
@@ -231,6 +217,13 @@ class Work:
         return names
 
 
+def report_progress(reporter: Reporter | None, done: int, total: int, began: float) -> None:
+    """Tell how many are done, how long that took and how long the rest will take."""
+    if reporter is not None:
+        passed = time.perf_counter() - began
+        reporter(Progress(done, total, float("nan"), passed, passed * (total - done) / max(done, 1)))
+
+
 def find(observed: PaperFigure, control: PaperFigure, claim: Claim[Any]) -> Finding:
     """What a claim comes to, measured on the trained runs and, where it is about training, on the untrained ones."""
     about = type(observed), claim, observed.scale, observed.variant
@@ -247,7 +240,7 @@ def find(observed: PaperFigure, control: PaperFigure, claim: Claim[Any]) -> Find
         why = claim.why if isinstance(claim.why, str) else claim.why(observed)
     except NotRun:  # the reason rests on evidence that is not there
         why = ""
-    return replace(finding, why=" ".join(part for part in (note, why) if part) or finding.failing)
+    return replace(finding, why=" ".join(filter(None, (note, why))) or finding.failing)
 
 
 def _write_data(path: Path, columns: Mapping[str, np.ndarray]) -> str:
