@@ -197,12 +197,10 @@ class Reset(PaperFigure):
 
     def _similarity_table(self) -> Table:
         columns = {
-            "functions before training": (self.before, "functions"),
-            "functions after": (self.after, "functions"),
-            "on test images": (self.after, "held_out"),
-            "lines before training": (self.before, "lines"),
+            "functions before training": (self.before, "functions"), "functions after": (self.after, "functions"),
+            "on test images": (self.after, "held_out"), "lines before training": (self.before, "lines"),
             "lines after": (self.after, "lines"),
-        }
+        }  # fmt: skip
         rows = tuple(
             (_title(*pair), *(f"{_median_of_pairs(self._block(*each, *pair)):.3f}" for each in columns.values()))
             for pair in (*WITHIN, *COMMON, *ACROSS)
@@ -258,7 +256,7 @@ class Reset(PaperFigure):
         return figure
 
     def _draw_times(self, row: np.ndarray, name: str, colour: str) -> None:
-        """Unlikeness and size at the saved steps, and the moment at which the networks are looked at."""
+        """Unlikeness and size at the saved steps; a ring where the networks are looked at."""
         run = self.runs[name]
         times = run.saved * self.pace(name)
         snapshots = [Snapshot.of(run, column) for column in range(len(times))]

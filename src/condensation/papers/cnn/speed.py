@@ -87,8 +87,8 @@ class Speed(PaperFigure):
 
     def last_ratio(self) -> PerSeed:
         """Tangential over radial speed at the end of the linear stage; NaN where nothing grows."""
-        ends = [(speeds, chosen[-1] - 1) for speeds, chosen in zip(self.speeds, self.windows, strict=True)]
-        pairs = [(speeds["tangential"][last], speeds["radial"][last]) for speeds, last in ends]
+        ends = [chosen[-1] - 1 for chosen in self.windows]
+        pairs = [(each["tangential"][end], each["radial"][end]) for each, end in zip(self.speeds, ends, strict=True)]
         return PerSeed([float(tangential / radial) if radial > 0 else np.nan for tangential, radial in pairs])
 
     def draw(self) -> Drawing:
@@ -121,10 +121,11 @@ class Speed(PaperFigure):
     def _draw_rates(self, axes: Axes, k: int) -> None:
         time, chosen = times(self.runs["descent"]), self.windows[k]
         anchor = chosen[len(chosen) // 2]
-        for name, colour, label in (
-            ("amplitude", COLOURS[1], r"amplitude; dashed: rate $\lambda_1$"),
-            ("tangent", COLOURS[0], r"tangent of the angle to v1; dashed: rate $\lambda_2 - \lambda_1$"),
-        ):
+        labels = (
+            r"amplitude; dashed: rate $\lambda_1$",
+            r"tangent of the angle to v1; dashed: rate $\lambda_2 - \lambda_1$",
+        )
+        for name, colour, label in zip(RATES, (COLOURS[1], COLOURS[0]), labels, strict=True):
             curve, rate = self.speeds[k][name], RATES[name](self.dynamics[k].values)
             axes.plot(time, curve, color=colour, label=label)
             predicted = curve[anchor] * np.exp(rate * (time[chosen] - time[anchor]))

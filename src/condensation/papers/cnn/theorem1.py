@@ -206,15 +206,12 @@ class Theorem1(PaperFigure):
     def _medians_table(self) -> Table:
         t = self.table
         columns = {
-            "lambda1 times (13)": t["lambda1"] * t["bound"],
-            "share (15) at (13)": t["share"],
-            "linear dynamics": t["linear_share"],
-            "change (14) at (13)": t["change"],
+            "lambda1 times (13)": t["lambda1"] * t["bound"], "share (15) at (13)": t["share"],
+            "linear dynamics": t["linear_share"], "change (14) at (13)": t["change"],
             f"lambda1 times the time of L/L0 = {STOP}": t["lambda1"] * t["stop"],
-            f"share (15) at L/L0 = {STOP}": t["stop_share"],
-            "linear dynamics there": t["linear_stop_share"],
+            f"share (15) at L/L0 = {STOP}": t["stop_share"], "linear dynamics there": t["linear_stop_share"],
             "time of growth by M^delta over T": t["grown"] / t["heuristic"],
-        }
+        }  # fmt: skip
         medians = np.median([*columns.values()], axis=-1)
         rows = tuple(
             (str(gamma), str(width), *(f"{m:.3g}" if np.isfinite(m) else "not reached" for m in medians[:, i, j]))
@@ -239,12 +236,9 @@ class Theorem1(PaperFigure):
             for gamma, colour in zip(GAMMAS, COLOURS, strict=False):
                 rows = self.of(gamma, None)
                 for axes, values, style in (
-                    (left, rows["share"], "-"),
-                    (left, rows["stop_share"], "--"),
-                    (middle, rows["change"], "-"),
-                    (right, rows["lambda1"] * rows["bound"], "-"),
-                    (right, rows["lambda1"] * rows["stop"], "--"),
-                ):
+                    (left, rows["share"], "-"), (left, rows["stop_share"], "--"), (middle, rows["change"], "-"),
+                    (right, rows["lambda1"] * rows["bound"], "-"), (right, rows["lambda1"] * rows["stop"], "--"),
+                ):  # fmt: skip
                     _draw_range(axes, widths, values, colour, style)
                 for axes, name in ((left, "linear_share"), (left, "linear_stop_share"), (middle, "linear_change")):
                     cross = np.median(rows[name], axis=1)
