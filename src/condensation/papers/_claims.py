@@ -87,12 +87,10 @@ class PerSeed(NamedTuple):
 
     def summary(self) -> dict[str, Any]:
         """The values of each seed with their median and range, as plain data; what is not a number is null."""
-        values = [float(value) for value in self.values]
-        finite = [value for value in values if math.isfinite(value)]
-        middle = (float(np.median(finite)), min(finite), max(finite)) if finite else (math.nan,) * 3
-        return {"seeds": [_number(value) for value in values], "valid": self.counted} | {
-            name: _number(value) for name, value in zip(("median", "low", "high"), middle, strict=True)
-        }
+        values = [_number(float(value)) for value in self.values]
+        finite = [float(value) for value in self.values if math.isfinite(value)] or [math.nan]
+        middle = {"median": self.median, "low": min(finite), "high": max(finite)}
+        return {"seeds": values, "valid": self.counted} | {name: _number(value) for name, value in middle.items()}
 
 
 def _number(value: float) -> float | int | None:
@@ -132,26 +130,18 @@ class Claim(Generic[FigureT]):
 
 
 def question(
-    key: str,
-    text: str,
-    quantity: str,
-    rule: Rule,
-    measure: Callable[[FigureT], PerSeed],
-    why: str | Callable[[FigureT], str] = "",
-    *,
-    trained: bool = True,
-) -> Claim[FigureT]:
+    key: str, text: str, quantity: str, rule: Rule, measure: Callable[[FigureT], PerSeed],
+    why: str | Callable[[FigureT], str] = "", *, trained: bool = True,
+) -> Claim[FigureT]:  # fmt: skip
     """An additional question: a claim that no figure or section of the paper states."""
     return Claim(key, "additional question", text, quantity, rule, measure, why, trained=trained, ours=True)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim with what was measured over seeds, and so its verdict.
+    """A claim of a figure with what was measured over seeds, and so its verdict.
 
     Attributes:
-        figure: the class of the figure that claims it.
-        claim: the claim.
         scale: ``paper`` or ``quick``.
         variant: which settings differ from the paper's.
         measured: its quantity in each seed; None where it was not run.
@@ -183,30 +173,18 @@ class Finding:
         if self.measured is None:
             return ""
         seeds = zip(self.measured.values, self.measured.counted, self.holds, strict=True)
-        values = [
-            f"{float(value):.3g}" + ("" if ok else " (does not count)") for value, ok, holds in seeds if not holds
-        ]
+        values = [f"{float(value):.3g}{'' if ok else ' (does not count)'}" for value, ok, holds in seeds if not holds]
         return f"Expected {self.claim.rule}; found where it fails: {', '.join(values)}."
 
     def to_plain(self) -> dict[str, Any]:
         """The finding as one object of ``claims.json``."""
         claim, tag = self.claim, f"_{self.variant.tag}" if self.variant.tag else ""
         plain = {
-            "id": f"{self.figure.claim_id(claim.key)}{tag}",
-            "paper": self.figure.paper,
-            "ours": claim.ours,
-            "where": claim.where,
-            "statement": claim.text,
-            "quantity": claim.quantity,
-            "expected": str(claim.rule),
-            "measured": (self.measured or PerSeed([])).summary(),
-            "holds": list(self.holds),
-            "verdict": self.verdict,
-            "scale": self.scale,
-            "figure": f"{self.figure.name}{tag}",
-            "why": self.why,
-            "variant": str(self.variant),
-        }
+            "id": f"{self.figure.claim_id(claim.key)}{tag}", "paper": self.figure.paper, "ours": claim.ours,
+            "where": claim.where, "statement": claim.text, "quantity": claim.quantity, "expected": str(claim.rule),
+            "measured": (self.measured or PerSeed([])).summary(), "holds": list(self.holds), "verdict": self.verdict,
+            "scale": self.scale, "figure": f"{self.figure.name}{tag}", "why": self.why, "variant": str(self.variant),
+        }  # fmt: skip
         if self.untrained is not None:
             holds = self.untrained.holds(claim.rule)
             plain["untrained"] = self.untrained.summary() | {"holds": list(holds), "verdict": judge(holds)}

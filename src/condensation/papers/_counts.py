@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from ..measure import LineHistory, count_lines
 from ..runs import Trajectory
 from ._claims import PerSeed
+from ._tables import plural
 from ._variant import Variant
 
 STAGE = 0.7  # of the first loss: the initial stage lasts as long as it is above
@@ -59,10 +60,10 @@ class Counts:
 
     def __str__(self) -> str:
         """Lines and orientations of each seed in words."""
+        seeds = zip(self.lines, self.orientations, self.condensed, strict=True)
         return ", ".join(
-            f"{lines} line{'s' * int(lines != 1)} and {turns} "
-            f"orientation{'s' * int(turns != 1)}{'' if condensed else ' (not condensed)'}"
-            for lines, turns, condensed in zip(self.lines, self.orientations, self.condensed, strict=True)
+            f"{plural(lines, 'line')} and {plural(turns, 'orientation')}{'' if condensed else ' (not condensed)'}"
+            for lines, turns, condensed in seeds
         )
 
     def columns(self) -> dict[str, np.ndarray]:
@@ -72,22 +73,16 @@ class Counts:
 
 
 def count(
-    run: Trajectory,
-    layer: str | int,
-    epoch: int | None,
-    variant: Variant | None = None,
-    threshold: float | None = None,
-    view: str | None = None,
-    history: Callable[..., LineHistory] | None = None,
-) -> Counts:
+    run: Trajectory, layer: str | int, epoch: int | None, variant: Variant | None = None,
+    threshold: float | None = None, view: str | None = None, history: Callable[..., LineHistory] | None = None,
+) -> Counts:  # fmt: skip
     """Count the lines of a layer at an epoch.
 
     Where there is none, or an optimizer with other steps than the captioned one makes it mean nothing, each seed is
     looked at where it is most condensed (least k_eff) within the initial stage.
 
     Args:
-        run: the run.
-        layer: which layer.
+        run, layer: which layer of which run.
         epoch: the captioned step, which must have been saved; None where there is none.
         variant: what differs from the caption; its threshold comes before the one that is given.
         threshold: the cosine that decides, where the figure has one of its own.
@@ -97,26 +92,17 @@ def count(
     variant = variant or Variant()
     weights, cosine = run.history(layer, view=view), cosine_of(run, layer, variant, threshold)
     all_steps = partial(history or line_history, run, layer, cosine, view)
-    relative, seeds = relative_loss(run), np.arange(len(run.seeds))
+    seeds = np.arange(len(run.seeds))
     if epoch is not None and variant.by_caption:
         column = np.full(len(seeds), np.flatnonzero(run.saved == epoch)[0])
     else:
         k_eff = all_steps().k_eff
-        inside = in_stage(run) & np.isfinite(k_eff)
-        column = np.where(inside, k_eff, np.inf).argmin(axis=1)
-    found = count_lines(weights[seeds, column][:, None], threshold=cosine)
+        column = np.where(in_stage(run) & np.isfinite(k_eff), k_eff, np.inf).argmin(axis=1)
+    there = count_lines(weights[seeds, column][:, None], threshold=cosine)
     return Counts(
-        column=column,
-        steps=run.saved[column],
-        lines=found.lines[:, 0],
-        orientations=found.orientations[:, 0],
-        k_eff=found.k_eff[:, 0],
-        cover=found.cover[:, 0],
-        condensed=found.condensed[:, 0],
-        loss=relative[seeds, column],
-        weights=weights,
-        all_steps=all_steps,
-    )
+        column, run.saved[column], there.lines[:, 0], there.orientations[:, 0], there.k_eff[:, 0], there.cover[:, 0],
+        there.condensed[:, 0], relative_loss(run)[seeds, column], weights, all_steps,
+    )  # fmt: skip
 
 
 def line_history(run: Trajectory, layer: str | int, threshold: float | None, view: str | None = None) -> LineHistory:

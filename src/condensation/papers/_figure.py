@@ -15,7 +15,7 @@ from ..experiment import Experiment
 from ..runs import Trajectory
 from ..sweeps import Sweep, SweepTable
 from ._claims import Claim, PerSeed
-from ._counts import Counts, count, line_history
+from ._counts import Counts, count, line_history, stack_columns
 from ._tables import Table
 from ._variant import NotRun, Variant
 
@@ -92,13 +92,9 @@ class PaperFigure:
     claims: ClassVar[tuple[Claim[Any], ...]]
 
     def __init__(
-        self,
-        runs: Mapping[str, Any],
-        others: Mapping[str, Trajectory] | None = None,
-        *,
-        scale: str = "quick",
+        self, runs: Mapping[str, Any], others: Mapping[str, Trajectory] | None = None, *, scale: str = "quick",
         variant: Variant | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._observed = runs if isinstance(runs, Available) else Available(runs)
         self.others = others if isinstance(others, Available) else Available(others)
         self.scale, self.variant = scale, variant or Variant()
@@ -159,24 +155,15 @@ class PaperFigure:
                 values[self.claim_id(key)] = np.asarray(self.measured(key).values, float)
             except NotRun:
                 continue
-        return {
-            "claim": np.concatenate([np.full(len(each), name) for name, each in values.items()]),
-            "seed": np.concatenate([np.arange(len(each)) for each in values.values()]),
-            "value": np.concatenate(list(values.values())),
-        }
+        parts = {name: {"seed": np.arange(len(each)), "value": each} for name, each in values.items()}
+        return stack_columns(parts, "claim")
 
     def count(
-        self,
-        run: Trajectory,
-        layer: str | int,
-        epoch: int | None,
-        variant: Variant | None = None,
-        threshold: float | None = None,
-        view: str | None = None,
-    ) -> Counts:
-        """The lines of a layer at an epoch (see ``counts.count``), under this figure's variant if none is given."""
-        variant = self.variant if variant is None else variant
-        return count(run, layer, epoch, variant, threshold, view, self._line_history)
+        self, run: Trajectory, layer: str | int, epoch: int | None, variant: Variant | None = None,
+        threshold: float | None = None, view: str | None = None,
+    ) -> Counts:  # fmt: skip
+        """The lines of a layer at an epoch (see ``_counts.count``), under this figure's variant if none is given."""
+        return count(run, layer, epoch, variant or self.variant, threshold, view, self._line_history)
 
     def draw(self) -> Drawing:
         """Pictures, tables and words, from what was observed; nothing is trained."""

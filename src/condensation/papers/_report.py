@@ -2,15 +2,16 @@
 
 import base64
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from .._templates import page_environment
 from ._claims import PARTLY, REPRODUCED, Verdict, judge
 from ._section import Section
+from ._settings import titles_of
 from ._strip import strip
+from ._tables import plural
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 PAPERS = {
@@ -35,16 +36,8 @@ _EXAMPLE = {  # the dots that the reader is shown first, beside what they mean
 }
 
 
-@dataclass(frozen=True)
-class Group:
-    """The sections of one paper, with its settings as captioned or with other ones.
-
-    Attributes:
-        name: what it is called in short.
-        about: what the paper is about.
-        anchor: its id in the page.
-        sections: in the order of the report.
-    """
+class Group(NamedTuple):
+    """The sections of one paper, with its settings as captioned or with other ones, and its id in the page."""
 
     name: str
     about: str
@@ -53,7 +46,7 @@ class Group:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many claims have which verdict, in the order of the verdicts."""
+        """How many claims have which verdict."""
         return count(claim for section in self.sections for claim in section.claims)
 
 
@@ -71,14 +64,15 @@ class Picture(NamedTuple):
 def write_report(sections: Sequence[Section], folder: Path) -> str:
     """The page's HTML, pictures inside."""
     environment = page_environment("condensation.papers")
-    environment.filters |= {"number": number, "duration": duration, "slug": _slug, "minus": _minus}
+    slug: Callable[[str], str] = lambda text: text.replace(" ", "-")  # noqa: E731
+    environment.filters |= {"number": number, "duration": duration, "slug": slug, "minus": _minus}
     environment.globals |= {
         "strip": strip,
         "count": lambda section: count(section.claims),
         "pictures": lambda section: [_picture(section, name, folder) for name in section.pictures],
-        "shared_runs": shared_runs,
+        "shared_runs": lambda section: titles_of(section.runs),
         "seeds_in_words": seeds_in_words,
-        "share": share,
+        "share": lambda holds: f"{sum(holds)} of {len(holds)}" if holds else DASH,
         "holds_untrained": holds_untrained,
         "files": lambda section: section.data + [f"figures/{name}.pdf" for name in section.pictures],
     }
@@ -100,42 +94,25 @@ def write_report(sections: Sequence[Section], folder: Path) -> str:
 
 def groups(sections: Sequence[Section]) -> list[Group]:
     """The sections by paper, those with other settings than the captioned ones apart."""
-    found: dict[tuple[str, bool], list[Section]] = {}
+    by_paper: dict[tuple[str, bool], Group] = {}
     for section in sections:
-        found.setdefault((_paper(section), bool(section.variant)), []).append(section)
-    return [
-        Group(
-            f"{paper} with other settings" if varied else paper,
-            "" if varied else PAPERS.get(paper, ""),
-            f"paper-{paper.lower()}" + ("-other" if varied else ""),
-            members,
-        )
-        for (paper, varied), members in found.items()
-    ]
+        paper = section.claims[0]["paper"] if section.claims else section.name.split("-")[0].upper()
+        varied, anchor = bool(section.variant), f"paper-{paper.lower()}"
+        captioned = Group(paper, PAPERS.get(paper, ""), anchor, [])
+        group = Group(f"{paper} with other settings", "", f"{anchor}-other", []) if varied else captioned
+        by_paper.setdefault((paper, varied), group).sections.append(section)
+    return [*by_paper.values()]
 
 
 def count(claims: Iterable[dict[str, Any]]) -> dict[str, int]:
     """How many claims have which verdict, in the order of the verdicts, all of them named."""
-    found = Counter(claim["verdict"] for claim in claims)
-    return {verdict: found[verdict] for verdict in VERDICTS}
-
-
-def share(holds: Sequence[bool]) -> str:
-    """In how many seeds a claim holds, in words; a dash where there are none."""
-    return f"{sum(holds)} of {len(holds)}" if holds else DASH
+    verdicts = Counter(claim["verdict"] for claim in claims)
+    return {verdict: verdicts[verdict] for verdict in VERDICTS}
 
 
 def holds_untrained(claim: dict[str, Any]) -> bool:
     """Whether untrained networks pass too, at least in part, so that the claim says nothing about training."""
     return "untrained" in claim and judge(claim["untrained"]["holds"]) in ("reproduced", "partly")
-
-
-def shared_runs(section: Section) -> dict[str, list[str]]:
-    """The folders of a section's runs, each with the names that it goes by there."""
-    found: dict[str, list[str]] = {}
-    for name, folder in section.runs.items():
-        found.setdefault(folder, []).append(name)
-    return found
 
 
 def seeds_in_words(section: Section) -> str:
@@ -145,7 +122,7 @@ def seeds_in_words(section: Section) -> str:
     (', 3 to 10 seeds', '')
     """
     least, most = section.seeds
-    return "" if not most else f", {least} to {most} seeds" if least != most else f", {most} seed{'s' * (most > 1)}"
+    return "" if not most else f", {least} to {most} seeds" if least != most else f", {plural(most, 'seed')}"
 
 
 def number(value: float | None) -> str:
@@ -159,9 +136,11 @@ def number(value: float | None) -> str:
     digits = 3
     while digits < 6 and float(f"{value:.{digits}g}") == round(value) != value:
         digits += 1
-    mantissa, _, power = f"{value:.{max(digits, _whole_digits(value))}g}".partition("e")
-    said = mantissa + (f" \N{MULTIPLICATION SIGN} 10{str(int(power)).translate(_SUPERSCRIPTS)}" if power else "")
-    return _minus(said)
+    if value == int(value) and abs(value) < 1e6:  # not as a power
+        digits = 6
+    mantissa, _, power = f"{value:.{digits}g}".partition("e")
+    times_power = f" \N{MULTIPLICATION SIGN} 10{str(int(power)).translate(_SUPERSCRIPTS)}" if power else ""
+    return _minus(mantissa + times_power)
 
 
 def duration(seconds: float) -> str:
@@ -170,29 +149,14 @@ def duration(seconds: float) -> str:
     >>> duration(1.78), duration(27.3), duration(150), duration(3 * 3600 + 300)
     ('1.8 s', '27 s', '2.5 min', '3 h 5 min')
     """
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
     if seconds < 60:
-        return f"{seconds:.0f} s"
+        return f"{seconds:.{int(seconds < 9.95)}f} s"
     minutes = round(seconds / 60)
     return f"{seconds / 60:.2g} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def _slug(text: str) -> str:
-    return text.replace(" ", "-")
-
-
 def _minus(text: str) -> str:
     return text.replace("-", MINUS)
-
-
-def _whole_digits(value: float) -> int:
-    """How many digits a whole number below a million needs, so that it is not written as a power."""
-    return len(str(abs(int(value)))) if value == int(value) and abs(value) < 1e6 else 0
-
-
-def _paper(section: Section) -> str:
-    return section.claims[0]["paper"] if section.claims else section.name.split("-")[0].upper()
 
 
 def _picture(section: Section, name: str, folder: Path) -> Picture:

@@ -13,7 +13,6 @@ written after each figure: a job that is interrupted leaves a report of what it 
 """
 
 import json
-import logging
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,29 +20,20 @@ from pathlib import Path
 from .._device import on_cpu
 from .._files import make_folder, write_atomic
 from ..errors import check_whole, unknown_name
-from ..training import Progress, Reporter
+from ..training import Reporter
 from ._registry import FIGURES
 from ._report import write_report
 from ._section import Section
 from ._trainings import train_all
 from ._variant import Variant
-from ._work import Setup, Work
-
-SCALES = ("quick", "paper")
-log = logging.getLogger(__name__)
+from ._work import SCALES, Setup, Work, figure_code, report_progress
 
 
 def reproduce(
-    names: Sequence[str] = (),
-    *,
-    scale: str | None = None,
-    seeds: int | None = None,
-    variant: Variant | None = None,
-    out: str | Path = "out",
-    force: bool = False,
-    n_jobs: int | None = None,
+    names: Sequence[str] = (), *, scale: str | None = None, seeds: int | None = None, variant: Variant | None = None,
+    out: str | Path = "out", force: bool = False, n_jobs: int | None = None,
     progress: Callable[[str, int, int], Reporter] | None = None,
-) -> list[Section]:
+) -> list[Section]:  # fmt: skip
     """Make the named figures (all without names) and write the report into ``out``.
 
     The report holds whatever this version has finished in that folder. A figure that fails is named in it and does not
@@ -77,7 +67,8 @@ def reproduce(
     for part in ("figures", "data", "runs", "sections"):
         make_folder(setup.folder / part)
     works = [Work(FIGURES[name], setup) for name in dict.fromkeys(names or FIGURES)]
-    return [made for _, made in sorted(_Report(works, setup, progress).make(n_jobs).items())]
+    _Report(works, setup, progress).make(n_jobs)
+    return [work.section for work in works if work.section is not None]
 
 
 class _Report:
@@ -85,21 +76,16 @@ class _Report:
 
     def __init__(self, works: list[Work], setup: Setup, progress: Callable[[str, int, int], Reporter] | None) -> None:
         self.works, self.setup, self.progress = works, setup, progress
-        self.sections: dict[int, Section] = {}
         self.reporter: Reporter | None = None
 
-    def make(self, n_jobs: int | None) -> dict[int, Section]:
-        """The sections by the number of their figure."""
-        for k, work in enumerate(self.works):
-            if (before := work.finished) is not None:
-                log.info("%s is finished already", work.name)
-                self.sections[k] = before
-        every = {
-            training.path: training
-            for k, work in enumerate(self.works)
-            if k not in self.sections
-            for training in work.trainings
-        }
+    @property
+    def waiting(self) -> list[Work]:
+        """The figures that are not made."""
+        return [work for work in self.works if work.section is None]
+
+    def make(self, n_jobs: int | None) -> None:
+        """Train and make what is not finished."""
+        every = {training.path: training for work in self.waiting for training in work.trainings}
         for training in every.values():
             training.prepare(self.setup.force)
         began, done = time.perf_counter(), set()
@@ -108,26 +94,20 @@ class _Report:
             self._make_ready(done, last=True)
         for training in train_all(list(every.values()), n_jobs):
             done.add(training.path)
-            if self.reporter is not None:
-                passed = time.perf_counter() - began
-                left = passed * (len(every) - len(done)) / len(done)
-                self.reporter(Progress(len(done), len(every), float("nan"), passed, left))
+            report_progress(self.reporter, len(done), len(every), began)
             self._make_ready(done, last=len(done) == len(every))
         _write_report(self.setup.folder)
-        return self.sections
 
     def _announce(self) -> None:
         """Say which figure is waited for: the first that is not made."""
-        waiting = next((k for k in range(len(self.works)) if k not in self.sections), None)
-        if self.progress is not None and waiting is not None:
-            self.reporter = self.progress(self.works[waiting].name, len(self.sections), len(self.works))
+        if self.progress is not None and (waiting := self.waiting):
+            self.reporter = self.progress(waiting[0].name, len(self.works) - len(waiting), len(self.works))
 
     def _make_ready(self, done: set[Path], last: bool) -> None:
         """Make the figures whose trainings are done; those with sweeps, which take all cores, behind all trainings."""
-        for k, work in enumerate(self.works):
-            ready = last or (not work.has_sweeps and all(training.path in done for training in work.trainings))
-            if k not in self.sections and ready:
-                self.sections[k] = work.make(self.reporter)
+        for work in self.waiting:
+            if last or (not work.has_sweeps and all(training.path in done for training in work.trainings)):
+                work.make(self.reporter)
                 _write_report(self.setup.folder)
                 self._announce()
 
@@ -142,14 +122,10 @@ def _write_report(folder: Path) -> None:
 
 def finished(folder: Path) -> list[Section]:
     """The sections in a folder that were made by this very code, in the order of the papers, variants behind."""
-    sections = [section for path in (folder / "sections").glob("*.json") if (section := Section.read(path)) is not None]
-    order = {name: k for k, name in enumerate(FIGURES)}
-
-    def ours(section: Section) -> bool:
-        name = section.name.split("_")[0]
-        return name in FIGURES and section.key.startswith(Work(FIGURES[name], Setup(folder)).key.split("-")[0])
-
-    return sorted(
-        (section for section in sections if ours(section)),
-        key=lambda section: (bool(section.variant), order[section.name.split("_")[0]], section.name),
-    )
+    sections: dict[tuple[bool, int, str], Section] = {}
+    for path in (folder / "sections").glob("*.json"):
+        section, name = Section.read(path), path.stem.split("_")[0]
+        code = figure_code(FIGURES[name].__module__) if name in FIGURES else None
+        if section is not None and section.key.split("-")[0] == code:
+            sections[bool(section.variant), [*FIGURES].index(name), section.name] = section
+    return [section for _, section in sorted(sections.items())]

@@ -10,12 +10,11 @@ MANY = 3  # more titles than these, if most of all, are "otherwise"
 
 def settings_text(experiments: Mapping[str, Experiment] | Mapping[str, Sweep]) -> dict[str, str]:
     """The descriptions of several experiments as one: what all share stands once, the rest with titles behind it."""
-    described = {title: describe(experiment) for title, experiment in experiments.items()}
-    keys = dict.fromkeys(key for each in described.values() for key in each)
-    return {
-        key: merge({title: each[key] for title, each in described.items() if key in each}, len(described))
-        for key in keys
-    }
+    described: dict[str, dict[str, str]] = {}
+    for title, experiment in experiments.items():
+        for key, text in describe(experiment).items():
+            described.setdefault(key, {})[title] = text
+    return {key: merge(texts, len(experiments)) for key, texts in described.items()}
 
 
 def reduced_text(
@@ -75,7 +74,7 @@ def merge(values: Mapping[str, str], total: int) -> str:
         groups.setdefault(group, {})[member] = value
     if total > MANY and len(groups) < len(values) and (len(groups) > 1 or len(values) < total):
         merged = {group: merge(members, len(members)) for group, members in groups.items()}
-        return "; ".join(f"{', '.join(names)}: {text}" for text, names in _titles_of(merged).items())
+        return "; ".join(f"{', '.join(names)}: {text}" for text, names in titles_of(merged).items())
     clauses = [value.split("; ") for value in values.values()]
     if len(clauses[0]) > 1 and len({len(each) for each in clauses}) == 1:
         return "; ".join(merge(dict(zip(values, column, strict=True)), total) for column in zip(*clauses, strict=True))
@@ -94,7 +93,7 @@ def _listed(values: Mapping[str, str], total: int) -> str:
     shared = 0
     while len(words) > 1 and all(len(each) > shared + 1 and each[shared] == words[0][shared] for each in words):
         shared += 1
-    titles = _titles_of({title: " ".join(_split(value, " ")[shared:]) for title, value in values.items()})
+    titles = titles_of({title: " ".join(_split(value, " ")[shared:]) for title, value in values.items()})
     most = max(titles, key=lambda value: len(titles[value]))
     rest = len(titles) > 1 and len(titles[most]) > MANY and len(values) == total
     listed = []
@@ -104,7 +103,7 @@ def _listed(values: Mapping[str, str], total: int) -> str:
     return " ".join([*words[0][:shared], ", ".join(listed)])
 
 
-def _titles_of(values: Mapping[str, str]) -> dict[str, list[str]]:
+def titles_of(values: Mapping[str, str]) -> dict[str, list[str]]:
     """The titles that have each value."""
     titles: dict[str, list[str]] = {}
     for title, value in values.items():
@@ -132,8 +131,7 @@ def _split(text: str, separator: str) -> list[str]:
     """A text split at a separator, except inside brackets."""
     pieces = [""]
     for piece in text.split(separator):
-        open_bracket = sum(pieces[-1].count(bracket) for bracket in "([") > sum(pieces[-1].count(b) for b in ")]")
-        if open_bracket:
+        if sum(pieces[-1].count(bracket) for bracket in "([") > sum(pieces[-1].count(bracket) for bracket in ")]"):
             pieces[-1] += separator + piece
         else:
             pieces.append(piece)

@@ -21,7 +21,7 @@ _MARKS = {
 def strip(claim: dict[str, Any]) -> Markup:
     """The picture of one claim: a dot a seed over the accepted region.
 
-    A dot is filled where the claim holds, hollow where it fails, and a cross where the value does not count. PerSeed
+    A dot is filled where the claim holds, hollow where it fails, and a cross where the value does not count. Seeds
     without a value are left out.
     """
     measured, rule = claim["measured"], rule_of(claim["expected"])
@@ -61,20 +61,20 @@ def rule_of(expected: str) -> Rule:
     >>> rule_of("at most 0.05"), rule_of("3")
     (Rule(word='at most', value=0.05), Rule(word='exactly', value=3.0))
     """
-    *words, value = expected.split()
-    return Rule(
-        "at most" if words[-1:] == ["most"] else "at least" if words[-1:] == ["least"] else "exactly", float(value)
-    )
+    words, _, value = expected.rpartition(" ")
+    return Rule("at most" if words == "at most" else "at least" if words == "at least" else "exactly", float(value))
 
 
 def _title(claim: dict[str, Any]) -> str:
     """The picture in words."""
-    measured, held = claim["measured"], sum(claim["holds"])
-    said = f"holds in {held} of {len(claim['holds'])} seeds; median {measured['median']:g}"
-    said += f", from {measured['low']:g} to {measured['high']:g}; accepted: {claim['expected']}"
+    measured, holds = claim["measured"], claim["holds"]
     void = sum(not ok and value is not None for ok, value in zip(measured["valid"], measured["seeds"], strict=True))
-    missing = sum(value is None for value in measured["seeds"])
-    return said + (f"; {void} do not count" if void else "") + (f"; {missing} without a value" if missing else "")
+    missing = measured["seeds"].count(None)
+    notes = f"; {void} do not count" * bool(void) + f"; {missing} without a value" * bool(missing)
+    return (
+        f"holds in {sum(holds)} of {len(holds)} seeds; median {measured['median']:g}, from {measured['low']:g} to "
+        f"{measured['high']:g}; accepted: {claim['expected']}{notes}"
+    )
 
 
 def _range(values: Sequence[float], rule: Rule) -> tuple[float, float]:
@@ -91,14 +91,11 @@ def _range(values: Sequence[float], rule: Rule) -> tuple[float, float]:
 def _region(rule: Rule, place: Callable[[float], float]) -> Markup:
     """The accepted region, shaded, with its bound."""
     bound = place(rule.value)
-    if rule.word == "exactly":
-        half = min(max((place(rule.value + 0.5) - place(rule.value - 0.5)) / 2, 2.5), MARGIN + 3)
-        ends = bound - half, bound + half
-    else:
-        ends = (0.0, bound) if rule.word == "at most" else (bound, float(WIDTH))
-    return Markup('<rect class="accepted" x="{:.1f}" y="0" width="{:.1f}" height="{}"/>').format(
-        ends[0], ends[1] - ends[0], FLOOR
-    )
+    half = min(max((place(rule.value + 0.5) - place(rule.value - 0.5)) / 2, 2.5), MARGIN + 3)
+    ends = {"exactly": (bound - half, bound + half), "at most": (0.0, bound), "at least": (bound, float(WIDTH))}
+    left, right = ends[rule.word]
+    rectangle = Markup('<rect class="accepted" x="{:.1f}" y="0" width="{:.1f}" height="{}"/>')
+    return rectangle.format(left, right - left, FLOOR)
 
 
 def _spread(places: Sequence[float], radius: float) -> list[tuple[float, float]]:

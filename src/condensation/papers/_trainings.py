@@ -34,13 +34,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Training:
-    """An experiment to be trained for a number of seeds.
-
-    Attributes:
-        experiment: what is trained.
-        seeds: for how many seeds.
-        runs: the folder of runs.
-    """
+    """An experiment to be trained for a number of seeds, in the folder of runs."""
 
     experiment: Experiment
     seeds: int
@@ -78,9 +72,7 @@ class Training:
 
 def training_of(experiment: Experiment, runs: Path, scale: str, seeds: int | None) -> Training:
     """The training of an experiment at a scale; ``NotRun`` where its images cannot be had."""
-    for data in (experiment.data, experiment.test):
-        if isinstance(data, Images):
-            require(data)
+    require(*(data for data in (experiment.data, experiment.test) if isinstance(data, Images)))
     return Training(experiment, seeds or SEEDS.get(experiment.network.kind, {}).get(scale, 10), runs)
 
 
@@ -137,9 +129,8 @@ def untrained(run: Trajectory | SweepTable) -> Trajectory | SweepTable:
     """A run in which nothing moves: the first weights at every saved step, the first loss at every recorded one."""
     if isinstance(run, SweepTable):
         return run.untrained()
-    return replace(
-        run,
-        parameters={name: np.broadcast_to(value[:, :1], value.shape) for name, value in run.parameters.items()},
-        curves={name: np.broadcast_to(curve[:, :1], curve.shape) for name, curve in run.curves.items()},
-        diverged={},
+    parameters, curves = (
+        {name: np.broadcast_to(values[:, :1], values.shape) for name, values in each.items()}
+        for each in (run.parameters, run.curves)
     )
+    return replace(run, parameters=parameters, curves=curves, diverged={})

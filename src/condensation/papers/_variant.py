@@ -66,13 +66,10 @@ class Variant:
         >>> str(Variant(eps=1e-30, optimizer="adam")), str(Variant())
         ('optimizer adam, eps 1e-30', '')
         """
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        said = {name: repr(value) if isinstance(value, float) else str(value) for name, value in given.items()}
-        return ", ".join(
-            "rotated inputs" if name == "rotated" else f"{name} {said[name]}".replace("_", " ")
-            for name, value in given.items()
-            if value
-        )
+        given = {field.name: value for field in fields(self) if (value := getattr(self, field.name))}
+        if self.rotated:
+            given["rotated"] = "inputs"
+        return ", ".join(f"{name} {value}".replace("_", " ") for name, value in given.items())
 
     @property
     def tag(self) -> str:
@@ -103,17 +100,10 @@ class Variant:
 
     def _start(self, experiment: Experiment) -> Init:
         """The laws as explicit stds, scaled; those of a ResNet's convolutions, which are not small, stay."""
-        *hidden, output = [layer for layer in experiment.network.layers if not layer.is_convolution]
-        kernels = [
-            layer for layer in experiment.network.layers if layer.is_convolution and not experiment.network.norms
-        ]
-        laws = dict(
-            zip(
-                (layer.name for layer in experiment.network.layers),
-                experiment.init.laws(experiment.network),
-                strict=True,
-            )
-        )
+        network = experiment.network
+        *hidden, output = [layer for layer in network.layers if not layer.is_convolution]
+        kernels = [layer for layer in network.layers if layer.is_convolution and not network.norms]
+        laws = dict(zip((layer.name for layer in network.layers), experiment.init.laws(network), strict=True))
         both = self.init_scale or 1.0
 
         def scaled(layer: Any, factor: float) -> Normal:
@@ -147,8 +137,7 @@ class Variant:
             return {"optimizer": NormalisedGD(rate or captioned.learning_rate * inputs**0.5)}
         if self.optimizer == "gd":
             slow = any(layer.is_convolution for layer in experiment.network.layers)
-            longer = experiment.steps if slow else max(GD_STEPS, experiment.steps)
-            steps, chosen = longer, GD(rate or GD_RATE)
+            steps, chosen = max(0 if slow else GD_STEPS, experiment.steps), GD(rate or GD_RATE)
         else:
             steps, chosen = FLOW_STEPS, GradientFlow(rate or FLOW_TIME, stop_ratio=FLOW_STOP)
         captioned_steps = [step for step in experiment.saved_steps() if step <= steps]

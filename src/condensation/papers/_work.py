@@ -29,20 +29,13 @@ from ._settings import reduced_text, settings_text
 from ._trainings import Training, training_of, untrained
 from ._variant import NotRun, Variant
 
+SCALES = ("quick", "paper")
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Setup:
-    """How figures are made.
-
-    Attributes:
-        folder: where the report is written.
-        scale: ``"quick"`` or ``"paper"``.
-        seeds: how many; by default ten, fewer of convolutional networks (``trainings.SEEDS``).
-        variant: what differs from the captioned settings.
-        force: train and make also what is finished.
-    """
+    """How figures are made: the arguments of ``reproduce``, with the folder that the report is written to."""
 
     folder: Path
     scale: str = "quick"
@@ -52,7 +45,7 @@ class Setup:
 
 
 class Work:
-    """A figure to be made, with all that it trains."""
+    """A figure to be made, with all that it trains; its section is there once it is made."""
 
     def __init__(self, figure: type[PaperFigure], setup: Setup) -> None:
         self.figure, self.setup = figure, setup
@@ -61,6 +54,7 @@ class Work:
         self.missing: dict[str, str] = {}
         self.notes: list[str] = []
         self.used: dict[str, Path] = {}
+        self.section = None if setup.force else self._finished()
 
     @property
     def key(self) -> str:
@@ -68,67 +62,64 @@ class Work:
         settings = "|".join((self.figure.name, self.setup.scale, str(self.setup.seeds), str(self.setup.variant)))
         return f"{figure_code(self.figure.__module__)}-{hashlib.sha256(settings.encode()).hexdigest()[:16]}"
 
-    @cached_property
-    def finished(self) -> Section | None:
+    def _finished(self) -> Section | None:
         """The section that was made before from the same code and settings, with nothing missing."""
         before = Section.read(self.setup.folder / "sections" / f"{self.name}.json")
-        whole = before is not None and before.key == self.key and before.status == "done" and not before.missing
-        return before if whole and not self.setup.force else None
+        if before is None or before.key != self.key or before.status != "done" or before.missing:
+            return None
+        log.info("%s is finished already", self.name)
+        return before
 
     @cached_property
     def panels(self) -> dict[str, Training | Sweep]:
         """What the figure's experiments train; ``NotRun`` where there is nothing that could be."""
-        variant, seeds = self.setup.variant, self.setup.seeds
-        if variant.tag and not self.figure.has_variants:
+        if self.setup.variant.tag and not self.figure.has_variants:
             raise NotRun(f"{self.figure.name} has no variants")
-        panels: dict[str, Training | Sweep] = {}
         declared = self.figure.experiments(self.setup.scale)
-        for name, experiment in declared.items():
-            if isinstance(experiment, Sweep):
-                panels[name] = replace(experiment, seeds=seeds) if seeds else experiment
-            else:
-                self._add(panels, name, experiment, variant)
+        panels = self._trainings_of(declared)
         if declared and not panels:
             raise NotRun("; ".join(dict.fromkeys(self.missing.values())))
         return panels
 
     @cached_property
-    def evidence(self) -> dict[str, Training]:
+    def evidence(self) -> dict[str, Any]:
         """What its evidence trains: with the captioned settings only."""
-        evidence: dict[str, Training] = {}
-        if not self.setup.variant.tag:
-            for name, experiment in self.figure.evidence(self.setup.scale).items():
-                self._add(evidence, name, experiment, Variant())
-        return evidence
+        return {} if self.setup.variant.tag else self._trainings_of(self.figure.evidence(self.setup.scale))
 
-    def _add(self, trainings: dict[str, Any], name: str, experiment: Experiment, variant: Variant) -> None:
-        setup = self.setup
-        try:
-            training = training_of(variant.apply(experiment), setup.folder / "runs", setup.scale, setup.seeds)
-        except NotRun as error:
-            self.missing[name] = str(error)
-        else:
-            trainings[name] = training
+    def _trainings_of(self, experiments: Mapping[str, Experiment] | Mapping[str, Sweep]) -> dict[str, Any]:
+        """The trainings of experiments under the variant, and sweeps; what cannot be trained is missing."""
+        setup, trainings = self.setup, {}
+        for name, experiment in experiments.items():
+            if isinstance(experiment, Sweep):
+                trainings[name] = replace(experiment, seeds=setup.seeds) if setup.seeds else experiment
+                continue
+            try:
+                varied = setup.variant.apply(experiment)
+                trainings[name] = training_of(varied, setup.folder / "runs", setup.scale, setup.seeds)
+            except NotRun as error:
+                self.missing[name] = str(error)
+        return trainings
 
     @cached_property
-    def trainings(self) -> list[Training]:
+    def _all(self) -> list[Training | Sweep]:
         """All that it trains; nothing where it cannot be made, which is told when it is tried."""
         try:
-            every = (*self.panels.values(), *self.evidence.values())
+            return [*self.panels.values(), *self.evidence.values()]
         except Exception:
             return []
-        return [training for training in every if isinstance(training, Training)]
+
+    @property
+    def trainings(self) -> list[Training]:
+        """All that it trains but sweeps."""
+        return [training for training in self._all if isinstance(training, Training)]
 
     @property
     def has_sweeps(self) -> bool:
         """Whether it trains more than its list of trainings tells."""
-        try:
-            return any(isinstance(panel, Sweep) for panel in self.panels.values())
-        except Exception:
-            return False
+        return any(isinstance(training, Sweep) for training in self._all)
 
-    def make(self, reporter: Reporter | None = None) -> Section:
-        """The section, made now from runs that are there or are trained now."""
+    def make(self, reporter: Reporter | None = None) -> None:
+        """Make and write the section from runs that are there or are trained now."""
         setup = self.setup
         blank = Section(
             self.name, self.figure.title, self.key, "done", scale=setup.scale, variant=str(setup.variant),
@@ -137,21 +128,19 @@ class Work:
         began = time.perf_counter()
         try:
             section = self._make(blank, reporter)
-        except NotRun as reason:
-            section = self._unmade(blank, "not run", str(reason))
+        except NotRun as error:
+            section = replace(blank, status="not run", reason=str(error), claims=self._not_run(str(error)))
         except Exception as error:  # one figure that fails must not stop the others
             log.error("%s failed\n%s", self.name, traceback.format_exc())
-            section = self._unmade(blank, "failed", f"{type(error).__name__}: {error}")
-        section = replace(section, seconds=time.perf_counter() - began)
-        section.write(setup.folder / "sections")
-        log.info("%s took %.1f s", self.name, section.seconds)
-        return section
+            reason = f"{type(error).__name__}: {error}"
+            section = replace(blank, status="failed", reason=reason, claims=self._not_run(reason))
+        self.section = replace(section, seconds=time.perf_counter() - began)
+        self.section.write(setup.folder / "sections")
+        log.info("%s took %.1f s", self.name, self.section.seconds)
 
-    def _unmade(self, blank: Section, status: Any, reason: str) -> Section:
-        """A section of claims that were not run."""
-        setup = self.setup
-        claims = [Finding(self.figure, claim, setup.scale, setup.variant, why=reason) for claim in self.figure.claims]
-        return replace(blank, status=status, reason=reason, claims=[finding.to_plain() for finding in claims])
+    def _not_run(self, reason: str) -> list[dict[str, Any]]:
+        about = self.setup.scale, self.setup.variant
+        return [Finding(self.figure, claim, *about, why=reason).to_plain() for claim in self.figure.claims]
 
     def _make(self, blank: Section, reporter: Reporter | None) -> Section:
         """Open the runs, measure, judge, draw, write."""
@@ -169,21 +158,16 @@ class Work:
             drawing = observed.draw()
         except NotRun as reason:  # what could be measured stays
             return replace(blank, status="not run", reason=str(reason))
-        reason = "; ".join(dict.fromkeys(self.missing.values()))
         counts = [len(run.seeds) for run in runs.values()] or [len(finding.holds) for finding in findings]
         return replace(
-            blank,
-            seeds=(min(counts), max(counts)),
-            caption=drawing.caption,
-            reduced=self._reduced() if setup.scale == "quick" else "",
-            settings=self._settings(drawing),
-            tables=[asdict(table) for table in drawing.tables],
+            blank, seeds=(min(counts), max(counts)), caption=drawing.caption,
+            reduced=figure.settings_of or reduced_text(*map(self._titled, SCALES)) if setup.scale == "quick" else "",
+            settings=self._settings(drawing), tables=[asdict(table) for table in drawing.tables],
             pictures=self._save(drawing),
             data=[_write_data(setup.folder / "data" / f"{self.name}.parquet", drawing.data)] if drawing.data else [],
             runs={name: path.relative_to(setup.folder).as_posix() for name, path in self.used.items()},
-            missing=reason,
-            notes=self.notes,
-        )
+            missing="; ".join(dict.fromkeys(self.missing.values())), notes=self.notes,
+        )  # fmt: skip
 
     def _open(self, name: str, panel: Training | Sweep, reporter: Reporter | None) -> Any:
         """A run or table, and its warnings among the notes."""
@@ -203,30 +187,23 @@ class Work:
         began = time.perf_counter()
 
         def watch(state: SweepProgress) -> None:
-            assert reporter is not None
-            passed = time.perf_counter() - began
-            left = passed * (state.total - state.done) / max(state.done, 1)
-            reporter(Progress(state.done, state.total, float("nan"), passed, left))
+            report_progress(reporter, state.done, state.total, began)
 
         table = run_sweep(sweep, folder, Local(1), watcher=watch if reporter else None)
         self.notes += [f"{name}: {cell}: {reason}" for cell, reason in table.failed.items()]
         return table
 
     def _titled(self, scale: str) -> dict[str, Any]:
-        """The figure's experiments by title."""
-        return {self.figure.titles.get(name, name): one for name, one in self.figure.experiments(scale).items()}
-
-    def _reduced(self) -> str:
-        return self.figure.settings_of or reduced_text(self._titled("quick"), self._titled("paper"))
+        titles = self.figure.titles
+        return {titles.get(name, name): experiment for name, experiment in self.figure.experiments(scale).items()}
 
     def _settings(self, drawing: Drawing) -> dict[str, str]:
         """The paper's settings, with what was changed in them first."""
-        variant = self.setup.variant
-        changed = {}
-        if variant.tag:
-            moment = "; in place of the captioned epochs each seed's most condensed saved step"
-            changed = {"changed": f"{variant}{'' if variant.by_caption else moment}"}
-        elsewhere = self.figure.settings_of
+        variant, elsewhere = self.setup.variant, self.figure.settings_of
+        moment = (
+            "" if variant.by_caption else "; in place of the captioned epochs each seed's most condensed saved step"
+        )
+        changed = {"changed": f"{variant}{moment}"} if variant.tag else {}
         told = {"all settings": elsewhere} if elsewhere else settings_text(self._titled("paper"))
         return changed | told | dict(drawing.settings_extra)
 
@@ -238,6 +215,13 @@ class Work:
         for name, picture in zip(names, drawing.pictures.values(), strict=True):
             save(picture, self.setup.folder / "figures" / name)
         return names
+
+
+def report_progress(reporter: Reporter | None, done: int, total: int, began: float) -> None:
+    """Tell how many are done, how long that took and how long the rest will take."""
+    if reporter is not None:
+        passed = time.perf_counter() - began
+        reporter(Progress(done, total, float("nan"), passed, passed * (total - done) / max(done, 1)))
 
 
 def find(observed: PaperFigure, control: PaperFigure, claim: Claim[Any]) -> Finding:
@@ -256,7 +240,7 @@ def find(observed: PaperFigure, control: PaperFigure, claim: Claim[Any]) -> Find
         why = claim.why if isinstance(claim.why, str) else claim.why(observed)
     except NotRun:  # the reason rests on evidence that is not there
         why = ""
-    return replace(finding, why=" ".join(part for part in (note, why) if part) or finding.failing)
+    return replace(finding, why=" ".join(filter(None, (note, why))) or finding.failing)
 
 
 def _write_data(path: Path, columns: Mapping[str, np.ndarray]) -> str:
@@ -265,9 +249,8 @@ def _write_data(path: Path, columns: Mapping[str, np.ndarray]) -> str:
     from pyarrow import parquet
 
     buffer = io.BytesIO()
-    parquet.write_table(
-        pyarrow.table({name: pyarrow.array(np.asarray(values)) for name, values in columns.items()}), buffer
-    )
+    table = pyarrow.table({name: pyarrow.array(np.asarray(values)) for name, values in columns.items()})
+    parquet.write_table(table, buffer)
     write_atomic(path, buffer.getvalue())
     return f"data/{path.name}"
 
@@ -275,5 +258,4 @@ def _write_data(path: Path, columns: Mapping[str, np.ndarray]) -> str:
 @cache
 def figure_code(module: str) -> str:
     """A digest of the code that a figure is made by: its module and this one, with all that they import."""
-    known = [module] if module.startswith("condensation.") else []
-    return digest([*known, __name__])
+    return digest([module, __name__] if module.startswith("condensation.") else [__name__])

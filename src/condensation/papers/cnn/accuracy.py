@@ -36,8 +36,7 @@ class FinalAccuracy(PaperFigure):
         question(
             "common",
             "condensation does not cost accuracy: the test accuracy is at most 2 percentage points below that from a "
-            "common start",
-            "test accuracy minus that from the common start, at the end", at_least(-0.02),
+            "common start", "test accuracy minus that from the common start, at the end", at_least(-0.02),
             lambda figure: figure.difference(), lambda figure: figure.medians_and_lines(),
         ),
     )  # fmt: skip
@@ -63,8 +62,7 @@ class FinalAccuracy(PaperFigure):
         fitted = np.min([run.accuracy[:, -1] for run in self.runs.values()], axis=0) >= FITTED
         return PerSeed(self.test["small"] - self.test["common"], fitted)
 
-    def medians(self) -> str:
-        """Median accuracies at the end."""
+    def _medians(self) -> str:
         return "; ".join(
             f"{self.titles[name]}: {np.median(self.test[name]):.1%} (training {np.median(run.accuracy[:, -1]):.0%})"
             for name, run in self.runs.items()
@@ -74,10 +72,7 @@ class FinalAccuracy(PaperFigure):
         """Median accuracies, and how condensed the first layer is at the end."""
         run = self.runs["small"]
         lines = self.count(run, "conv1", int(run.saved[-1]), view="filter")
-        return (
-            f"Medians of the seeds: {self.medians()}. From small initial weights the first layer's filters have, at "
-            f"the end: {lines}."
-        )
+        return f"Medians of the seeds: {self._medians()}. Filters of conv1 from small initial weights: {lines}."
 
     def draw(self) -> Drawing:
         """Test accuracy against training accuracy, from both initializations."""
@@ -92,12 +87,10 @@ class FinalAccuracy(PaperFigure):
             axes.set(xlabel="training accuracy", ylabel="test accuracy", xlim=(0, 1.02), ylim=(0, None))
             figure.legend(loc="outside lower center", ncols=3)
         return Drawing(
-            caption="Test against training accuracy while Fig. 3's network trains; a line a seed. At the end: "
-            f"{self.medians()}.",
+            caption=f"While Fig. 3's network trains; a line a seed. At the end: {self._medians()}.",
             pictures={"": figure},
             data={"seed": np.arange(self.seeds)} | {f"test_accuracy_{name}": own for name, own in self.test.items()},
             settings_extra={
-                "chosen by us": f"the common initialization, Adam with {SHORTER} times the rate there, and a quarter "
-                "of the steps"
+                "chosen by us": f"Glorot, with {SHORTER} times Adam's rate and a quarter of the steps there"
             },
         )

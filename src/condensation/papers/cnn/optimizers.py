@@ -71,13 +71,10 @@ class OptimizersFigure(PaperFigure):
     @classmethod
     def experiments(cls, scale: str) -> dict[str, Experiment]:
         """Fig. 2's network with three optimizers."""
-        base = descent(scale)
         rate, steps = (RATE, STEPS) if scale == "paper" else (QUICK_RATE, QUICK_STEPS)
-        return {
-            "gd": base,
-            "adam": base.replace(optimizer=Adam(rate), steps=steps),
-            "sign": base.replace(optimizer=SignGD(rate), steps=steps),
-        }
+        by_sign = {"adam": Adam(rate), "sign": SignGD(rate)}
+        base = descent(scale)
+        return {"gd": base} | {name: base.replace(optimizer=each, steps=steps) for name, each in by_sign.items()}
 
     @cached_property
     def counts(self) -> Available[Counts]:
@@ -90,16 +87,13 @@ class OptimizersFigure(PaperFigure):
         cosines = [cosines_to(filters, direction(dynamics(run, k))) for k, filters in enumerate(last)]
         return PerSeed([float(np.median(np.abs(each))) for each in cosines])
 
-    def median(self, key: str) -> str:
-        """The median over the seeds of what a claim measures."""
+    def _median(self, key: str) -> str:
         return f"{self.measured(key).median:.4f}"
 
     def vertex_not_v1(self, name: str) -> str:
         """Why the filters are not on v1."""
-        return (
-            f"{TITLES[name]} goes to the vertex of the cube: |cos| with v1 is {self.median(f'{name}-v1')}, with the "
-            f"vertex {self.median(f'{name}-vertex')} (medians)."
-        )
+        with_v1, with_vertex = (self._median(f"{name}-{direction}") for direction in ("v1", "vertex"))
+        return f"{TITLES[name]} goes to the vertex of the cube: |cos| is {with_vertex}, with v1 {with_v1} (medians)."
 
     def draw(self) -> Drawing:
         """Filters of the median seed under each optimizer, and their cosines with both predictions."""
@@ -110,18 +104,15 @@ class OptimizersFigure(PaperFigure):
                 draw_similarity(counts.shown, axes, title=TITLES[name], bar=False)
                 axes.set(xlabel="", ylabel="", xticks=[], yticks=[])
             draw_bar(row[-1].images[0], list(row))
+        vertices = {name: self._median(f"{name}-vertex") for name in self.counts if name in BY_SIGN}
         rows = tuple(
-            (
-                TITLES[name], str(counts), self.median(f"{name}-v1"),
-                self.median(f"{name}-vertex") if name in BY_SIGN else "", f"{np.median(counts.loss):.4f}",
-            )
-            for name, counts in self.counts.items()
-        )  # fmt: skip
+            (TITLES[name], str(each), self._median(f"{name}-v1"), vertices.get(name, ""), f"{np.median(each.loss):.4f}")
+            for name, each in self.counts.items()
+        )
         header = ("optimizer", "lines", "|cos| with v1", "|cos| with the vertex", "loss / first loss")
         return Drawing(
-            caption="Cosine similarity of the filters of Fig. 2's network at the last step under three optimizers "
-            "(median seed). Gradient descent turns filters to v1; sign descent, and Adam, whose first steps are like "
-            "it, to a vertex of the cube, where all entries have one size.",
+            caption="Cosine similarity of the filters of Fig. 2's network at the last step (median seed). Gradient "
+            "descent turns filters to v1, sign descent and Adam to a vertex of the cube: all entries have one size.",
             pictures={"": figure},
             tables=(Table("Filters at the last step", header, rows),),
             data=stack_columns(self.counts.each(lambda name, counts: counts.columns()), "optimizer"),

@@ -54,8 +54,7 @@ class Reset(PaperFigure):
             "initial condensation resets networks of different starts to a similar state: one function on the training "
             "images, but for its size",
             f"correlation of two networks' outputs {WHEN}: median over the other seeds, least of the three sizes of "
-            "start",
-            at_least(0.95), lambda figure: figure.least("functions", WITHIN),
+            "start", at_least(0.95), lambda figure: figure.least("functions", WITHIN),
             lambda figure: figure.medians("functions", WITHIN),
         ),
         Claim(
@@ -66,8 +65,7 @@ class Reset(PaperFigure):
         Claim(
             "directions", "Sec. 1", "different starts condense on the same line",
             f"|cos| of the leading lines of two networks' filters {WHEN}: median over the other seeds, least of the "
-            "three sizes of start",
-            at_least(0.99), lambda figure: figure.least("lines", WITHIN),
+            "three sizes of start", at_least(0.99), lambda figure: figure.least("lines", WITHIN),
             lambda figure: figure.medians("lines", WITHIN),
         ),
         *map(_simple, SIZES),
@@ -76,8 +74,8 @@ class Reset(PaperFigure):
             "condensation makes a network insensitive to its start's standard deviation: a tenth, the captioned and "
             "ten times of it lead to one function",
             f"correlation of the outputs of two networks of different sizes of start and different seeds {WHEN}: "
-            "median over the others, least of the three pairs of sizes",
-            at_least(0.95), lambda figure: figure.least("functions", ACROSS),
+            "median over the others, least of the three pairs of sizes", at_least(0.95),
+            lambda figure: figure.least("functions", ACROSS),
             lambda figure: figure.medians("functions", ACROSS),
         ),
         Claim(
@@ -85,8 +83,8 @@ class Reset(PaperFigure):
             "read with size: at one step the outputs of networks of different sizes of start are equally large, up to "
             "a factor of 2",
             f"ratio of the outputs' standard deviations at the time {TOGETHER:g}/λ₁: median over networks of other "
-            "seeds and sizes",
-            at_most(2), lambda figure: figure.ratios(), lambda figure: figure.only_the_direction(), ours=True,
+            "seeds and sizes", at_most(2), lambda figure: figure.ratios(), lambda figure: figure.only_the_direction(),
+            ours=True,
         ),
         Claim(
             "common", "Sec. 1",
@@ -98,7 +96,7 @@ class Reset(PaperFigure):
 
     @classmethod
     def experiments(cls, scale: str) -> dict[str, Experiment]:
-        """Three sizes of the captioned initial weights, and common ones beside, all on one draw of images."""
+        """Three sizes of the captioned initial weights, and common ones beside."""
         return experiments(scale)
 
     @cached_property
@@ -130,17 +128,16 @@ class Reset(PaperFigure):
         columns = {name: int(np.abs(self.runs[name].saved * self.pace(name) - TOGETHER).argmin()) for name in SIZES}
         return {name: Snapshot.of(self.runs[name], column).sizes for name, column in columns.items()}
 
-    def block(self, snapshots: Available[Snapshot], part: str, a: str, b: str) -> Float[np.ndarray, "seeds seeds"]:
-        """Similarity of the networks of one initialization to those of another."""
+    def _block(self, snapshots: Available[Snapshot], part: str, a: str, b: str) -> Float[np.ndarray, "seeds seeds"]:
         return similarity((snapshots[a], snapshots[b]), part)[: self.seeds, self.seeds :]
 
     def least(self, part: str, pairs: Sequence[tuple[str, str]]) -> PerSeed:
         """For each seed the median similarity to networks of other seeds, the least over pairs of initializations."""
-        return PerSeed(np.min([similarity_to_others(self.block(self.after, part, *pair)) for pair in pairs], axis=0))
+        return PerSeed(np.min([similarity_to_others(self._block(self.after, part, *pair)) for pair in pairs], axis=0))
 
     def medians(self, part: str, pairs: Sequence[tuple[str, str]]) -> str:
         """How similar the networks of each pair of initializations are."""
-        each = (f"{_median_of_pairs(self.block(self.after, part, *pair)):.3f} ({_title(*pair)})" for pair in pairs)
+        each = (f"{_median_of_pairs(self._block(self.after, part, *pair)):.3f} ({_title(*pair)})" for pair in pairs)
         return f"Medians over the pairs of different seeds: {', '.join(each)}."
 
     def lines(self, name: str) -> PerSeed:
@@ -159,12 +156,11 @@ class Reset(PaperFigure):
         """Why the outputs are not equally large."""
         steps = {name: np.median(self.after[name].steps) for name in SIZES}
         sizes = ", ".join(f"{np.median(size):.1e} ({TITLES[name]})" for name, size in self.together.items())
+        looked_at = ", ".join(f"{step:g} ({TITLES[name]})" for name, step in steps.items())
         return (
             "Only the direction is reset. While a network is linear its output stays in proportion to the square of "
-            f"the size of its initial weights: the outputs are {sizes} at the time {TOGETHER:g}/λ₁. What is left of "
-            f"that size is the time that it takes to the moment looked at, {steps['larger']:g}, "
-            f"{steps['captioned']:g} and {steps['smaller']:g} steps (ten times, captioned, a tenth); log(10)/λ₁ is "
-            f"{np.log(10) / self.pace('captioned'):.0f} steps."
+            f"the size of its initial weights: {sizes} at the time {TOGETHER:g}/λ₁. That size sets the step looked at: "
+            f"{looked_at}; log(10)/λ₁ is {np.log(10) / self.pace('captioned'):.0f} steps."
         )
 
     def off_line(self, name: str) -> str:
@@ -177,10 +173,9 @@ class Reset(PaperFigure):
         growing = np.abs([w @ self.dynamics.v1 + a @ self.dynamics.u1 for w, a in initial])
         little = f"{np.median(growing[far]) / np.median(growing[~far]):.2f}" if far.any() else "none"
         return (
-            f"{', '.join(map(str, far.sum(axis=1)))} of {far.shape[1]} filters in each seed have not come to the line "
-            f"by then: their |cos| with it is below {OFF:g}. They are the ones with little to grow along it: initially "
-            f"their ⟨W, v₁⟩ + ⟨a, u₁⟩ is {little} times that of the others (medians). Of the filters' norm "
-            f"{', '.join(f'{share:.3f}' for share in shares)} is on the line."
+            f"{', '.join(map(str, far.sum(axis=1)))} of {far.shape[1]} filters in each seed are off the line (|cos| "
+            f"below {OFF:g}). Initially their ⟨W, v₁⟩ + ⟨a, u₁⟩, which grows along it, is {little} times that of the "
+            f"others (medians). Of the filters' norm {', '.join(f'{share:.3f}' for share in shares)} is on the line."
         )
 
     def draw(self) -> Drawing:
@@ -188,40 +183,32 @@ class Reset(PaperFigure):
         return Drawing(
             caption="Top: correlation of the outputs on the training images between all pairs of "
             f"{len(self.after) * self.seeds} networks ({self.seeds} seeds of each initialization), before training and "
-            f"{WHEN}. Before training the networks of one seed are proportional, or nearly so (beige diagonals). "
-            "Bottom: one minus the correlation of the outputs and one minus |cos| of the leading lines of filters, "
-            "medians over the pairs of seeds within a size of initial weights, against time; and the size of the "
-            "outputs (thin: each seed). All networks see the same images.",
+            f"{WHEN}. Before training the networks of one seed are nearly proportional (beige diagonals). Bottom: one "
+            "minus the correlation of outputs, and minus |cos| of the leading lines of filters, medians over pairs of "
+            "seeds; and the size of the outputs (thin: each seed). All networks see the same images.",
             pictures={"": self._picture()},
             tables=(self._similarity_table(), self._moments_table()),
-            data=self._columns(),
+            data=self._columns_of_pairs(),
             settings_extra={
-                "chosen by us": "the sizes of the initial weights, the moment, the measures of similarity and their "
-                "thresholds: the paper gives none; λ₁ is the largest singular value of Z",
+                "chosen by us": "sizes of the initial weights, moment, measures of similarity, thresholds; λ₁ is the "
+                "largest singular value of Z"
             },
         )
 
     def _similarity_table(self) -> Table:
-        """Medians over the pairs of different seeds, within each initialization and across sizes."""
         columns = {
-            "functions before training": (self.before, "functions"),
-            "functions after": (self.after, "functions"),
-            "on test images": (self.after, "held_out"),
-            "lines before training": (self.before, "lines"),
+            "functions before training": (self.before, "functions"), "functions after": (self.after, "functions"),
+            "on test images": (self.after, "held_out"), "lines before training": (self.before, "lines"),
             "lines after": (self.after, "lines"),
-        }
+        }  # fmt: skip
         rows = tuple(
-            (_title(*pair), *(f"{_median_of_pairs(self.block(*each, *pair)):.3f}" for each in columns.values()))
+            (_title(*pair), *(f"{_median_of_pairs(self._block(*each, *pair)):.3f}" for each in columns.values()))
             for pair in (*WITHIN, *COMMON, *ACROSS)
         )
-        title = (
-            f"Median over pairs of networks of different seeds, after: {WHEN} (functions: correlation of outputs; "
-            "lines: |cos| of the leading lines of filters)"
-        )
+        title = f"Median over pairs of different seeds, after: {WHEN} (correlation of functions, |cos| of lines)"
         return Table(title, ("initial weights", *columns), rows)
 
     def _moments_table(self) -> Table:
-        """When each initialization gets there, and how simple it is then."""
         rows = []
         for name, title in TITLES.items():
             networks = self.after[name]
@@ -237,8 +224,7 @@ class Reset(PaperFigure):
         )  # fmt: skip
         return Table("Each initialization, seed by seed", header, tuple(rows))
 
-    def _columns(self) -> dict[str, np.ndarray]:
-        """A row for each pair of networks."""
+    def _columns_of_pairs(self) -> dict[str, np.ndarray]:
         names, seeds = np.repeat(list(self.after), self.seeds), np.tile(np.arange(self.seeds), len(self.after))
         one, other = np.triu_indices(len(names), 1)
         columns = {"start": names[one], "seed": seeds[one], "other_start": names[other], "other_seed": seeds[other]}
@@ -249,31 +235,28 @@ class Reset(PaperFigure):
 
     def _picture(self) -> Figure:
         """Correlations before and after as matrices; unlikeness and size against time."""
+        last = f"$L/L_0$ last at least {LEFT:g}"
         with look():
             figure = Figure(figsize=(PAGE, 5.5), layout="constrained")
             top, bottom = figure.subplots(2, 2, height_ratios=(1.35, 1))
-            images = [_draw_matrix(axes, each) for axes, each in zip(top, (self.before, self.after), strict=True)]
-            top[0].set_title("(a) before training")
-            top[1].set_title(f"(b) where $L/L_0$ is last at least {LEFT:g}")
-            bar = figure.colorbar(images[0], ax=list(top), ticks=[-1, 0, 1], fraction=0.04, pad=0.02)
+            _draw_matrix(top[0], self.before, "(a) before training")
+            image = _draw_matrix(top[1], self.after, f"(b) where $L/L_0$ is last at least {LEFT:g}")
+            bar = figure.colorbar(image, ax=list(top), ticks=[-1, 0, 1], fraction=0.04, pad=0.02)
             bar.set_label("correlation of outputs")
             bar.outline.set_visible(False)  # type: ignore[operator]
             for colour, name in zip(COLOURS, SIZES, strict=False):
                 self._draw_times(bottom, name, colour)
-            bottom[0].set(
-                ylabel="1 - similarity of two seeds", title="(c) unlikeness within an initial size", yscale="log"
-            )
-            bottom[1].set(ylabel="standard deviation of outputs", title="(d) size of the outputs", yscale="log")
+            bottom[0].set(ylabel="1 - similarity of two seeds", title="(c) unlikeness within an initial size")
+            bottom[1].set(ylabel="standard deviation of outputs", title="(d) size of the outputs")
             for axes in bottom:
-                axes.set_xlabel("time in units of $1/\\lambda_1$")
-            bottom[0].plot([], [], color=FAINT, label="functions")
-            bottom[0].plot([], [], color=FAINT, linestyle="--", label="lines of filters")
-            bottom[0].plot([], [], "o", color=FAINT, markerfacecolor="none", label=f"$L/L_0$ last at least {LEFT:g}")
+                axes.set(xlabel="time in units of $1/\\lambda_1$", yscale="log")
+            for style, label in (("-", "functions"), ("--", "lines of filters"), ("o", last)):
+                bottom[0].plot([], [], style, color=FAINT, markerfacecolor="none", label=label)
             figure.legend(*bottom[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
         return figure
 
     def _draw_times(self, row: np.ndarray, name: str, colour: str) -> None:
-        """Unlikeness and size at the saved steps, and the moment at which the networks are looked at."""
+        """Unlikeness and size at the saved steps; a ring where the networks are looked at."""
         run = self.runs[name]
         times = run.saved * self.pace(name)
         snapshots = [Snapshot.of(run, column) for column in range(len(times))]
@@ -290,26 +273,25 @@ class Reset(PaperFigure):
 
 
 def _title(a: str, b: str) -> str:
-    """A pair of initializations in words."""
     return TITLES[a] if a == b else f"{TITLES[a]} against {TITLES[b]}"
 
 
-def _median_of_pairs(block: Float[np.ndarray, "seeds seeds"]) -> float:
-    """The median over the pairs of different seeds."""
+def _median_of_pairs(block: Float[np.ndarray, "seeds seeds"]) -> float:  # of different seeds
     return float(np.median(block[~np.eye(len(block), dtype=bool)]))
 
 
-def _draw_matrix(axes: Axes, snapshots: Mapping[str, Snapshot]) -> AxesImage:
+def _draw_matrix(axes: Axes, snapshots: Mapping[str, Snapshot], title: str) -> AxesImage:
     """Correlations of all pairs, a block for each pair of initializations."""
     correlations = similarity(snapshots.values(), "functions")
     seeds, titles = len(correlations) // len(snapshots), [TITLES[name] for name in snapshots]
     image = axes.imshow(correlations, cmap=SIMILARITY, vmin=-1, vmax=1, interpolation="nearest")
     for k in range(1, len(snapshots)):
-        axes.axhline(k * seeds - 0.5, color="white", linewidth=1)
-        axes.axvline(k * seeds - 0.5, color="white", linewidth=1)
+        for draw_line in (axes.axhline, axes.axvline):
+            draw_line(k * seeds - 0.5, color="white", linewidth=1)
     middles = (np.arange(len(snapshots)) + 0.5) * seeds - 0.5
     axes.set_xticks(middles, titles)
     axes.set_yticks(middles, titles, rotation=90, va="center")
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
+    axes.set_title(title)
     return image

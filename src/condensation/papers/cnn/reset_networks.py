@@ -18,7 +18,7 @@ from ...seeds import Seed
 from ...theory import KernelDynamics
 from .._counts import relative_loss
 from .._trainings import require
-from .experiments import descent
+from .experiments import QUICK_GD_SAMPLES, SAMPLES, descent
 
 LEFT = 0.97  # of the first loss: a network is looked at where its loss is last at least that
 WHEN = f"where L/L₀ is last at least {LEFT:g}"
@@ -31,15 +31,14 @@ COMMON_TIMES, COMMON_RATE = (0.02, 0.04, 0.06, 0.08, 0.1), 0.1
 
 
 def experiments(scale: str) -> dict[str, Experiment]:
-    """Three sizes of the captioned initial weights, and common ones beside, all on one draw of images."""
+    """Three sizes of the captioned initial weights, and common ones, all on one draw of images."""
     data = Images("cifar10", n=IMAGES[scale], drawn_by=0)
     test = Images("cifar10", n=TEST_IMAGES[scale], split="test", drawn_by=0)
     require(data, test)
     captioned = descent(scale) if scale == "paper" else descent(scale, channels=QUICK_CHANNELS)
     assert isinstance(captioned.optimizer, GD)
-    assert isinstance(captioned.data, Images)
-    assert captioned.data.n is not None
-    rate = captioned.optimizer.learning_rate * captioned.data.n / IMAGES[scale]  # the same on the mean loss
+    captioned_images = SAMPLES if scale == "paper" else QUICK_GD_SAMPLES
+    rate = captioned.optimizer.learning_rate * captioned_images / IMAGES[scale]  # the same on the mean loss
     on_these = captioned.replace(data=data, test=test, optimizer=GD(rate), kept_layers=None)
     pace = rate * linear_dynamics(on_these).values[0]
     sizes = {}

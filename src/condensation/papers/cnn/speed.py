@@ -81,19 +81,14 @@ class Speed(PaperFigure):
 
     def rate_error(self, name: str) -> PerSeed:
         """How far the exponential rate of a quantity is from that of the linear dynamics, over the latter."""
-        time = times(self.runs["descent"])
-        seeds = zip(self.speeds, self.windows, self.dynamics, strict=True)
-        return PerSeed(
-            [
-                abs(_rate(time[chosen], speeds[name][chosen]) / RATES[name](theory.values) - 1)
-                for speeds, chosen, theory in seeds
-            ]
-        )
+        time, seeds = times(self.runs["descent"]), zip(self.speeds, self.windows, strict=True)
+        rates = np.array([_rate(time[chosen], speeds[name][chosen]) for speeds, chosen in seeds])
+        return PerSeed(np.abs(rates / [RATES[name](theory.values) for theory in self.dynamics] - 1))
 
     def last_ratio(self) -> PerSeed:
         """Tangential over radial speed at the end of the linear stage; NaN where nothing grows."""
-        ends = [(speeds, chosen[-1] - 1) for speeds, chosen in zip(self.speeds, self.windows, strict=True)]
-        pairs = [(speeds["tangential"][last], speeds["radial"][last]) for speeds, last in ends]
+        ends = [chosen[-1] - 1 for chosen in self.windows]
+        pairs = [(each["tangential"][end], each["radial"][end]) for each, end in zip(self.speeds, ends, strict=True)]
         return PerSeed([float(tangential / radial) if radial > 0 else np.nan for tangential, radial in pairs])
 
     def draw(self) -> Drawing:
@@ -105,36 +100,32 @@ class Speed(PaperFigure):
             self._draw_rates(right, int(np.argsort([theory.gap for theory in self.dynamics])[self.seeds // 2]))
         return Drawing(
             caption="(a) How fast filters grow and turn, median over the filters of a seed; thick: median of the "
-            "seeds. (b) Amplitude and angle of the seed with the median gap, with the slopes that the singular values "
-            "of its own images give, drawn where the loss is above 99%. Filters turn and grow at once, then grow along "
-            "v1. (The first point of a speed is a mean over the first saved interval.)",
+            "seeds. (b) Amplitude and angle of the seed with the median gap; dashed: the slopes that the singular "
+            "values of its images give, where the loss is above 99%. Filters turn and grow at once, then only grow.",
             pictures={"": figure},
             data={"seed": np.arange(self.seeds)}
             | {claim.key: np.asarray(self.measured(claim.key).values) for claim in self.claims},
         )
 
     def _draw_speeds(self, axes: Axes) -> None:
-        """Both speeds of all seeds between saved steps."""
         time = times(self.runs["descent"])
-        for name, colour, label in (
-            ("radial", COLOURS[1], "radial: d log|W| / dt"),
-            ("tangential", COLOURS[0], "tangential: d angle / dt"),
-        ):
+        middle = (time[1:] + time[:-1]) / 2
+        labels = {"radial": "radial: d log|W| / dt", "tangential": "tangential: d angle / dt"}
+        for (name, label), colour in zip(labels.items(), (COLOURS[1], COLOURS[0]), strict=True):
             every = np.stack([speeds[name] for speeds in self.speeds])
-            middle = (time[1:] + time[:-1]) / 2
             axes.plot(middle, every.T, color=colour, linewidth=0.5, alpha=0.5)
             axes.plot(middle, np.median(every, axis=0), color=colour, label=label)
         axes.set(xlabel=TIME, ylabel="speed", yscale="log", title="(a) two speeds")
         axes.legend()
 
     def _draw_rates(self, axes: Axes, k: int) -> None:
-        """Amplitude and tangent of a seed, dashed with the predicted rates."""
         time, chosen = times(self.runs["descent"]), self.windows[k]
         anchor = chosen[len(chosen) // 2]
-        for name, colour, label in (
-            ("amplitude", COLOURS[1], r"amplitude; dashed: rate $\lambda_1$"),
-            ("tangent", COLOURS[0], r"tangent of the angle to v1; dashed: rate $\lambda_2 - \lambda_1$"),
-        ):
+        labels = (
+            r"amplitude; dashed: rate $\lambda_1$",
+            r"tangent of the angle to v1; dashed: rate $\lambda_2 - \lambda_1$",
+        )
+        for name, colour, label in zip(RATES, (COLOURS[1], COLOURS[0]), labels, strict=True):
             curve, rate = self.speeds[k][name], RATES[name](self.dynamics[k].values)
             axes.plot(time, curve, color=colour, label=label)
             predicted = curve[anchor] * np.exp(rate * (time[chosen] - time[anchor]))

@@ -50,8 +50,7 @@ def _claims(gamma: int) -> "tuple[Claim[Theorem1], ...]":
             "the relative change of the filters at the bound (13) tends to infinity with M; exp(lambda1 t) makes it "
             f"grow like M^{power:.2f}",
             f"|slope / {power:.2f} - 1|, with the slope of log change (14) at (13) against log M, M = {SLOPE[0]} to "
-            f"{SLOPE[1]}",
-            at_most(0.25), lambda figure: PerSeed(np.abs(figure.slopes(gamma) / power - 1)),
+            f"{SLOPE[1]}", at_most(0.25), lambda figure: PerSeed(np.abs(figure.slopes(gamma) / power - 1)),
         ),
         claim(
             "grows", eq15, "the share of the filters along v1 at the bound (13) grows with M",
@@ -60,21 +59,20 @@ def _claims(gamma: int) -> "tuple[Claim[Theorem1], ...]":
         ),
         claim(
             "share", eq15, "at the bound (13) nearly all of a wide network's filters is along v1",
-            f"share (15) at (13), M = {WIDEST}",
-            at_least(ENOUGH), lambda figure: PerSeed(figure.of(gamma)["share"]),
+            f"share (15) at (13), M = {WIDEST}", at_least(ENOUGH), lambda figure: PerSeed(figure.of(gamma)["share"]),
         ),
         claim(
             "stop", eq15, "nearly all of a wide network's filters is along v1 before the residuals change",
-            f"share (15) at L/L0 = {STOP}, M = {WIDEST}",
-            at_least(0.99), lambda figure: PerSeed(figure.of(gamma)["stop_share"]),
+            f"share (15) at L/L0 = {STOP}, M = {WIDEST}", at_least(0.99),
+            lambda figure: PerSeed(figure.of(gamma)["stop_share"]),
         ),
         claim(
             "grown", "Sec. 4, after eq. (13)",
             "while the residuals are those of the start the filters grow by M^delta, delta = (gamma - 1)/4, which "
             "takes a time of order T = (delta/lambda1) log M",
             f"time at which the filters' norm is M^delta times that of the start over T, M = {WIDEST}; none where 1% "
-            "of the loss is gone before",
-            at_most(1.5), lambda figure: PerSeed(figure.of(gamma)["grown"] / figure.of(gamma)["heuristic"]),
+            "of the loss is gone before", at_most(1.5),
+            lambda figure: PerSeed(figure.of(gamma)["grown"] / figure.of(gamma)["heuristic"]),
         ),
     )  # fmt: skip
 
@@ -98,8 +96,7 @@ class Theorem1(PaperFigure):
         Claim(
             "linear", "eqs. (9), (10)", "up to the bound (13) the filters follow the linear dynamics",
             "largest difference, over gamma and M, of the share (15) at (13) to that of the linear dynamics from the "
-            "same start",
-            at_most(0.01), lambda figure: PerSeed(figure.off_linear.max(axis=(0, 1))),
+            "same start", at_most(0.01), lambda figure: PerSeed(figure.off_linear.max(axis=(0, 1))),
             lambda figure: "The shares differ most at {}: by {:.3f} (median).".format(
                 *figure.worst(figure.off_linear, np.nanargmax)
             ),
@@ -120,9 +117,8 @@ class Theorem1(PaperFigure):
     def table(self) -> dict[str, Float[np.ndarray, "gammas widths seeds"]]:
         """What ``measure_seed`` tells of each network, by its name."""
         shape = len(GAMMAS), len(self.widths), self.seeds
-        rows = [
-            measure_seed(self.runs[_name(GAMMAS[i], self.widths[j])], k, GAMMAS[i]) for i, j, k in np.ndindex(shape)
-        ]
+        networks = [(gamma, self.runs[_name(gamma, width)]) for gamma in GAMMAS for width in self.widths]
+        rows = [measure_seed(run, k, gamma) for gamma, run in networks for k in range(self.seeds)]
         return {name: np.array([row[name] for row in rows]).reshape(shape) for name in rows[0]}
 
     def of(self, gamma: int, width: int | None = WIDEST) -> dict[str, np.ndarray]:
@@ -165,18 +161,16 @@ class Theorem1(PaperFigure):
             f"The bound is very conservative: at M = {WIDEST} it is at lambda1 t = {bound:.2f} (median), when "
             f"exp(lambda1 t) is {np.exp(bound):.1f}. It is positive from M = {_first_positive(gamma)} on."
         )
+        gone = f"1% of the loss is gone at lambda1 t = {stop:.2f}, when filters have grown {median['growth']:.2f} times"
         return {
-            "change": f"{short} The change there is {median['change']:.2f} (median), so that the exponential growth "
-            "has hardly begun: a change that is still small grows in proportion to the time, which is a higher power "
-            f"of M here, {np.median(self.slopes(gamma)):.2f} (median).",
+            "change": f"{short} The change there is {median['change']:.2f}: exponential growth has hardly begun. A "
+            f"small change grows like the time, a higher power of M: {np.median(self.slopes(gamma)):.2f} (median).",
             "grows": short,
             "share": f"{short} By the linear dynamics of these images a share of {ENOUGH} at the bound needs "
             f"M = {_round(median['enough'])}. At L/L0 = {STOP} the share is {reached} (median).",
-            "stop": f"The initial weights are not small enough: with std M^-{gamma / 2:g}, 1% of the loss is gone at "
-            f"lambda1 t = {stop:.2f} (median), when the filters have grown {median['growth']:.2f} times. The share of "
-            f"the linear dynamics is {median['linear_stop_share']:.3f} (median).",
-            "grown": f"1% of the loss is gone when the filters have grown {median['growth']:.2f} times (median); "
-            f"M^delta is {WIDEST ** ((gamma - 1) / 4):.0f}.",
+            "stop": f"The initial weights are not small enough: with std M^-{gamma / 2:g}, {gone}; the share of the "
+            f"linear dynamics is {median['linear_stop_share']:.3f} (medians).",
+            "grown": f"{gone} (medians); M^delta is {WIDEST ** ((gamma - 1) / 4):.0f}.",
         }
 
     def worst(self, values: np.ndarray, choose: Callable[[np.ndarray], np.intp]) -> tuple[str, float]:
@@ -194,11 +188,9 @@ class Theorem1(PaperFigure):
         columns = dict(zip(("gamma", "width", "seed"), places, strict=True)) | self.table
         return Drawing(
             caption="Two-layer tanh networks with M filters and initial weights of std M^(-gamma/2): median and range "
-            f"of {self.seeds} seeds of images and initialization. (a) The share (15) of the filters along v1. (b) The "
-            "relative change (14) at the bound (13). (c) Times in units of 1/lambda1. Solid: at the bound (13), or "
-            "at initialization where that is negative. Dashed: where 1% of the loss is gone. Crosses: the linear "
-            "dynamics (9) from the same initial weights, in closed form. Dotted: in (b) the power of M that "
-            "exp(lambda1 t) gives, in (c) the heuristic T = (delta/lambda1) log M.",
+            f"of {self.seeds} seeds. Solid: at the bound (13), or at initialization where that is negative. Dashed: "
+            "where 1% of the loss is gone. Crosses: the linear dynamics (9) from the same initial weights. Dotted: in "
+            "(b) the power of M that exp(lambda1 t) gives, in (c) the heuristic T = (delta/lambda1) log M.",
             pictures={"": self._picture()},
             tables=(self._medians_table(), self._widths_table()),
             data={name: values.ravel() for name, values in columns.items()},
@@ -206,36 +198,31 @@ class Theorem1(PaperFigure):
                 "network": network.replace(str(WIDEST), "M"),
                 "widths": "; ".join(f"{scale}: M = {', '.join(map(str, some))}" for scale, some in WIDTHS.items()),
                 "initialization": "N(0, M^-gamma) for all parameters (the theory's gamma, epsilon² = M^-gamma)",
-                "gap": f"(lambda1 - lambda2)/lambda1 is {min(gaps):.2f} to {max(gaps):.2f}; targets are class numbers, "
-                "as in the paper's numbers on v1",
-                "bound (13)": "eta0 = (gamma - 1)/100, its least value, so that the bound is as late as it can be; "
-                "values there are from a cubic spline in time through the saved steps",
+                "gap": f"(lambda1 - lambda2)/lambda1 is {min(gaps):.2f} to {max(gaps):.2f}; targets are class numbers",
+                "bound (13)": "eta0 = (gamma - 1)/100, its least value; values there are from a cubic spline in time",
             },
         )
 
     def _medians_table(self) -> Table:
         t = self.table
-        columns = (
-            t["lambda1"] * t["bound"], t["share"], t["linear_share"], t["change"],
-            t["lambda1"] * t["stop"], t["stop_share"], t["linear_stop_share"], t["grown"] / t["heuristic"],
-        )  # fmt: skip
-        header = (
-            "gamma", "M", "lambda1 times (13)", "share (15) there", "linear dynamics", "change (14) there",
-            f"lambda1 times the time of L/L0 = {STOP}", "share (15) there", "linear dynamics",
-            "time of growth by M^delta over T",
-        )  # fmt: skip
-        medians = np.median(columns, axis=-1)
+        columns = {
+            "lambda1 times (13)": t["lambda1"] * t["bound"], "share (15) at (13)": t["share"],
+            "linear dynamics": t["linear_share"], "change (14) at (13)": t["change"],
+            f"lambda1 times the time of L/L0 = {STOP}": t["lambda1"] * t["stop"],
+            f"share (15) at L/L0 = {STOP}": t["stop_share"], "linear dynamics there": t["linear_stop_share"],
+            "time of growth by M^delta over T": t["grown"] / t["heuristic"],
+        }  # fmt: skip
+        medians = np.median([*columns.values()], axis=-1)
         rows = tuple(
             (str(gamma), str(width), *(f"{m:.3g}" if np.isfinite(m) else "not reached" for m in medians[:, i, j]))
             for i, gamma in enumerate(GAMMAS)
             for j, width in enumerate(self.widths)
         )
-        return Table("Medians over the seeds", header, rows)
+        return Table("Medians over the seeds", ("gamma", "M", *columns), rows)
 
     def _widths_table(self) -> Table:
-        rows = tuple(
-            (str(gamma), _first_positive(gamma), _round(np.median(self.of(gamma)["enough"]))) for gamma in GAMMAS
-        )
+        enough = {gamma: _round(np.median(self.of(gamma)["enough"])) for gamma in GAMMAS}
+        rows = tuple((str(gamma), _first_positive(gamma), width) for gamma, width in enough.items())
         header = ("gamma", "M from which on (13) is positive", f"M from which on the share (15) at (13) is {ENOUGH}")
         return Table("Widths that the bound (13) needs, by the linear dynamics of these images", header, rows)
 
@@ -249,17 +236,14 @@ class Theorem1(PaperFigure):
             for gamma, colour in zip(GAMMAS, COLOURS, strict=False):
                 rows = self.of(gamma, None)
                 for axes, values, style in (
-                    (left, rows["share"], "-"),
-                    (left, rows["stop_share"], "--"),
-                    (middle, rows["change"], "-"),
-                    (right, rows["lambda1"] * rows["bound"], "-"),
-                    (right, rows["lambda1"] * rows["stop"], "--"),
-                ):
+                    (left, rows["share"], "-"), (left, rows["stop_share"], "--"), (middle, rows["change"], "-"),
+                    (right, rows["lambda1"] * rows["bound"], "-"), (right, rows["lambda1"] * rows["stop"], "--"),
+                ):  # fmt: skip
                     _draw_range(axes, widths, values, colour, style)
                 for axes, name in ((left, "linear_share"), (left, "linear_stop_share"), (middle, "linear_change")):
                     cross = np.median(rows[name], axis=1)
-                    cross = np.where(cross > 0, cross, np.nan)
-                    axes.plot(widths, cross, "x", color=colour, markersize=5, markeredgewidth=0.8)
+                    positive = np.where(cross > 0, cross, np.nan)
+                    axes.plot(widths, positive, "x", color=colour, markersize=5, markeredgewidth=0.8)
                 power = np.median(self.of(gamma)["change"]) * (widths / WIDEST) ** exponent(gamma)
                 middle.plot(widths, power, ":", color=colour, linewidth=0.9)
                 right.plot(widths, [heuristic_time(1.0, width, gamma) for width in self.widths], ":", color=colour)
@@ -279,18 +263,14 @@ def _draw_range(axes: Axes, widths: np.ndarray, values: np.ndarray, colour: str,
     middle = np.median(values, axis=1)
     if (positive := middle > 0).any():
         ends = np.stack([middle - values.min(axis=1), values.max(axis=1) - middle])[:, positive]
-        fmt = f"o{style}"
-        axes.errorbar(
-            widths[positive], middle[positive], ends, fmt=fmt, markersize=2.5, color=colour, elinewidth=0.8
-        )  # fmt: skip
+        look_of = {"fmt": f"o{style}", "markersize": 2.5, "color": colour, "elinewidth": 0.8}
+        axes.errorbar(widths[positive], middle[positive], ends, **look_of)
 
 
 def _legend(figure: Figure) -> None:
     """Colours above, ways of drawing below."""
-    gammas = [
-        Line2D([], [], color=colour, marker="o", markersize=3, label=rf"$\gamma$ = {gamma}")
-        for gamma, colour in zip(GAMMAS, COLOURS, strict=False)
-    ]
+    pairs = zip(GAMMAS, COLOURS, strict=False)
+    gammas = [Line2D([], [], color=c, marker="o", markersize=3, label=rf"$\gamma$ = {gamma}") for gamma, c in pairs]
     styles = [
         Line2D([], [], color=INK, label="at the bound (13)"),
         Line2D([], [], color=INK, linestyle="--", label=f"at $L/L_0$ = {STOP}"),
@@ -301,8 +281,7 @@ def _legend(figure: Figure) -> None:
     figure.legend(handles=[*columns, styles[-1]], loc="outside lower center", ncols=4)
 
 
-def _first_positive(gamma: int) -> str:
-    """The width from which on the bound (13) is positive."""
+def _first_positive(gamma: int) -> str:  # the width from which on the bound (13) is positive
     return _round(4 ** (1 / exponent(gamma)))
 
 

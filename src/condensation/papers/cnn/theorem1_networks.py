@@ -78,20 +78,15 @@ def measure_seed(run: Trajectory, k: int, gamma: int) -> dict[str, float]:
     initial, outputs = initial_filters(run, k)
     linear = dynamics.evolve(initial, outputs, bound)[0]
     return {
-        "lambda1": lambda1,
-        "bound": bound,
+        "lambda1": lambda1, "bound": bound,
         "share": float(_curve(times, [share_along(filters, v1) for filters in history])(at_bound)),
         "change": float(_curve(times, [relative_change(filters, history[0]) for filters in history])(at_bound)),
-        "stop": stop,
-        "stop_share": share_along(history[-1], v1) if stopped else np.nan,
-        "growth": float(sizes[-1]),
-        "grown": _first(times, np.log(sizes), lambda1 * heuristic),
-        "heuristic": heuristic,
-        "linear_share": share_along(linear, v1),
-        "linear_change": relative_change(linear, initial),
+        "stop": stop, "stop_share": share_along(history[-1], v1) if stopped else np.nan,
+        "growth": float(sizes[-1]), "grown": _first(times, np.log(sizes), lambda1 * heuristic), "heuristic": heuristic,
+        "linear_share": share_along(linear, v1), "linear_change": relative_change(linear, initial),
         "linear_stop_share": share_along(dynamics.evolve(initial, outputs, stop)[0], v1) if stopped else np.nan,
         "enough": _enough(dynamics.values / lambda1, gamma),
-    }
+    }  # fmt: skip
 
 
 def _curve(times: np.ndarray, values: np.ndarray | list[float]) -> Callable[[np.ndarray | float], np.ndarray]:

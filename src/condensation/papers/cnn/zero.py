@@ -83,26 +83,20 @@ class ZeroOutput(PaperFigure):
 
     def draw(self) -> Drawing:
         """Direction and amplitude against time, with and without zeros."""
-        sizes = {name: self._amplitudes(name) for name in ("captioned", "zero")}
+        filters = {name: self.runs[name].history("conv1", view="filter") for name in ("captioned", "zero")}
+        sizes = {name: np.linalg.norm(each.astype(float), axis=-1) for name, each in filters.items()}
         ratio = np.median(sizes["zero"][:, -1]) / np.median(sizes["captioned"][:, -1])
-        rows = tuple(
-            (LABELS[name], str(counts), f"{np.median(counts.loss):.4f}") for name, counts in self.counts.items()
-        )
+        counts = self.counts.renamed(LABELS)
+        rows = tuple((title, str(each), f"{np.median(each.loss):.4f}") for title, each in counts.items())
         return Drawing(
-            caption="Fig. 2's network with its captioned initialization and with an output layer of zeros. Captioned, "
-            "the output weights are far larger than the filters and pull them to their side at once; from zeros the "
-            f"filters must turn by themselves, later and, at the end, {ratio:.0e} times as long, and end on the same "
-            "line. Thick: median of the seeds.",
+            caption="Fig. 2's network with its captioned initialization and with an output layer of zeros (thick: "
+            "median of the seeds). The captioned output weights are far larger than the filters and pull them to "
+            "their side at once. From zeros the filters turn by themselves and later, end on the same line, and are "
+            f"{ratio:.0e} times as long.",
             pictures={"": self._picture({name: np.median(each, axis=-1) for name, each in sizes.items()})},
-            tables=(
-                Table("Lines of kernels at the last step", ("initialization", "lines", "loss / first loss"), rows),
-            ),
+            tables=(Table("Kernels at the last step", ("initialization", "lines", "loss / first loss"), rows),),
             data=stack_columns(self.counts.each(lambda name, counts: counts.columns()), "start"),
         )
-
-    def _amplitudes(self, name: str) -> np.ndarray:
-        """The norms of the filters at all saved steps, seeds x saved x filters."""
-        return np.linalg.norm(self.runs[name].history("conv1", view="filter").astype(float), axis=-1)
 
     def _picture(self, sizes: dict[str, np.ndarray]) -> Figure:
         with look():
