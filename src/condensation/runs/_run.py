@@ -66,11 +66,6 @@ class Run(Protocol):
         ...
 
     @property
-    def loss(self) -> Float[np.ndarray, "seeds recorded"]:
-        """The loss at the recorded steps."""
-        ...
-
-    @property
     def loss_ratio(self) -> Float[np.ndarray, "seeds recorded"]:
         """The loss over its first known value."""
         ...
