@@ -114,7 +114,7 @@ def test_float32_follows_float64():
 def test_a_diverging_seed_stops_and_the_others_go_on():
     x, y = np.ones((4, 1)), np.ones(4)
     stable = Experiment(Dense((1, 4, 1), "x2_tanh"), Init(Normal(1.0)), Arrays(x, y), GD(0.01), 400, save=Every(20))
-    with pytest.warns(Diverged, match=r"Seed\(data=0, start=0\) was not finite at step"):
+    with pytest.warns(Diverged, match=r"Seed\(data=0, init=0\) was not finite at step"):
         good, bad = train([stable, stable.replace(**{"optimizer.learning_rate": 30.0})], 1)
     assert same(good, train(stable, 1))
     assert not good.diverged

@@ -1,6 +1,6 @@
 """What runs have in common: those of an experiment (``Trajectory``) and those that were watched (``WatchedRun``)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -66,11 +66,6 @@ class Run(Protocol):
         ...
 
     @property
-    def loss(self) -> Float[np.ndarray, "seeds recorded"]:
-        """The loss at the recorded steps."""
-        ...
-
-    @property
     def loss_ratio(self) -> Float[np.ndarray, "seeds recorded"]:
         """The loss over its first known value."""
         ...
@@ -125,6 +120,28 @@ class RunArrays:
         """Mean size of the entries of each parameter's gradient, at the recorded steps."""
         prefix = "gradient."
         return {name[len(prefix) :]: curve for name, curve in self.curves.items() if name.startswith(prefix)}
+
+    def weights(
+        self, layer: str | int, step: int, seed: int | Seed | None = None, *, view: str | None = None
+    ) -> Float[np.ndarray, "..."]:
+        """Input weights of a layer's units at a saved step, the bias as the last input.
+
+        Args:
+            layer: its name, or its number from 1 on.
+            step: a saved step.
+            seed: one seed, for an array of units x inputs; without it, seeds x units x inputs.
+            view: for a convolution layer ``"kernel"`` (one a channel pair, no bias; the default) or ``"filter"``; of a
+                watched run the units are those that were watched.
+        """
+        return self._units(layer, view, lambda name: self._at(name, step, seed))
+
+    def history(self, layer: str | int, *, view: str | None = None) -> Float[np.ndarray, "seeds saved units inputs"]:
+        """Input weights of a layer's units at all saved steps, the bias as the last input."""
+        return self._units(layer, view, self.parameters.__getitem__)
+
+    def _units(self, layer: str | int, view: str | None, get: Callable[[str], np.ndarray]) -> np.ndarray:
+        """A layer's units, from arrays that ``get`` gives by the name of a parameter."""
+        raise NotImplementedError
 
     def parameters_at(self, step: int, seed: int | Seed) -> dict[str, np.ndarray]:
         """All parameters by name, at a saved step, of one seed."""

@@ -1,6 +1,6 @@
 """A trajectory: what the training of an experiment leaves, for all seeds, as NumPy arrays."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from ..errors import InputError
 from ..experiment import Experiment
-from ..networks import LayerShape, Model
+from ..networks import Model
 from ..networks._model import find_layer
 from ..seeds import Seed
 from ._checkpoint import Record
@@ -39,25 +39,6 @@ class Trajectory(RunArrays):
         shapes = self.experiment.network.layers
         return tuple(layer.name for layer in shapes if f"{layer.name}.weight" in self.parameters)
 
-    def weights(
-        self, layer: str | int, step: int, seed: int | Seed | None = None, *, view: str | None = None
-    ) -> Float[np.ndarray, "..."]:
-        """Input weights of a layer's units at a saved step, the bias as the last input.
-
-        Args:
-            layer: its name, or its number from 1 on.
-            step: a saved step.
-            seed: one seed, for an array of units x inputs; without it, seeds x units x inputs.
-            view: for a convolution layer ``"kernel"`` (one a channel pair, no bias; the default) or ``"filter"``.
-        """
-        shape = self._layer(layer)
-        return shape.units({name: self._at(name, step, seed) for name in shape.parameters}, view)
-
-    def history(self, layer: str | int, *, view: str | None = None) -> Float[np.ndarray, "seeds saved units inputs"]:
-        """Input weights of a layer's units at all saved steps, the bias as the last input."""
-        shape = self._layer(layer)
-        return shape.units({name: self.parameters[name] for name in shape.parameters}, view)
-
     def model(self, step: int, seed: int | Seed) -> Model:
         """The network with its parameters at a saved step of one seed."""
         if self.experiment.kept_layers is not None:
@@ -74,11 +55,11 @@ class Trajectory(RunArrays):
         """Samples and targets that a seed was trained on."""
         return self.experiment.data.draw(self.seeds[self._seed(seed)])
 
-    def _layer(self, layer: str | int) -> LayerShape:
+    def _units(self, layer: str | int, view: str | None, get: Callable[[str], np.ndarray]) -> np.ndarray:
         shape = find_layer(self.experiment.network, layer)
         if f"{shape.name}.weight" not in self.parameters:
             raise InputError(f"the layer {shape.name} was not kept; kept_layers are {self.experiment.kept_layers}")
-        return shape
+        return shape.units({name: get(name) for name in shape.parameters}, view)
 
 
 def collect(experiment: Experiment, seeds: tuple[Seed, ...], records: Sequence[Record]) -> Trajectory:

@@ -1,10 +1,10 @@
 """A watched run: the curves and the kept weights of a training that another program did."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
-from jaxtyping import Float
 
 from ..errors import InputError, unknown_name
 from ..seeds import Seed
@@ -26,7 +26,7 @@ class WatchedRun(RunArrays):
     first_loss: ClassVar[int] = 1  # step 1 tells the loss before training
 
     watched: Watched
-    reasons: dict[tuple[int, str], str] = field(default_factory=dict)
+    reasons: dict[tuple[int, str], str]
 
     @property
     def origin(self) -> None:
@@ -53,22 +53,8 @@ class WatchedRun(RunArrays):
         curves = {name: curve[0] for name, curve in self.curves.items()}
         return to_rows(self.watched.layers, curves | {"step": self.recorded}, self.reasons)
 
-    def weights(
-        self, layer: str | int, step: int, seed: int | Seed | None = None, *, view: str | None = None
-    ) -> Float[np.ndarray, "..."]:
-        """Weights of a layer's units at a measured step.
-
-        Args:
-            layer: its name, or its number from 1 on among the kept ones.
-            step: a measured step.
-            seed: 0, for an array of units x inputs; without it, 1 x units x inputs.
-            view: none: the units are those that were watched.
-        """
-        return self._at(self._layer(layer, view), step, seed)
-
-    def history(self, layer: str | int, *, view: str | None = None) -> Float[np.ndarray, "seeds saved units inputs"]:
-        """Weights of a layer's units at all measured steps."""
-        return self.parameters[self._layer(layer, view)]
+    def _units(self, layer: str | int, view: str | None, get: Callable[[str], np.ndarray]) -> np.ndarray:
+        return get(self._layer(layer, view))
 
     def _layer(self, layer: str | int, view: str | None) -> str:
         if view is not None:
