@@ -13,16 +13,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
 from ..errors import InputError
-from ._map_annotations import (
-    MISSING,
-    Boundary,
-    Mark,
-    Regime,
-    draw_annotations,
-    legend_columns,
-    legend_handles,
-    wrapped,
-)
+from ._map_annotations import MISSING, Boundary, Mark, Regime, draw_annotations, legend_columns, legend_handles, wrapped
 from ._map_cells import Places
 from ._map_scales import MapScales, draw_ticks, read_panels, tick_height
 from ._style import FAINT, PAGE, figure_of, look, new_axes
