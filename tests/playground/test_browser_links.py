@@ -160,9 +160,9 @@ def test_a_server_that_comes_back_is_gone_on_with(page, other):
         other.played(at + 10).key(" ").settle()  # what played goes on playing
         assert other.settings == going.to_text()
         same(other.weights, weights_at(going, other.step))
-        assert all("WebSocket" in message for message in other.errors())  # of the time without a server
-        front(page)
-        assert all("WebSocket" in message for message in page.errors())
+        for closing in (other, page):
+            assert all("WebSocket" in message for message in front(closing).errors())  # of the time without a server
+            closing.driver.get("about:blank")  # before the server stops
 
 
 def test_a_way_to_a_far_step_can_be_left(page):

@@ -164,6 +164,7 @@ export class Player {
     const epoch = this.#epoch;
     this.#asking = true;
     if (message.steps && !this.playing) this.#single = 0;
+    if (message.settled) this.#unsettled = false; // `settle` may ask again before the answer comes
     try {
       const frame = await this.#screen.ask({ do: "frame", ...message });
       if (epoch !== this.#epoch) return;
@@ -196,9 +197,7 @@ export class Player {
         this.#resume = false;
       }
       this.#unsettled = true;
-    } else if (message.settled) {
-      this.#unsettled = false;
-    } else {
+    } else if (!message.settled) {
       this.#unsettled = true;
       const before = this.frame?.step ?? -1;
       if (message.steps && (frame.ended || (frame.diverged !== null && frame.step <= before))) this.playing = false;
