@@ -10,7 +10,17 @@ import condensation
 ROOT = Path(condensation.__file__).parent
 LAYERS = (  # from the bottom up; a room imports itself and the layers below its own
     ("errors", "_phrases"),
-    ("_dependencies", "_files", "_formula", "_device", "_precision", "_serialization", "_templates", "_versions"),
+    (
+        "_dependencies",
+        "_files",
+        "_formula",
+        "_device",
+        "_precision",
+        "_serialization",
+        "_settings",
+        "_templates",
+        "_versions",
+    ),
     ("activations", "seeds", "saving", "schedules", "losses"),
     ("networks", "data"),
     ("initialization", "optimizers"),

@@ -9,9 +9,9 @@ from itertools import pairwise
 import pytest
 from matplotlib.figure import Figure
 
+from condensation.drawing._strip import WIDTH, accepted, strip
 from condensation.papers import Claim, Finding, PaperFigure, PerSeed, Rule, Section, Variant
 from condensation.papers._report import VERDICTS, number, write_report
-from condensation.papers._strip import WIDTH, rule_of, strip
 
 VOID = {"meta", "br", "img", "input", "link", "hr"}
 
@@ -217,7 +217,7 @@ def test_a_strip_of_no_seeds_is_empty(values):
 
 @pytest.mark.parametrize("rule", [Rule("exactly", 3), Rule("at most", 0.05), Rule("at least", -0.02)])
 def test_a_rule_is_read_as_it_is_written(rule):
-    assert rule_of(str(rule)) == rule
+    assert accepted(str(rule)) == rule
 
 
 def test_numbers_are_short_and_do_not_seem_whole_when_they_are_not():

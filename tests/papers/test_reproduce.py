@@ -6,9 +6,9 @@ import pytest
 from pyarrow import parquet
 
 from condensation import InputError
+from condensation._settings import reduced_text
 from condensation.data import _sources as sources
 from condensation.papers import FIGURES, Claim, Drawing, PaperFigure, PerSeed, Variant, at_most, reproduce
-from condensation.papers._settings import reduced_text
 from condensation.papers._variant import NotRun
 from condensation.papers.fc.experiments import resnet
 

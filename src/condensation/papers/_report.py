@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
+from .._settings import titles_of
 from .._templates import page_environment
+from ..drawing._strip import strip
 from ._claims import PARTLY, REPRODUCED, Verdict, judge
 from ._section import Section
-from ._settings import titles_of
-from ._strip import strip
 from ._tables import plural
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)

@@ -17,6 +17,7 @@ import numpy as np
 from .._dependencies import digest
 from .._device import device_name
 from .._files import write_atomic
+from .._settings import reduced_text, settings_text
 from .._versions import versions
 from ..experiment import Experiment
 from ..sweeps import Local, Sweep, SweepTable, run_sweep
@@ -25,7 +26,6 @@ from ..training import Progress, Reporter
 from ._claims import Claim, Finding
 from ._figure import Available, Drawing, PaperFigure
 from ._section import Section
-from ._settings import reduced_text, settings_text
 from ._trainings import Training, training_of, untrained
 from ._variant import NotRun, Variant
 

@@ -4,7 +4,7 @@ import itertools
 import math
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -178,6 +178,13 @@ class Sweep:
         names = tuple(sorted(map(to_plain, self.measure)))
         return fingerprint(_Measured(names, self.at, self.threshold, self.backoffs))[:16]
 
+    def describe(self) -> dict[str, str]:
+        """The settings of its experiment in words, its axes and the number of its seeds."""
+        axes = ", ".join(f"{name} {_describe_axis(values)}" for name, values in self.axes.items())
+        fields = ", ".join(f"{field} = {formula}" for field, formula in self.fields.items())
+        grid = {"axes": axes} | ({"fields": fields} if fields else {}) | {"seeds": str(len(self.seeds))}
+        return self.experiment.describe() | grid
+
     def to_plain(self) -> dict[str, Any]:
         """The sweep as plain data; arrays of the user are named by the files that the sweep's folder has of them."""
         return {
@@ -284,3 +291,14 @@ def _seed(plain: Any) -> Any:
     if isinstance(plain, list) and len(plain) != 2:
         raise InputError(f"a seed is a whole number or a pair [data, init], not {plain!r}")
     return Seed(*plain) if isinstance(plain, list) else plain
+
+
+def _describe_axis(values: Sequence[Any]) -> str:
+    """The values of an axis where they are few or words, else its ends and how many they are.
+
+    >>> _describe_axis(("tanh", "relu")), _describe_axis((0.1, 0.2, 0.3, 0.4))
+    ('tanh, relu', '0.1 to 0.4 (4 values)')
+    """
+    if len(values) <= 3 or isinstance(values[0], str):
+        return ", ".join(map(str, values))
+    return f"{values[0]:g} to {values[-1]:g} ({len(values)} values)"

@@ -1,27 +1,32 @@
 """The settings of experiments in words, from their own descriptions."""
 
-from collections.abc import Mapping, Sequence
-
-from ..experiment import Experiment
-from ..sweeps import Sweep
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
 
 MANY = 3  # more titles than these, if most of all, are "otherwise"
 
 
-def settings_text(experiments: Mapping[str, Experiment] | Mapping[str, Sweep]) -> dict[str, str]:
+@runtime_checkable
+class Describable(Protocol):
+    """An experiment or a sweep."""
+
+    def describe(self) -> dict[str, str]:
+        """The settings in words, by what they are settings of."""
+        ...
+
+
+def settings_text(experiments: Mapping[str, Describable]) -> dict[str, str]:
     """The descriptions of several experiments as one: what all share stands once, the rest with titles behind it."""
     described: dict[str, dict[str, str]] = {}
     for title, experiment in experiments.items():
-        for key, text in describe(experiment).items():
+        for key, text in experiment.describe().items():
             described.setdefault(key, {})[title] = text
     return {key: merge(texts, len(experiments)) for key, texts in described.items()}
 
 
-def reduced_text(
-    quick: Mapping[str, Experiment] | Mapping[str, Sweep], paper: Mapping[str, Experiment] | Mapping[str, Sweep]
-) -> str:
+def reduced_text(quick: Mapping[str, Describable], paper: Mapping[str, Describable]) -> str:
     """What the quick scale changes, with the paper's settings in brackets."""
-    small, full = ({title: describe(each) for title, each in some.items()} for some in (quick, paper))
+    small, full = ({title: each.describe() for title, each in some.items()} for some in (quick, paper))
     titles = [title for title in small if title in full]
     changes = []
     for key in dict.fromkeys(key for title in titles for key in (*small[title], *full[title])):
@@ -31,23 +36,6 @@ def reduced_text(
             here, there = (merge({title: pair[k] for title, pair in changed.items()}, len(titles)) for k in (0, 1))
             changes.append(f"{key}: {here} (paper: {there})")
     return "; ".join(changes)
-
-
-def describe(experiment: Experiment | Sweep) -> dict[str, str]:
-    """An experiment in words; of a sweep its base, its axes and its number of seeds."""
-    if isinstance(experiment, Sweep):
-        axes = ", ".join(f"{name} {_axis(values)}" for name, values in experiment.axes.items())
-        fields = ", ".join(f"{field} = {formula}" for field, formula in experiment.fields.items())
-        grid = {"axes": axes} | ({"fields": fields} if fields else {}) | {"seeds": str(len(experiment.seeds))}
-        return describe(experiment.experiment) | grid
-    return experiment.describe()
-
-
-def _axis(values: Sequence[object]) -> str:
-    """An axis: its values where they are few or words, else its ends and how many they are."""
-    if len(values) <= MANY or isinstance(values[0], str):
-        return ", ".join(map(str, values))
-    return f"{values[0]:g} to {values[-1]:g} ({len(values)} values)"
 
 
 def merge(values: Mapping[str, str], total: int) -> str:

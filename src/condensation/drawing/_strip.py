@@ -2,11 +2,9 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
-
-from ._claims import Rule
 
 WIDTH, HEIGHT, FLOOR = 124, 31, 26  # below the floor: the median
 MARGIN = 9  # left and right of the values, so that a clump of equal ones has room
@@ -18,13 +16,20 @@ _MARKS = {
 }
 
 
+class Accepted(NamedTuple):
+    """The accepted values: exactly one, at least or at most it."""
+
+    word: str
+    value: float
+
+
 def strip(claim: dict[str, Any]) -> Markup:
     """The picture of one claim: a dot a seed over the accepted region.
 
     A dot is filled where the claim holds, hollow where it fails, and a cross where the value does not count. Seeds
     without a value are left out.
     """
-    measured, rule = claim["measured"], rule_of(claim["expected"])
+    measured, rule = claim["measured"], accepted(claim["expected"])
     seeds = [
         (float(value), "holds" if holds else "fails" if valid else "void")
         for value, valid, holds in zip(measured["seeds"], measured["valid"], claim["holds"], strict=True)
@@ -55,14 +60,14 @@ def strip(claim: dict[str, Any]) -> Markup:
     )  # fmt: skip
 
 
-def rule_of(expected: str) -> Rule:
-    """The rule that a claim's ``expected`` says.
+def accepted(expected: str) -> Accepted:
+    """The accepted values that a claim's ``expected`` says.
 
-    >>> rule_of("at most 0.05"), rule_of("3")
-    (Rule(word='at most', value=0.05), Rule(word='exactly', value=3.0))
+    >>> accepted("at most 0.05"), accepted("3")
+    (Accepted(word='at most', value=0.05), Accepted(word='exactly', value=3.0))
     """
     words, _, value = expected.rpartition(" ")
-    return Rule("at most" if words == "at most" else "at least" if words == "at least" else "exactly", float(value))
+    return Accepted("at most" if words == "at most" else "at least" if words == "at least" else "exactly", float(value))
 
 
 def _title(claim: dict[str, Any]) -> str:
@@ -77,7 +82,7 @@ def _title(claim: dict[str, Any]) -> str:
     )
 
 
-def _range(values: Sequence[float], rule: Rule) -> tuple[float, float]:
+def _range(values: Sequence[float], rule: Accepted) -> tuple[float, float]:
     """The ends of the axis: all values and the bound, and never of no width."""
     low, high = min(values), max(values)
     if rule.word == "exactly":  # counts: a whole step to either side
@@ -88,7 +93,7 @@ def _range(values: Sequence[float], rule: Rule) -> tuple[float, float]:
     return low, high
 
 
-def _region(rule: Rule, place: Callable[[float], float]) -> Markup:
+def _region(rule: Accepted, place: Callable[[float], float]) -> Markup:
     """The accepted region, shaded, with its bound."""
     bound = place(rule.value)
     half = min(max((place(rule.value + 0.5) - place(rule.value - 0.5)) / 2, 2.5), MARGIN + 3)

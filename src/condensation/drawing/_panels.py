@@ -1,22 +1,42 @@
 """Rows of pictures that several figures are composed of."""
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from ..drawing import draw_bar, draw_history, draw_similarity, look
-from ..drawing._style import COLOURS, FAINT, PAGE
-from ..runs import Trajectory
-from ._counts import Counts
+from ..measure import LineHistory
+from ..runs import Run
+from ._history import draw_history
+from ._similarity import draw_bar, draw_similarity
+from ._style import COLOURS, FAINT, PAGE, look
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
+@runtime_checkable
+class LineCounts(Protocol):
+    """Lines of a layer over the seeds, whether it is condensed, the weights that are shown, and lines over time."""
+
+    lines: np.ndarray
+    condensed: np.ndarray
+
+    @property
+    def shown(self) -> np.ndarray:
+        """Weights of one seed, units x inputs."""
+        ...
+
+    @property
+    def history(self) -> LineHistory:
+        """Lines at all saved steps."""
+        ...
+
+
 def draw_maps(
-    counts: Mapping[str, Counts], expected: Mapping[str, int], weights: Mapping[str, np.ndarray] | None = None
+    counts: Mapping[str, LineCounts], expected: Mapping[str, int], weights: Mapping[str, np.ndarray] | None = None
 ) -> Figure:
     """Heat maps of one seed in a row, and below each how many lines all seeds have.
 
@@ -46,7 +66,7 @@ def draw_maps(
     return figure
 
 
-def draw_distribution(axes: Axes, counts: Counts, expected: int, most: int) -> None:
+def draw_distribution(axes: Axes, counts: LineCounts, expected: int, most: int) -> None:
     """Bars of the share of seeds that have so many lines."""
     places = np.arange(most + 1)
     lines, condensed = np.maximum(counts.lines, 0), counts.condensed
@@ -69,7 +89,7 @@ def draw_distribution(axes: Axes, counts: Counts, expected: int, most: int) -> N
     )
 
 
-def draw_times(runs: Mapping[str, Trajectory], counts: Mapping[str, Counts], epochs: Mapping[str, int]) -> Figure:
+def draw_times(runs: Mapping[str, Run], counts: Mapping[str, LineCounts], epochs: Mapping[str, int]) -> Figure:
     """Lines against time, a panel a run; the dotted line is the captioned epoch."""
     with look():
         figure, row = _row(list(runs))
