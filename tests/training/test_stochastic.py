@@ -60,7 +60,7 @@ RATES = [
 @pytest.mark.parametrize("optimizer", [GD(0.01, weight_decay=0.3), Adam(0.01, weight_decay=0.3)], ids=["gd", "adam"])
 @pytest.mark.parametrize(("rate", "factor"), RATES, ids=["cosine", "step_decay", "warmup"])
 def test_schedules_and_weight_decay_agree_with_torch(optimizer, rate, factor):
-    experiment = BASE.replace(optimizer=replace(optimizer, rate=rate))
+    experiment = BASE.replace(optimizer=replace(optimizer, schedule=rate))
     trajectory, theirs = torch_steps(experiment, [np.arange(80)] * 40, factor)
     for name, value in theirs.items():
         np.testing.assert_allclose(trajectory.parameters_at(40, 0)[name], value, atol=1e-11)
@@ -158,7 +158,7 @@ def test_dropout_and_batches_on_a_convolutional_network():
         (lambda: GD(0.1, weight_decay=-1.0), "weight_decay must be"),
         (lambda: Cosine(0), "steps must be"),
         (lambda: Cosine(5, 2.0), "final is a share"),
-        (lambda: StepDecay((0,)), "a step of the stairs"),
+        (lambda: StepDecay((0,)), "a step of the decay"),
         (lambda: Dense((2, 3, 1), dropout=1.0), "dropout is a share"),
     ],
 )
