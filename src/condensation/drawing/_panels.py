@@ -18,25 +18,21 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 @runtime_checkable
-class LineCounts(Protocol):
-    """Lines of a layer over the seeds, whether it is condensed, the weights that are shown, and lines over time."""
-
-    lines: np.ndarray
-    condensed: np.ndarray
+class _LineCounts(Protocol):
+    """Lines of a layer over the seeds, whether it is condensed, the weights of one seed, and lines over time."""
 
     @property
-    def shown(self) -> np.ndarray:
-        """Weights of one seed, units x inputs."""
-        ...
-
+    def lines(self) -> np.ndarray: ...
     @property
-    def history(self) -> LineHistory:
-        """Lines at all saved steps."""
-        ...
+    def condensed(self) -> np.ndarray: ...
+    @property
+    def shown(self) -> np.ndarray: ...
+    @property
+    def history(self) -> LineHistory: ...
 
 
 def draw_maps(
-    counts: Mapping[str, LineCounts], expected: Mapping[str, int], weights: Mapping[str, np.ndarray] | None = None
+    counts: Mapping[str, _LineCounts], expected: Mapping[str, int], weights: Mapping[str, np.ndarray] | None = None
 ) -> Figure:
     """Heat maps of one seed in a row, and below each how many lines all seeds have.
 
@@ -66,7 +62,7 @@ def draw_maps(
     return figure
 
 
-def draw_distribution(axes: Axes, counts: LineCounts, expected: int, most: int) -> None:
+def draw_distribution(axes: Axes, counts: _LineCounts, expected: int, most: int) -> None:
     """Bars of the share of seeds that have so many lines."""
     places = np.arange(most + 1)
     lines, condensed = np.maximum(counts.lines, 0), counts.condensed
@@ -89,7 +85,7 @@ def draw_distribution(axes: Axes, counts: LineCounts, expected: int, most: int) 
     )
 
 
-def draw_times(runs: Mapping[str, Run], counts: Mapping[str, LineCounts], epochs: Mapping[str, int]) -> Figure:
+def draw_times(runs: Mapping[str, Run], counts: Mapping[str, _LineCounts], epochs: Mapping[str, int]) -> Figure:
     """Lines against time, a panel a run; the dotted line is the captioned epoch."""
     with look():
         figure, row = _row(list(runs))
