@@ -84,4 +84,4 @@ def plural(count: int, noun: str) -> str:
     >>> plural(1, "seed"), plural(3, "seed")
     ('1 seed', '3 seeds')
     """
-    return f"{count} {noun}{'s' * (count != 1)}"
+    return f"{count} {noun}{'' if count == 1 else 's'}"
