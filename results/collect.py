@@ -80,7 +80,7 @@ def page(sections: list[Section]) -> str:
     """The verdicts by paper and by figure."""
     rows = ["| | " + " | ".join(VERDICTS) + " |", "| --- |" + " --- |" * len(VERDICTS)]
     for paper, said in PAPERS.items():
-        for ours, whose in ((False, f"{paper} ({said})"), (True, f"{paper}, asked by us or by readers")):
+        for ours, whose in ((False, f"{paper} ({said})"), (True, f"{paper}, additional questions")):
             counts = Counter(
                 claim["verdict"]
                 for section in sections

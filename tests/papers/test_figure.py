@@ -162,13 +162,13 @@ def test_what_two_figures_train_is_trained_once(registered, second, monkeypatch)
     finished, keep = [], RunCheckpoints.keep
 
     def counting(self, member, kept):
-        finished.extend([self.pairs[member]] * kept.finished)
+        finished.extend([self.places[member]] * kept.finished)
         keep(self, member, kept)
 
     monkeypatch.setattr(RunCheckpoints, "keep", counting)
     sections = reproduce([NAME, second], seeds=2, out=registered, n_jobs=1)
     assert [section.status for section in sections] == ["done", "done"]
-    assert len(finished) == len({(pair[0].fingerprint(), pair[1]) for pair in finished}) == 3 * 2
+    assert len(finished) == len({(folder.fingerprint, seed) for folder, seed in finished}) == 3 * 2
 
 
 def test_processes_side_by_side_give_the_same_numbers(registered, second):

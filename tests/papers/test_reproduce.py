@@ -42,7 +42,7 @@ def test_a_figure_gives_pictures_data_claims_and_a_report(out):
 
 def test_a_second_run_makes_nothing_and_says_the_same(out, monkeypatch):
     before = (out / "claims.json").read_bytes()
-    monkeypatch.setitem(FIGURES, NAME, replace(FIGURES[NAME], measure=lambda *_: pytest.fail("made again")))
+    monkeypatch.setattr(FIGURES[NAME], "measured", lambda *_: pytest.fail("made again"))
     sections = reproduce([NAME], seeds=2, out=out)
     assert sections[0].status == "done"
     assert (out / "claims.json").read_bytes() == before
@@ -67,7 +67,7 @@ def test_a_failing_figure_is_named_and_the_others_go_on(tmp_path, monkeypatch):
     def broken(*_):
         raise RuntimeError("no picture today")
 
-    monkeypatch.setitem(FIGURES, "fc-fig1", replace(FIGURES["fc-fig1"], show=broken))
+    monkeypatch.setattr(FIGURES["fc-fig1"], "draw", broken)
     failed, done = reproduce(["fc-fig1", NAME], seeds=2, out=tmp_path)
     assert (failed.status, done.status) == ("failed", "done")
     assert "no picture today" in failed.reason

@@ -7,7 +7,7 @@ import pytest
 
 from condensation import Adam, Dense, Every, Experiment, Init, InputError, Normal, load_run, sine_sum, train
 from condensation.measure import measure_units
-from condensation.weights import _runs
+from condensation.runs._store import ExperimentFolder
 from condensation.weights._measured import cell, columns
 from condensation.weights._runs import measure_run
 
@@ -41,7 +41,7 @@ def test_a_diverged_seed_is_left_out_and_named(folder, monkeypatch):
     trajectory = load_run(folder)
     parameters = {name: value.copy() for name, value in trajectory.parameters.items()}
     broken = replace(trajectory, parameters=parameters, diverged={trajectory.seeds[1]: 7})
-    monkeypatch.setattr(_runs, "load_run", lambda _: broken)
+    monkeypatch.setattr(ExperimentFolder, "load", lambda self: broken)
     measured = measure_run(folder)
     assert {record["step"]: record["seeds"] for record in measured.records} == {0: 3, 20: 2, 40: 2}
     assert measured.notes == ("seed 1-1 diverged at step 7: from there on the medians are of the others",)
@@ -55,7 +55,7 @@ def test_a_diverged_seed_is_left_out_and_named(folder, monkeypatch):
 def test_a_run_without_a_hidden_layer_is_refused(folder, monkeypatch):
     trajectory = load_run(folder)
     output = {name: value for name, value in trajectory.parameters.items() if name.startswith("output")}
-    monkeypatch.setattr(_runs, "load_run", lambda _: replace(trajectory, parameters=output))
+    monkeypatch.setattr(ExperimentFolder, "load", lambda self: replace(trajectory, parameters=output))
     with pytest.raises(InputError, match="no hidden layer that was kept"):
         measure_run(folder)
 
