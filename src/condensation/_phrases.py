@@ -1,6 +1,7 @@
-"""Small pieces of the phrases in which the parts of an experiment describe themselves."""
+"""Small pieces of phrases: numbers and lists in words."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import Any
 
 
 def counted(count: int, noun: str) -> str:
@@ -20,3 +21,31 @@ def listed(items: Iterable[object]) -> str:
     """
     *first, last = map(str, items)
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def joined(values: Iterable[Any], form: str = "") -> str:
+    """Values one after another, each in a form.
+
+    >>> joined([0.5, 0.25], ".0%")
+    '50%, 25%'
+    """
+    return ", ".join(f"{value:{form}}" for value in values)
+
+
+def least_to_most(values: Collection[Any]) -> str:
+    """The range of whole numbers in words.
+
+    >>> least_to_most([2, 2]), least_to_most([1, 4])
+    ('2', '1 to 4')
+    """
+    low, high = int(min(values)), int(max(values))
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> plural(1, "seed"), plural(3, "seed")
+    ('1 seed', '3 seeds')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"

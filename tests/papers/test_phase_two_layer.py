@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from condensation.measure._crossing import zeros
 from condensation.papers.phases import TwoLayer, two_layer
-from condensation.papers.phases._diagram import zeros
 from condensation.seeds import Seed
 from condensation.sweeps import Local, run_sweep
 

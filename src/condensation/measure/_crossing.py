@@ -32,3 +32,19 @@ def factor(found: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.exp(np.abs(np.log(found / predicted)))
+
+
+def zeros(gamma: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """For each column of slopes (rows gamma) the gamma at which it changes from negative to positive.
+
+    NaN where it does not, or more than once.
+
+    >>> zeros(np.array([0.0, 1.0, 2.0]), np.array([[-1.0, 1.0], [1.0, 1.0], [2.0, 1.0]]))
+    array([0.5, nan])
+    """
+    rising = (slope[:-1] < 0) & (slope[1:] >= 0)
+    k = rising.argmax(axis=0)[None]
+    before, after = (np.take_along_axis(slope, k + step, 0)[0] for step in (0, 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        crossing = gamma[k[0]] - before * (gamma[k[0] + 1] - gamma[k[0]]) / (after - before)
+    return np.where(rising.sum(axis=0) == 1, crossing, np.nan)

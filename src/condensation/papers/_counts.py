@@ -7,10 +7,10 @@ from functools import partial
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from .._phrases import plural
 from ..measure import LineHistory, count_lines
 from ..runs import Trajectory
 from ._claims import PerSeed
-from ._tables import plural
 from ._variant import Variant
 
 STAGE = 0.7  # of the first loss: the initial stage lasts as long as it is above

@@ -19,8 +19,7 @@ class Section:
         name: the figure's name, with the variant's tag.
         title: what stands above it.
         key: what it was made from (code, settings): another key, and it is made anew.
-        status: done, not run, or failed.
-        reason: why it was not run or failed.
+        status, reason: done, or why it was not run or failed.
         scale: ``quick`` or ``paper``.
         seeds: how many seeds its runs have, least and most.
         variant: what differs from the captioned settings.
@@ -31,9 +30,7 @@ class Section:
         runs: folders of the runs by name, likewise.
         missing: why some of its experiments could not be trained; it is made again in the hope that they can.
         notes: warnings of the trainings.
-        seconds: how long it took.
-        versions: of what made it.
-        device: what it was made on.
+        seconds, versions, device: how long it took, and what it was made with and on.
     """
 
     name: str

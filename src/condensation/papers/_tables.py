@@ -1,11 +1,9 @@
-"""Tables of the report, and numbers in words."""
+"""Tables of the report."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ._claims import PerSeed, Rule
 
@@ -49,15 +47,6 @@ def _cell(measured: PerSeed | None, rule: Rule) -> str:
     return f"{sum(measured.holds(rule))}/{len(measured.values)} ({measured.median:g}{more})"
 
 
-def listed(values: Iterable[Any], form: str = "") -> str:
-    """Values one after another, each in a form.
-
-    >>> listed([0.5, 0.25], ".0%")
-    '50%, 25%'
-    """
-    return ", ".join(f"{value:{form}}" for value in values)
-
-
 def in_brackets(measured: PerSeed) -> str:
     """The values of each seed, in brackets where they do not count.
 
@@ -66,22 +55,3 @@ def in_brackets(measured: PerSeed) -> str:
     """
     seeds = zip(measured.values, measured.counted, strict=True)
     return ", ".join(str(value) if counts else f"({value})" for value, counts in seeds)
-
-
-def least_to_most(values: ArrayLike) -> str:
-    """The range of whole numbers in words.
-
-    >>> least_to_most([2, 2]), least_to_most([1, 4])
-    ('2', '1 to 4')
-    """
-    low, high = int(np.min(values)), int(np.max(values))
-    return str(low) if low == high else f"{low} to {high}"
-
-
-def plural(count: int, noun: str) -> str:
-    """A count with its noun.
-
-    >>> plural(1, "seed"), plural(3, "seed")
-    ('1 seed', '3 seeds')
-    """
-    return f"{count} {noun}{'' if count == 1 else 's'}"

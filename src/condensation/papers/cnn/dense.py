@@ -13,6 +13,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..._phrases import joined, least_to_most
 from ...data import Images
 from ...drawing import draw_bar, draw_similarity, look
 from ...drawing._style import COLOURS, FAINT, PAGE
@@ -28,7 +29,7 @@ from ...theory import KernelDynamics
 from .._claims import Claim, PerSeed, Rule, at_least, at_most, exactly
 from .._counts import median_seed, relative_loss, stack_columns
 from .._figure import Available, Drawing, PaperFigure
-from .._tables import Table, in_brackets, least_to_most, listed
+from .._tables import Table, in_brackets
 from .experiments import CHANNELS, CROSS_ENTROPY, GD_KERNEL
 from .fig1 import draw_filters
 from .reset import WHEN, column_looked_at
@@ -281,7 +282,7 @@ def _draw_table(figure: DenseAgainstConv) -> Table:
         parts = (figure.columns[name][part] for part in ("gap", "lambda1", "bias_part", "constant"))
         spans = (f"{np.median(part):.4g} ({part.min():.4g} to {part.max():.4g})" for part in parts)
         shape = " x ".join(map(str, draws[0].z.shape))
-        rows.append((figure.titles[name], shape, listed(figure.columns[name]["rank"]), *spans))
+        rows.append((figure.titles[name], shape, joined(figure.columns[name]["rank"]), *spans))
     header = (
         "network", "Z", "rank in each draw", "gap 1 - λ₂/λ₁", "λ₁", "|bias part| of v₁",
         "least |cos| of a colour's part of v₁ with 1",
@@ -294,8 +295,8 @@ def _seed_table(figure: DenseAgainstConv) -> Table:
     rows = []
     for name, units in (("dense", "neurons"), ("cnn", "kernels"), ("cnn", "filters"), ("outputs", "neurons")):
         run, view = figure.runs[name], "kernel" if units == "kernels" else None
-        along = "" if view else listed(figure.along[name], ".4f")
-        losses = listed(relative_loss(run)[np.arange(len(run.seeds)), column_looked_at(run)], ".3f")
+        along = "" if view else joined(figure.along[name], ".4f")
+        losses = joined(relative_loss(run)[np.arange(len(run.seeds)), column_looked_at(run)], ".3f")
         rows.append((f"{figure.titles[name]}: {units}", in_brackets(figure._lines(name, view)), along, losses))
     header = ("units", "lines (in brackets: not condensed)", "share of the norm along z or v₁", "L/L₀ there")
     return Table("The trained networks, seed by seed", header, tuple(rows))

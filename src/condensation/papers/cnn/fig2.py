@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..._phrases import joined
 from ...data._catalog import known
 from ...drawing import draw_history, draw_similarity, draw_spectrum, look
 from ...drawing._style import COLOURS, FAINT, PAGE
@@ -17,7 +18,7 @@ from ...theory import KernelDynamics
 from .._claims import Claim, PerSeed, at_least, at_most, exactly
 from .._counts import Counts
 from .._figure import Drawing, PaperFigure
-from .._tables import Table, listed
+from .._tables import Table
 from .experiments import CHANNELS, MANY, NO_CAPTION, SUMMED, descent
 from .maps import ACCURACY, accuracy_at, last_step
 
@@ -122,14 +123,14 @@ class Descent(PaperFigure):
 
     def _told_apart(self) -> str:
         classes = (self.run.data(seed)[1].argmax(1) for seed in self.run.seeds)
-        largest = listed((np.bincount(each).max() / len(each) for each in classes), ".0%")
+        largest = joined((np.bincount(each).max() / len(each) for each in classes), ".0%")
         return (
             f"The loss is still at {np.median(self.counts.loss):.2f} of its first value, but one direction of kernels "
-            f"tells some images apart: {listed(self.accuracy, '.1%')}. (The largest class has {largest} of the images.)"
+            f"tells some images apart: {joined(self.accuracy, '.1%')}. (The largest class has {largest} of the images.)"
         )
 
     def _not_turned_yet(self) -> str:
-        nearest = listed((z.channel_cosines.min() for z in self.theory), ".3f")
+        nearest = joined((z.channel_cosines.min() for z in self.theory), ".3f")
         return f"The kernel of ones is nearly v1 ({nearest}); the shortest kernels have not turned to it by this step."
 
     def draw(self) -> Drawing:
@@ -165,7 +166,7 @@ class Descent(PaperFigure):
             "accuracy": [f"{accuracy:.1%}" for accuracy in self.accuracy],
             "lines: kernels, filters": map(listed, zip(kernels.lines, filters.lines, strict=True)),
             "gap": [f"{z.gap:.2f}" for z in self.theory],
-            "parts of v1 · 1": [listed(z.channel_cosines, ".4f") for z in self.theory],
+            "parts of v1 · 1": [joined(z.channel_cosines, ".4f") for z in self.theory],
             "bias part": [f"{z.bias_part:.2f}" for z in self.theory],
         }
         return Table.of_columns("Seed by seed", columns)

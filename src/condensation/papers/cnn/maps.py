@@ -7,12 +7,13 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from ..._phrases import joined, plural
 from ...drawing._panels import draw_maps, draw_times
 from ...runs import Trajectory
 from .._claims import Claim, PerSeed, at_most, exactly
 from .._counts import Counts, stack_columns
 from .._figure import Available, Drawing, PaperFigure
-from .._tables import Table, in_brackets, listed, plural
+from .._tables import Table, in_brackets
 from .._variant import Variant
 
 ACCURACY = 0.21  # Figs. 2 and 3 say below 20%; with 500 images that is blurred by a percentage point
@@ -120,7 +121,7 @@ class HeatMaps(PaperFigure):
         best = self.count(self.runs[panel.run], panel.layer, None, view="kernel")
         return (
             f"At this step: {self.counts['kernel'][panel.key]}. Where most condensed within the initial stage (step "
-            f"{listed(best.steps)}): {best}."
+            f"{joined(best.steps)}): {best}."
         ) + " These are verdicts on the reduced network, not on the paper's." * self.quick
 
     def draw(self) -> Drawing:
@@ -133,7 +134,7 @@ class HeatMaps(PaperFigure):
         if self.times:
             runs = {panel.title: self.runs[panel.run] for panel in shown if not panel.final}
             pictures["time"] = draw_times(runs, counts, steps)
-        quick = f" (At the quick scale: step {listed(dict.fromkeys(steps.values()))}.)" * self.quick
+        quick = f" (At the quick scale: step {joined(dict.fromkeys(steps.values()))}.)" * self.quick
         header = ("panel", "step", "lines of kernels", "lines of filters", "loss / first loss", "training accuracy")
         title = "Both views of a layer, seed by seed (in brackets: not condensed)"
         return Drawing(
@@ -147,8 +148,8 @@ class HeatMaps(PaperFigure):
     def _both_views(self, panel: Panel) -> tuple[str, ...]:
         kernels, filters = (counts[panel.key] for counts in self.counts.values())
         return (
-            panel.text, listed(dict.fromkeys(kernels.steps)), in_brackets(kernels.lines_found()),
-            in_brackets(filters.lines_found()), f"{np.median(kernels.loss):.4f}", listed(self.accuracy(panel), ".0%"),
+            panel.text, joined(dict.fromkeys(kernels.steps)), in_brackets(kernels.lines_found()),
+            in_brackets(filters.lines_found()), f"{np.median(kernels.loss):.4f}", joined(self.accuracy(panel), ".0%"),
         )  # fmt: skip
 
 

@@ -6,12 +6,12 @@ from typing import ClassVar
 import numpy as np
 from matplotlib.figure import Figure
 
+from ..._phrases import plural
 from ...drawing import look
 from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
 from .._claims import Claim, PerSeed, at_least
 from .._figure import Available, Drawing, PaperFigure
-from .._tables import plural
 from .experiments import resnet_from
 
 

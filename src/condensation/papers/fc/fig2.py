@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from ..._phrases import plural
 from ...activations import label
 from ...experiment import Experiment
 from .._claims import Claim, exactly
 from .._figure import Drawing
-from .._tables import plural
 from .._variant import Variant
 from .experiments import FIG2_EPOCHS, FIG2_RATES, LINES, resnet
 from .wording import LinesByActivation, by_kind, lines_in_words, with_multiplicity

@@ -4,13 +4,14 @@ from functools import cached_property
 
 import numpy as np
 
+from ..._phrases import least_to_most
 from ...activations import label, multiplicity
 from ...experiment import Experiment
 from ...measure import nearest_lines
 from ...theory import cube_directions, stationary_directions
 from .._claims import Claim, PerSeed, exactly
 from .._figure import Drawing
-from .._tables import Table, least_to_most, settings_table
+from .._tables import Table, settings_table
 from .._variant import Variant
 from .experiments import FIG3_EPOCH, FIG3_RATES, HIGHER, LINES, data_with_bias, fig3
 from .wording import LinesByActivation, at_most_2p, by_kind, lines_in_words, with_multiplicity

@@ -53,28 +53,11 @@ class ExponentDiagram(PhaseDiagram):
         return self.axis("gamma"), self.axis("gamma_prime"), self.axis("m")
 
 
-def by_cell(values: np.ndarray, **axes: np.ndarray | range) -> dict[str, np.ndarray]:
+def by_cell(**axes: np.ndarray | range) -> dict[str, np.ndarray]:
     """A row for each cell: the coordinates along named axes.
 
-    >>> by_cell(np.zeros((2, 1)), x=np.array([1, 2]), seed=range(1))
+    >>> by_cell(x=np.array([1, 2]), seed=range(1))
     {'x': array([1, 2]), 'seed': array([0, 0])}
     """
     grid = np.meshgrid(*axes.values(), indexing="ij")
-    assert grid[0].shape == values.shape
     return {name: coordinate.ravel() for name, coordinate in zip(axes, grid, strict=True)}
-
-
-def zeros(gamma: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    """For each column of slopes (rows gamma) the gamma at which it changes from negative to positive.
-
-    NaN where it does not, or more than once.
-
-    >>> zeros(np.array([0.0, 1.0, 2.0]), np.array([[-1.0, 1.0], [1.0, 1.0], [2.0, 1.0]]))
-    array([0.5, nan])
-    """
-    rising = (slope[:-1] < 0) & (slope[1:] >= 0)
-    k = rising.argmax(axis=0)[None]
-    before, after = (np.take_along_axis(slope, k + step, 0)[0] for step in (0, 1))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        crossing = gamma[k[0]] - before * (gamma[k[0] + 1] - gamma[k[0]]) / (after - before)
-    return np.where(rising.sum(axis=0) == 1, crossing, np.nan)

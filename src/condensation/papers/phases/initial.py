@@ -28,6 +28,7 @@ from ...drawing import Boundary, Regime, draw_phase_map, look
 from ...drawing._style import PAGE, figure_of, new_axes
 from ...experiment import Experiment
 from ...initialization import Init, WidthPower
+from ...measure._crossing import zeros
 from ...networks import Dense
 from ...optimizers import GradientFlow
 from ...saving import At
@@ -36,7 +37,7 @@ from ...sweeps import Sweep, linspace
 from .._claims import Claim, PerSeed, at_least, at_most
 from .._figure import Drawing
 from .._tables import Table
-from ._diagram import ExponentDiagram, by_cell, zeros
+from ._diagram import ExponentDiagram, by_cell
 from .two_layer import FIELDS, edge
 
 WIDTHS = (100, 1000, 10000)
@@ -137,14 +138,11 @@ class Initial(ExponentDiagram):
         loss falls.
         """
         base = Experiment(
-            network=Dense((4, WIDTHS[0], 1), "tanh"),
-            init=Init(WidthPower(0.5), WidthPower(0.5), antisymmetric=True),
+            network=Dense((4, WIDTHS[0], 1), "tanh"), init=Init(WidthPower(0.5), WidthPower(0.5), antisymmetric=True),
             data=Synthetic(((3.5, 5, 1),), dim=4, n=16, low=-1, high=1, spacing="even"),
-            optimizer=GradientFlow(1.0, stop_ratio=STOP, rtol=1e-4, atol=1e-12),
-            steps=LONG,
-            save=At((0, LONG)),
+            optimizer=GradientFlow(1.0, stop_ratio=STOP, rtol=1e-4, atol=1e-12), steps=LONG, save=At((0, LONG)),
             record=At((0, LONG)),
-        )
+        )  # fmt: skip
         axes = {"gamma": linspace(0.5, 2.5, size), "gamma_prime": linspace(-0.8, 0.8, size), "m": WIDTHS}
         return Sweep(base, axes, FIELDS, as_seeds(seeds), ("share",), at="saved")
 
@@ -216,7 +214,7 @@ class Initial(ExponentDiagram):
                 ),
                 regimes=(Regime(0.75, -0.5, "linear"), Regime(1.0, 0.62, "linear"), Regime(2.0, -0.3, "condensed")),
             )
-        cells = by_cell(every, gamma=gamma, gamma_prime=prime, m=m, seed=range(every.shape[-1]))
+        cells = by_cell(gamma=gamma, gamma_prime=prime, m=m, seed=range(every.shape[-1]))
         return Drawing(
             caption="How much of the input weights of two-layer tanh networks lies along z = (1/n) Σ y x when the "
             f"initial stage ends: median over the seeds at {widest}. Random weights have {inputs**-0.5:.2f}. The line "

@@ -26,6 +26,7 @@ from ...data import Synthetic
 from ...drawing import Boundary, Mark, Regime, draw_phase_maps
 from ...experiment import Experiment
 from ...initialization import Init, WidthPower
+from ...measure._crossing import zeros
 from ...networks import Dense
 from ...optimizers import GradientFlow
 from ...saving import At
@@ -33,7 +34,7 @@ from ...seeds import as_seeds
 from ...sweeps import Sweep, linspace
 from .._claims import Claim, PerSeed, at_least, at_most
 from .._figure import Drawing
-from ._diagram import ExponentDiagram, by_cell, zeros
+from ._diagram import ExponentDiagram, by_cell
 
 WIDTHS = (50, 140, 400)
 LAYERS = ("dense1", "dense2")
@@ -106,14 +107,11 @@ class ThreeLayer(ExponentDiagram):
         """
         law = WidthPower(0.5)
         base = Experiment(
-            network=Dense((2, WIDTHS[0], WIDTHS[0], 1), "relu", bias=False),
-            init=Init((law, law), law),
+            network=Dense((2, WIDTHS[0], WIDTHS[0], 1), "relu", bias=False), init=Init((law, law), law),
             data=Synthetic(((0.9, 1.5, 0.2),), dim=2, n=4, low=-1, high=1, spacing="even"),
-            optimizer=GradientFlow(1.0, stop_ratio=STOP, rtol=1e-2, atol=1e-9),
-            steps=LONG,
-            save=At((0, LONG)),
+            optimizer=GradientFlow(1.0, stop_ratio=STOP, rtol=1e-2, atol=1e-9), steps=LONG, save=At((0, LONG)),
             record=At((0, 1, LONG)),
-        )
+        )  # fmt: skip
         axes = {"gamma": linspace(1.2, 4.0, size), "gamma_prime": linspace(-0.6, 1.0, size), "m": WIDTHS}
         fields = {
             "init.hidden.0.gamma": "(gamma - 2 * gamma_prime) / 3",
@@ -208,9 +206,7 @@ class ThreeLayer(ExponentDiagram):
             marks=NAMED,
             regimes=(Regime(1.6, 0.6, "linear"), Regime(3.7, 0.2, "condensed")),
         )
-        cells = by_cell(
-            self.slopes, layer=range(1, 3), gamma=gamma, gamma_prime=prime, seed=range(self.slopes.shape[-1])
-        )
+        cells = by_cell(layer=range(1, 3), gamma=gamma, gamma_prime=prime, seed=range(self.slopes.shape[-1]))
         return Drawing(
             caption="How much each hidden layer of three-layer relu networks moves, relative to its initial weights, "
             "as both get wider: median over the seeds of the slope of log RD against log m. γ and γ' are minus the "

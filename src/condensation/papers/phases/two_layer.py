@@ -18,6 +18,7 @@ from ...drawing import Boundary, Mark, Regime, draw_phase_map, look
 from ...drawing._style import PAGE, figure_of, new_axes
 from ...experiment import Experiment
 from ...initialization import Init, WidthPower
+from ...measure._crossing import zeros
 from ...networks import Dense
 from ...optimizers import GradientFlow
 from ...saving import At
@@ -25,7 +26,7 @@ from ...seeds import as_seeds
 from ...sweeps import Sweep, linspace
 from .._claims import Claim, PerSeed, at_least, at_most
 from .._figure import Drawing
-from ._diagram import ExponentDiagram, by_cell, zeros
+from ._diagram import ExponentDiagram, by_cell
 
 WIDTHS = (100, 300, 1000, 3000)
 STOP = 0.05  # of the first loss: the end of training
@@ -85,14 +86,11 @@ class TwoLayer(ExponentDiagram):
     def sweep(cls, size: int = 9, seeds: int = 3) -> Sweep:
         """The diagram as a sweep of size x size cells, four widths in each."""
         base = Experiment(
-            network=Dense((1, WIDTHS[0], 1), "relu"),
-            init=Init(WidthPower(0.5), WidthPower(0.5), antisymmetric=True),
+            network=Dense((1, WIDTHS[0], 1), "relu"), init=Init(WidthPower(0.5), WidthPower(0.5), antisymmetric=True),
             data=Synthetic(((0.9, 1.5, 0.2),), dim=1, n=6, low=-1, high=1, spacing="even"),
-            optimizer=GradientFlow(1.0, stop_ratio=STOP, rtol=1e-4, atol=1e-12),
-            steps=LONG,
-            save=At((0, LONG)),
+            optimizer=GradientFlow(1.0, stop_ratio=STOP, rtol=1e-4, atol=1e-12), steps=LONG, save=At((0, LONG)),
             record=At((0, LONG)),
-        )
+        )  # fmt: skip
         axes = {"gamma": linspace(0.4, 2.0, size), "gamma_prime": linspace(-0.8, 0.8, size), "m": WIDTHS}
         return Sweep(base, axes, FIELDS, as_seeds(seeds), ("change",), at="saved")
 
@@ -145,7 +143,7 @@ class TwoLayer(ExponentDiagram):
                 marks=NAMED,
                 regimes=(Regime(0.75, -0.5, "linear"), Regime(1.0, 0.62, "linear"), Regime(1.65, -0.3, "condensed")),
             )
-        cells = by_cell(self.slopes, gamma=gamma, gamma_prime=prime, seed=range(self.slopes.shape[-1]))
+        cells = by_cell(gamma=gamma, gamma_prime=prime, seed=range(self.slopes.shape[-1]))
         return Drawing(
             caption="How much the input weights of two-layer relu networks move, relative to their initial values, as "
             "the network gets wider: median over the seeds of the slope of log RD against log m. Blue: they move less "
