@@ -28,7 +28,6 @@ from .._tables import Table
 from ..fc.experiments import fig3
 from ._diagram import PhaseDiagram
 
-TITLE = "Adam's eps against the initialization"
 WHERE = "Adam's eps against the start"
 ACTIVATIONS = ("tanh", "x_tanh", "x2_tanh")
 INPUTS = 6
@@ -153,7 +152,7 @@ class _Map:
 class Eps(PhaseDiagram):
     """Condensation over eps and std, for three activations."""
 
-    name, title = "phase-eps", TITLE
+    name, title = "phase-eps", "Adam's eps against the initialization"
     claims = (
         Claim(
             "first", WHERE,

@@ -25,7 +25,6 @@ from .._tables import Table
 from ..fc.experiments import fig3
 from ._diagram import PhaseDiagram
 
-TITLE = "Lines against initialization and step"
 WHERE = "Lines against start and step"
 ACTIVATIONS = ("tanh", "sigmoid", "softplus", "x_tanh", "x2_tanh", "relu")
 RATE = 1e-3
@@ -76,7 +75,7 @@ class _Map:
 class Lines(PhaseDiagram):
     """k_eff over std and step, for six activations."""
 
-    name, title = "phase-lines", TITLE
+    name, title = "phase-lines", "Lines against initialization and step"
     sizes: ClassVar = {"quick": (9, 10), "paper": (17, 10)}
     claims = (
         Claim(
