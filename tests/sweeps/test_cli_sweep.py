@@ -85,7 +85,7 @@ def test_the_same_again_trains_nothing(swept):
         (["phase-two-layr"], "did you mean 'phase-two-layer'"),
         (["mine.toml", "--backend", "dask"], "--scheduler"),
         (["mine.toml", "--scheduler", "tcp://x:1"], "--scheduler goes with --backend dask"),
-        (["mine.toml", "--size", "5"], "names its axes itself"),
+        (["mine.toml", "--size", "5"], "has its own axes"),
         (["mine.toml", "--n-jobs", "0"], "n_jobs must be a whole number of at least 1"),
         (["mine.toml", "--out", "out", "--quantity", "dense1.keff"], "did you mean 'dense1.k_eff'"),
         (["mine.toml", "--out", "out", "--y", "std"], "unknown axis 'std'"),
