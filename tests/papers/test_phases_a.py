@@ -100,8 +100,8 @@ class TestInitialTheory:
         z = inputs.T @ y
         enough, count = initial.needed(x, y)
         left = lambda size: np.sum((y - size * inputs @ z / np.linalg.norm(z)) ** 2) / (y @ y)  # noqa: E731
-        assert left(enough) == pytest.approx(initial.STOP)
-        assert left(enough / 2) > initial.STOP
+        assert left(enough) == pytest.approx(initial.INITIAL_STAGE)
+        assert left(enough / 2) > initial.INITIAL_STAGE
         assert count == 4
 
     @pytest.mark.parametrize(("gamma", "prime"), [(0.8, -0.5), (1.2, -0.6), (1.5, 0.0), (1.4, 0.5), (1.9, 0.4)])
@@ -123,7 +123,9 @@ class TestInitialTheory:
 
         def left(time):
             new_v, new_a = after(time)
-            return np.mean((y - inputs @ unit * m * np.mean(new_v * new_a)) ** 2) / np.mean(y**2) - initial.STOP
+            return (
+                np.mean((y - inputs @ unit * m * np.mean(new_v * new_a)) ** 2) / np.mean(y**2) - initial.INITIAL_STAGE
+            )
 
         time = brentq(left, 1e-9, next(t for t in np.geomspace(1e-6, 20, 200) if left(t) < 0))
         square, rest = np.mean(after(time)[0] ** 2), np.mean(w**2) * 4

@@ -9,11 +9,9 @@ from jaxtyping import Bool, Float, Int
 
 from .._phrases import plural
 from ..measure import LineHistory, count_lines
-from ..runs import Trajectory
+from ..runs import INITIAL_STAGE, Trajectory
 from ._claims import PerSeed
 from ._variant import Variant
-
-STAGE = 0.7  # of the first loss: the initial stage lasts as long as it is above
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,7 @@ def cosine_of(run: Trajectory, layer: str | int, variant: Variant, threshold: fl
 
 def in_stage(run: Trajectory) -> Bool[np.ndarray, "seeds saved"]:
     """Which saved steps are in the initial stage: before the loss first falls below 70%."""
-    return np.logical_and.accumulate(relative_loss(run) >= STAGE * (1 - 1e-6), axis=1)
+    return np.logical_and.accumulate(relative_loss(run) >= INITIAL_STAGE * (1 - 1e-6), axis=1)
 
 
 def relative_loss(run: Trajectory) -> Float[np.ndarray, "seeds saved"]:

@@ -42,7 +42,7 @@ def reproduce(
     Args:
         names: figures such as ``fc-fig3``.
         scale: ``"paper"`` for the captioned settings, ``"quick"`` (the default on a CPU) for what two cores can do.
-        seeds: how many seeds of data and start; by default ten, of convolutional networks and ResNets three
+        seeds: how many seeds of data and initialization; by default ten, of convolutional networks and ResNets three
             (five and one at the paper's scale).
         variant: what to change in the captioned settings.
         out: the folder that is written to.

@@ -20,7 +20,7 @@ from ..data import Images
 from ..data._sources import load
 from ..errors import InputError
 from ..experiment import Experiment
-from ..runs import Trajectory
+from ..runs import Trajectory, run_folder
 from ..seeds import as_seeds
 from ..sweeps import SweepTable
 from ..training import Reporter, train
@@ -43,7 +43,7 @@ class Training:
     @property
     def path(self) -> Path:
         """The folder of the run."""
-        return self.runs / self.experiment.fingerprint()[:16]
+        return run_folder(self.runs, self.experiment)
 
     @property
     def finished(self) -> bool:
@@ -90,6 +90,7 @@ def train_all(trainings: Sequence[Training], n_jobs: int | None = None) -> Itera
     if workers < 2:
         yield from waiting
         return
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs")  # one that has grown is replaced, no harm
     pool: Any = Parallel(workers, "loky", return_as="generator_unordered", pre_dispatch="all")
     left = set(range(len(waiting)))
     try:

@@ -6,8 +6,8 @@ from matplotlib.figure import Figure
 from ...drawing import look
 from ...drawing._style import COLOURS, FAINT, PAGE
 from ...experiment import Experiment
+from ...runs import INITIAL_STAGE
 from .._claims import Claim, PerSeed, at_least
-from .._counts import STAGE
 from .._figure import Drawing, PaperFigure
 from .fig2 import Descent, Fig2, Fig10, Fig11
 from .fig3 import Fig3, captioned
@@ -37,8 +37,8 @@ def _number(key: str) -> str:
 def _in_stage(key: str) -> "Claim[Fig13]":
     return Claim(
         key, "Fig. 13", f"{_number(key)} ({SOURCES[key][2]}): what is shown of the initial stage is in it (loss above "
-        "70%, the fully connected paper's rule)", "loss over first loss at the step that is shown", at_least(STAGE),
-        lambda figure: figure.loss(key), trained=False,
+        "70%, the fully connected paper's rule)", "loss over first loss at the step that is shown",
+        at_least(INITIAL_STAGE), lambda figure: figure.loss(key), trained=False,
     )  # fmt: skip
 
 
@@ -73,7 +73,7 @@ class Fig13(PaperFigure):
                 relative = run.loss / run.loss[:, :1]
                 axes.plot(run.recorded, relative.T, color=FAINT, linewidth=0.6)
                 axes.plot(run.recorded, np.median(relative, axis=0), color=COLOURS[0])
-                axes.axhline(STAGE, color=COLOURS[1], linestyle="--", linewidth=0.7)
+                axes.axhline(INITIAL_STAGE, color=COLOURS[1], linestyle="--", linewidth=0.7)
                 axes.axvline(self.shown(key), color=COLOURS[6], linestyle=":", linewidth=0.8)
                 axes.set_title(f"{_number(key)}: {SOURCES[key][2]}", fontsize=6.5)
                 axes.set_ylim(0, 1.06)

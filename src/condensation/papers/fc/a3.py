@@ -10,10 +10,10 @@ from ...drawing import draw_loss, look
 from ...drawing._panels import only_outer
 from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
-from ...runs import Trajectory
+from ...runs import INITIAL_STAGE, Trajectory
 from ...saving import At, Geometric
 from .._claims import Claim, PerSeed, at_least, at_most
-from .._counts import STAGE, relative_loss
+from .._counts import relative_loss
 from .._figure import Drawing, PaperFigure
 from .._tables import Table
 from . import experiments as captions
@@ -33,9 +33,9 @@ def _stage(key: str) -> "Claim[A3]":
     figure, epoch = CAPTIONED[key]
     return Claim(
         key, "Sec. 3, App. A.3", f"{figure}: epoch {epoch} is in the initial stage, the loss above 70%",
-        f"loss at epoch {epoch} over the first", at_least(STAGE), lambda figure: PerSeed(figure.loss_at(key)),
+        f"loss at epoch {epoch} over the first", at_least(INITIAL_STAGE), lambda figure: PerSeed(figure.loss_at(key)),
         lambda figure: f"By the captioned epoch the loss has fallen to {figure.measured(key).median:.2f} of its first "
-        f"value (median): the figure is from beyond the initial stage ({STAGE:g}).",
+        f"value (median): the figure is from beyond the initial stage ({INITIAL_STAGE:g}).",
         trained=False,
     )  # fmt: skip
 

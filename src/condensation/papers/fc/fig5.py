@@ -12,9 +12,9 @@ from ...drawing._panels import only_outer
 from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
 from ...measure import fit_polynomial
-from ...runs import Trajectory
+from ...runs import INITIAL_STAGE, Trajectory
 from .._claims import Claim, PerSeed, at_least, at_most
-from .._counts import STAGE, relative_loss, stack_columns
+from .._counts import relative_loss, stack_columns
 from .._figure import Available, Drawing, PaperFigure
 from .experiments import FIG5_ACTIVATIONS, FIG5_EPOCH, HIGHER, LINES, data_with_bias, one_input
 from .wording import by_kind
@@ -91,8 +91,8 @@ class Fig5(PaperFigure):
         return (
             f"In the seeds that fail, the loss at step {step} is at "
             f"{np.median(relative_loss(run)[failing, column]):.2f} of its first value (median; the initial stage ends "
-            f"at {STAGE:g}) and |w.x| is {np.median(largest):.2g}: too large for the activation to be its leading "
-            f"power. In the beginning the statement holds in {sum(began)} of {len(holds)} seeds."
+            f"at {INITIAL_STAGE:g}) and |w.x| is {np.median(largest):.2g}: too large for the activation to be its "
+            f"leading power. In the beginning the statement holds in {sum(began)} of {len(holds)} seeds."
         )
 
     def draw(self) -> Drawing:

@@ -31,6 +31,7 @@ from ...initialization import Init, WidthPower
 from ...measure._crossing import zeros
 from ...networks import Dense
 from ...optimizers import GradientFlow
+from ...runs import INITIAL_STAGE
 from ...saving import At
 from ...seeds import as_seeds
 from ...sweeps import Sweep, linspace
@@ -41,7 +42,6 @@ from ._diagram import ExponentDiagram, by_cell
 from .two_layer import FIELDS, edge
 
 WIDTHS = (100, 1000, 10000)
-STOP = 0.7  # of the first loss: the end of the initial stage
 LONG = 1000  # time after which a flow that has not come there is left
 Numbers = np.ndarray | float
 DEEP, OFF = 0.5, 0.2  # distances from the edge: safely inside the condensed regime, safely outside
@@ -54,7 +54,7 @@ def needed(x: np.ndarray, y: np.ndarray) -> tuple[float, int]:
     z = inputs.T @ y
     along = inputs @ (z / np.linalg.norm(z))
     half, square = y @ along / (along @ along), y @ y / (along @ along)
-    return float(half - np.sqrt(half**2 - (1 - STOP) * square)), inputs.shape[1]
+    return float(half - np.sqrt(half**2 - (1 - INITIAL_STAGE) * square)), inputs.shape[1]
 
 
 def predicted(enough: float, inputs: int, gamma: Numbers, prime: Numbers, m: float) -> Numbers:
@@ -106,8 +106,8 @@ class Initial(ExponentDiagram):
         ),
         Claim(
             "linear", WHERE, "in the linear regime the loss falls before the input weights turn",
-            f"largest change of the share at m = {WIDTHS[-1]} while the loss falls to {STOP:.0%}, over the cells with "
-            f"γ at least {OFF:g} below the edge",
+            f"largest change of the share at m = {WIDTHS[-1]} while the loss falls to {INITIAL_STAGE:.0%}, over the "
+            f"cells with γ at least {OFF:g} below the edge",
             at_most(0.05), lambda figure: figure.turned(),
         ),
         Claim(
@@ -140,8 +140,8 @@ class Initial(ExponentDiagram):
         base = Experiment(
             network=Dense((4, WIDTHS[0], 1), "tanh"), init=Init(WidthPower(0.5), WidthPower(0.5), antisymmetric=True),
             data=Synthetic(((3.5, 5, 1),), dim=4, n=16, low=-1, high=1, spacing="even"),
-            optimizer=GradientFlow(1.0, stop_ratio=STOP, rtol=1e-4, atol=1e-12), steps=LONG, save=At((0, LONG)),
-            record=At((0, LONG)),
+            optimizer=GradientFlow(1.0, stop_ratio=INITIAL_STAGE, rtol=1e-4, atol=1e-12), steps=LONG,
+            save=At((0, LONG)), record=At((0, LONG)),
         )  # fmt: skip
         axes = {"gamma": linspace(0.5, 2.5, size), "gamma_prime": linspace(-0.8, 0.8, size), "m": WIDTHS}
         return Sweep(base, axes, FIELDS, as_seeds(seeds), ("share",), at="saved")
@@ -166,7 +166,7 @@ class Initial(ExponentDiagram):
     def turned(self) -> PerSeed:
         """The largest change of the share below the edge; it counts where the loss has fallen there."""
         below, loss = self.beyond <= 1e-9 - OFF, self.table.array("loss")
-        fell = np.all((loss[..., -1] <= (STOP + 1e-3) * loss[..., 0])[below], axis=(0, 1))
+        fell = np.all((loss[..., -1] <= (INITIAL_STAGE + 1e-3) * loss[..., 0])[below], axis=(0, 1))
         change = np.abs(self.shares[..., -1] - self.shares[..., 0])
         return PerSeed(change[below][:, -1].max(axis=0), fell)
 
