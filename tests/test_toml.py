@@ -139,7 +139,7 @@ GOOD = (EXAMPLES / "tanh.toml").read_text()
         ("format = 1", "", "names no format"),
         ("learning_rate = 1e-3", "lr = 1e-3", "unknown field in optimizer 'lr'"),
         ("learning_rate = 1e-3", "", "missing in optimizer: learning_rate"),
-        ("learning_rate = 1e-3", "learning_rate = -1", "optimizer: learning_rate must be a positive finite number"),
+        ("learning_rate = 1e-3", "learning_rate = -1", "optimizer.learning_rate must be a positive finite number"),
         ('kind = "adam"', 'kind = "adan"', "unknown kind of optimizer 'adan'; did you mean 'adam'"),
         ('kind = "adam"', "", "optimizer has no kind; one of gd, adam, normalised_gd, sign_gd, muon, gradient_flow"),
         ('"tanh"', '"tahn"', "network: unknown activation 'tahn'; did you mean 'tanh'"),

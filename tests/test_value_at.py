@@ -77,7 +77,7 @@ def test_plain_data_stands_for_a_field(path, plain, expected):
         ("optimizer", c.Normal(1.0), "optimizer must be GD or Adam"),
         ("optimizer", c.Adam, "optimizer must be GD or Adam"),
         ("optimizer", {"kind": "adam"}, "missing in optimizer: learning_rate"),
-        ("optimizer", {"kind": "adam", "learning_rate": -1}, "optimizer: learning_rate must be a positive"),
+        ("optimizer", {"kind": "adam", "learning_rate": -1}, "optimizer.learning_rate must be a positive"),
         ("network.activation", "nothing:here", "the function 'nothing:here' cannot be imported"),
         ("network.residual", 1, "network.residual must be true or false, not 1"),
         ("data.terms.0", [1, 2], r"data.terms.0 must be a list of 3, not of 2"),

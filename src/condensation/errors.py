@@ -1,8 +1,9 @@
 """Errors about the caller's input: one sentence that names what cannot be used, and what would have worked."""
 
 import difflib
+import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 
 class InputError(ValueError):
@@ -22,10 +23,32 @@ def unknown_name(what: str, name: object, known: Iterable[object]) -> InputError
     return InputError(f"unknown {what} {name!r}{hint}{'Known' if near else 'known'}: {', '.join(names)}")
 
 
+def one_of(what: str, known: Iterable[object]) -> Callable[[str, object], None]:
+    """A check that refuses a name that is not known."""
+
+    def check(place: str, name: object) -> None:
+        if name not in known:
+            raise unknown_name(what, name, known)
+
+    return check
+
+
 def check_positive(what: str, value: float) -> None:
     """Refuse a number that is not finite and above zero."""
     if not 0 < value < float("inf"):
         raise InputError(f"{what} must be a positive finite number, not {value!r}")
+
+
+def check_finite(what: str, value: float) -> None:
+    """Refuse NaN and infinity."""
+    if not math.isfinite(value):
+        raise InputError(f"{what} must be a finite number, not {value!r}")
+
+
+def check_share(what: str, value: float) -> None:
+    """Refuse a number that is not between 0 and 1."""
+    if not 0 <= value <= 1:
+        raise InputError(f"{what} is a share between 0 and 1, not {value!r}")
 
 
 def check_whole(what: str, value: int, least: int = 1) -> None:

@@ -5,15 +5,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tomli_w
 
 from ._precision import DTYPES, describe_precision
 from ._serialization import (
     FORMAT,
+    Count,
+    Part,
     check_format,
-    coerce_fields,
     fingerprint,
     from_plain,
     replace_at,
@@ -21,7 +22,7 @@ from ._serialization import (
     without_none,
 )
 from .data import Arrays, Data, Images
-from .errors import InputError, check_whole, unknown_name
+from .errors import InputError, one_of, unknown_name
 from .initialization import Init
 from .losses import Loss
 from .networks import Network
@@ -30,7 +31,7 @@ from .saving import At, Evenly, SaveSchedule
 
 
 @dataclass(frozen=True)
-class Experiment:
+class Experiment(Part):
     """Everything that fixes a training run except the seeds.
 
     Args:
@@ -54,28 +55,23 @@ class Experiment:
     init: Init
     data: Data
     optimizer: Optimizer
-    steps: int
+    steps: Count
     loss: Loss = Loss()
     save: SaveSchedule = Evenly(101)
     record: SaveSchedule = Evenly(1001)
-    dtype: str = "float64"
-    batch_size: int | None = None
+    dtype: Annotated[str, one_of("dtype", DTYPES)] = "float64"
+    batch_size: Count | None = None
     test: Data | None = None
     kept_layers: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        coerce_fields(self)
-        check_whole("steps", self.steps)
+        super().__post_init__()
         if self.steps >= 2**31:
             raise InputError(f"steps must be below 2^31, not {self.steps}")
-        if self.dtype not in DTYPES:
-            raise unknown_name("dtype", self.dtype, DTYPES)
         for schedule in (self.save, self.record):
             if isinstance(schedule, At):  # the only one that can ask for a step after the last
                 schedule.steps(self.steps)
         self.init.laws(self.network)
-        if self.batch_size is not None:
-            check_whole("batch_size", self.batch_size)
         if isinstance(self.optimizer, GradientFlow) and (self.batch_size is not None or self.network.dropout):
             raise InputError("gradient flow sees all samples and the whole network: no batch_size, no dropout")
         if isinstance(self.optimizer, GradientFlow) and self.network.norms:

@@ -4,16 +4,16 @@ A law gives the std of a layer from its shape and from the ``width`` at it, the 
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from ._serialization import coerce_fields
-from .errors import InputError, check_positive
+from ._serialization import Part, Positive
+from .errors import InputError, check_finite, check_positive
 from .networks import LayerShape, Network
 
 
-class _Law:
+class _Law(Part):
     """A distribution of a layer's weights; of its biases too, unless these are zero."""
 
     draws_bias: ClassVar[bool] = True
@@ -41,16 +41,10 @@ class _Law:
 
 
 @dataclass(frozen=True)
-class Normal(_Law):
+class Normal(_Law, kind="normal"):
     """N(0, std^2), the bias too. The papers' ``var = 0.005^2`` is ``Normal(std=0.005)``."""
 
-    kind: ClassVar[str] = "normal"
-
-    std: float
-
-    def __post_init__(self) -> None:
-        coerce_fields(self)
-        check_positive("std", self.std)
+    std: Positive
 
     def std_of(self, shape: LayerShape, width: int) -> float:
         """The std that was given."""
@@ -63,16 +57,10 @@ class Normal(_Law):
 
 
 @dataclass(frozen=True)
-class Uniform(_Law):
+class Uniform(_Law, kind="uniform"):
     """Uniform on [-high, high], a std of high/sqrt(3), the bias too."""
 
-    kind: ClassVar[str] = "uniform"
-
-    high: float
-
-    def __post_init__(self) -> None:
-        coerce_fields(self)
-        check_positive("high", self.high)
+    high: Positive
 
     def std_of(self, shape: LayerShape, width: int) -> float:
         """high/sqrt(3)."""
@@ -91,19 +79,12 @@ class Uniform(_Law):
 class _Power(_Law):
     """A std that is a power of a size of the layer, the bias too."""
 
-    gamma: float
-
-    def __post_init__(self) -> None:
-        coerce_fields(self)
-        if not np.isfinite(self.gamma):
-            raise InputError(f"gamma must be a finite number, not {self.gamma!r}")
+    gamma: Annotated[float, check_finite]
 
 
 @dataclass(frozen=True)
-class FanOutPower(_Power):
+class FanOutPower(_Power, kind="fan_out_power"):
     """A std of m_out^-gamma with m_out the layer's outputs, the bias too. A variance of 1/m_out^3 is gamma = 1.5."""
-
-    kind: ClassVar[str] = "fan_out_power"
 
     def std_of(self, shape: LayerShape, width: int) -> float:
         """m_out^-gamma."""
@@ -115,10 +96,8 @@ class FanOutPower(_Power):
 
 
 @dataclass(frozen=True)
-class WidthPower(_Power):
+class WidthPower(_Power, kind="width_power"):
     """A std of m^-gamma, the bias too; m is the layer's number of neurons (for the output layer: of its inputs)."""
-
-    kind: ClassVar[str] = "width_power"
 
     def std_of(self, shape: LayerShape, width: int) -> float:
         """m^-gamma."""
@@ -130,10 +109,8 @@ class WidthPower(_Power):
 
 
 @dataclass(frozen=True)
-class ChannelPower(_Power):
+class ChannelPower(_Power, kind="channel_power"):
     """A std of ((c_in + c_out)/2 m^2)^-gamma for a convolution layer with m x m kernels, the bias too."""
-
-    kind: ClassVar[str] = "channel_power"
 
     def std_of(self, shape: LayerShape, width: int) -> float:
         """((c_in + c_out)/2 m^2)^-gamma."""
@@ -147,10 +124,9 @@ class ChannelPower(_Power):
 
 
 @dataclass(frozen=True)
-class Glorot(_Law):
+class Glorot(_Law, kind="glorot"):
     """N(0, 2/(m_in + m_out)) for weights, zero for biases."""
 
-    kind: ClassVar[str] = "glorot"
     draws_bias: ClassVar[bool] = False
     phrase: ClassVar[str] = "Glorot normal"
 
@@ -160,10 +136,9 @@ class Glorot(_Law):
 
 
 @dataclass(frozen=True)
-class He(_Law):
+class He(_Law, kind="he"):
     """N(0, 2/m_in) for weights, zero for biases: the usual initialization of relu networks."""
 
-    kind: ClassVar[str] = "he"
     draws_bias: ClassVar[bool] = False
     phrase: ClassVar[str] = "He normal"
 
@@ -173,10 +148,9 @@ class He(_Law):
 
 
 @dataclass(frozen=True)
-class Zeros(_Law):
+class Zeros(_Law, kind="zeros"):
     """All weights zero, for an output layer: the network's output is zero at step 0."""
 
-    kind: ClassVar[str] = "zeros"
     phrase: ClassVar[str] = "zero"
 
     def std_of(self, shape: LayerShape, width: int) -> float:
@@ -188,7 +162,7 @@ Law = Normal | Uniform | FanOutPower | WidthPower | Glorot | He | ChannelPower |
 
 
 @dataclass(frozen=True)
-class Init:
+class Init(Part):
     """The laws of a network's layers.
 
     Args:
@@ -204,9 +178,6 @@ class Init:
     output: Law | None = None
     convolution: Law | tuple[Law, ...] | None = None
     antisymmetric: bool = False
-
-    def __post_init__(self) -> None:
-        coerce_fields(self)
 
     def laws(self, network: Network) -> tuple[Law, ...]:
         """The law of each layer, the output layer last."""

@@ -8,14 +8,15 @@ With $f_i$ the output and $y_i$ the target of sample i, summed over outputs:
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from ._serialization import coerce_fields
-from .errors import unknown_name
+from ._serialization import Part
+from .errors import one_of
 
 
 def _half_square(difference: Float[Array, "samples outputs"]) -> Float[Array, " samples"]:
@@ -36,18 +37,11 @@ PHRASES = {
 
 
 @dataclass(frozen=True)
-class Loss:
+class Loss(Part):
     """A loss by name, and how it is reduced over the samples: ``"mean"`` or ``"sum"``."""
 
-    name: str = "mse"
-    reduction: str = "mean"
-
-    def __post_init__(self) -> None:
-        coerce_fields(self)
-        if self.name not in PER_SAMPLE:
-            raise unknown_name("loss", self.name, PER_SAMPLE)
-        if self.reduction not in REDUCTIONS:
-            raise unknown_name("reduction", self.reduction, REDUCTIONS)
+    name: Annotated[str, one_of("loss", PER_SAMPLE)] = "mse"
+    reduction: Annotated[str, one_of("reduction", REDUCTIONS)] = "mean"
 
     def __call__(
         self, outputs: Float[Array, "samples outputs"], targets: Float[Array, "samples outputs"]

@@ -5,38 +5,46 @@ program, so that networks which differ only in them are trained by one program. 
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import jax.numpy as jnp
 import optax
 from jax import Array
 from optax.contrib import MuonDimensionNumbers, muon
 
-from ._serialization import coerce_fields
-from .errors import InputError, check_positive, check_whole
+from ._serialization import Count, Part, Positive
+from .errors import InputError
 from .networks import Network
 from .schedules import Constant, Schedule
 
 
-class _Descent:
-    """An optimizer with a learning rate: the checks of its fields, and its description."""
+def _check_average(what: str, value: float) -> None:
+    """Refuse what cannot weigh the past in a moving average."""
+    if not 0 <= value < 1:
+        raise InputError(f"{what} must be at least 0 and below 1, not {value!r}")
+
+
+def _check_decay(what: str, value: float) -> None:
+    if not 0 <= value < float("inf"):
+        raise InputError(f"{what} must be a finite number of at least 0, not {value!r}")
+
+
+def _check_ratio(what: str, value: float) -> None:
+    if not 0 < value < 1:
+        raise InputError(f"{what} is a share between 0 and 1, not {value!r}")
+
+
+Average = Annotated[float, _check_average]
+
+
+class _Descent(Part):
+    """An optimizer with a learning rate, and its description."""
 
     traced: ClassVar[tuple[str, ...]] = ("learning_rate",)
-    averages: ClassVar[tuple[str, ...]] = ()  # the fields that weigh the past in a moving average
     name: ClassVar[str]
 
-    learning_rate: float
+    learning_rate: Positive
     schedule: Schedule
-
-    def __post_init__(self) -> None:
-        coerce_fields(self)
-        for name in self.traced:
-            check_positive(name, getattr(self, name))
-        for name in self.averages:
-            if not 0 <= getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 0 and below 1, not {getattr(self, name)!r}")
-        if not 0 <= self._decay < float("inf"):
-            raise InputError(f"weight_decay must be a finite number of at least 0, not {self._decay!r}")
 
     @property
     def _decay(self) -> float:
@@ -64,14 +72,13 @@ class _Descent:
 
 
 @dataclass(frozen=True)
-class GD(_Descent):
+class GD(_Descent, kind="gd"):
     r"""Gradient descent: $\theta \leftarrow \theta - \eta_t (\nabla L + \lambda \theta)$, weight decay $\lambda$."""
 
-    kind: ClassVar[str] = "gd"
     name: ClassVar[str] = "gradient descent"
 
-    learning_rate: float
-    weight_decay: float = 0.0
+    learning_rate: Positive
+    weight_decay: Annotated[float, _check_decay] = 0.0
     schedule: Schedule = Constant()
 
     def transform(self, network: Network, learning_rate: Any) -> optax.GradientTransformation:
@@ -80,7 +87,7 @@ class GD(_Descent):
 
 
 @dataclass(frozen=True)
-class Adam(_Descent):
+class Adam(_Descent, kind="adam"):
     r"""Adam: $\theta \leftarrow \theta - \eta_t (\hat m / (\sqrt{\hat v} + \epsilon) + \lambda \theta)$.
 
     Where gradients are below eps the step shrinks with them, and Adam is no longer Adam: training warns, and
@@ -88,16 +95,14 @@ class Adam(_Descent):
     Weight decay $\lambda$ is apart from the moments (as in AdamW).
     """
 
-    kind: ClassVar[str] = "adam"
     name: ClassVar[str] = "Adam"
     traced: ClassVar[tuple[str, ...]] = ("learning_rate", "eps")
-    averages: ClassVar[tuple[str, ...]] = ("b1", "b2")
 
-    learning_rate: float
-    b1: float = 0.9
-    b2: float = 0.999
-    eps: float = 1e-8
-    weight_decay: float = 0.0
+    learning_rate: Positive
+    b1: Average = 0.9
+    b2: Average = 0.999
+    eps: Positive = 1e-8
+    weight_decay: Annotated[float, _check_decay] = 0.0
     schedule: Schedule = Constant()
 
     def transform(self, network: Network, learning_rate: Any, eps: Any) -> optax.GradientTransformation:
@@ -110,7 +115,7 @@ class Adam(_Descent):
 
 
 @dataclass(frozen=True)
-class NormalisedGD(_Descent):
+class NormalisedGD(_Descent, kind="normalised_gd"):
     r"""Neuron-normalised gradient descent: each neuron moves by the same length along its own gradient.
 
     With $g_j$ the gradient of neuron j's input weights (bias included) and, for the last hidden layer, of its
@@ -118,10 +123,9 @@ class NormalisedGD(_Descent):
     neuron so follows the path of gradient flow at its own speed. An output bias takes the plain step.
     """
 
-    kind: ClassVar[str] = "normalised_gd"
     name: ClassVar[str] = "neuron-normalised gradient descent"
 
-    learning_rate: float
+    learning_rate: Positive
     schedule: Schedule = Constant()
 
     def transform(self, network: Network, learning_rate: Any) -> optax.GradientTransformation:
@@ -154,7 +158,7 @@ class NormalisedGD(_Descent):
 
 
 @dataclass(frozen=True)
-class SignGD(_Descent):
+class SignGD(_Descent, kind="sign_gd"):
     r"""Sign descent: $\theta \leftarrow \theta - \eta_t\, \mathrm{sign}(\nabla L)$, steepest descent in the max norm.
 
     What Adam is early, as long as gradients keep their signs. The learning rate has to be well below the initial
@@ -162,10 +166,9 @@ class SignGD(_Descent):
     changing signs in turn.
     """
 
-    kind: ClassVar[str] = "sign_gd"
     name: ClassVar[str] = "sign descent"
 
-    learning_rate: float
+    learning_rate: Positive
     schedule: Schedule = Constant()
 
     def transform(self, network: Network, learning_rate: Any) -> optax.GradientTransformation:
@@ -174,7 +177,7 @@ class SignGD(_Descent):
 
 
 @dataclass(frozen=True)
-class Muon(_Descent):
+class Muon(_Descent, kind="muon"):
     r"""Muon: a weight matrix moves along the polar factor $U V^T$ of its gradients' moving average $M = U S V^T$.
 
     Steepest descent in the spectral norm, as Optax has it: a weight of m units with D inputs moves by
@@ -187,15 +190,13 @@ class Muon(_Descent):
     ``Dense(..., bias=False)`` and an input that is always 1.
     """
 
-    kind: ClassVar[str] = "muon"
     name: ClassVar[str] = "Muon"
     traced: ClassVar[tuple[str, ...]] = ("learning_rate", "eps")
-    averages: ClassVar[tuple[str, ...]] = ("momentum",)
 
-    learning_rate: float
-    momentum: float = 0.95
+    learning_rate: Positive
+    momentum: Average = 0.95
     nesterov: bool = True
-    eps: float = 1e-8
+    eps: Positive = 1e-8
     schedule: Schedule = Constant()
 
     def transform(self, network: Network, learning_rate: Any, eps: Any) -> optax.GradientTransformation:
@@ -218,7 +219,7 @@ class Muon(_Descent):
 
 
 @dataclass(frozen=True)
-class GradientFlow:
+class GradientFlow(Part, kind="gradient_flow"):
     r"""Gradient flow $\dot\theta = -\nabla L(\theta)$, integrated by adaptive steps of order 5 (Tsitouras).
 
     A step of the experiment stands for ``time_step`` units of time, so that step k is what gradient descent with a
@@ -234,23 +235,13 @@ class GradientFlow:
         most_steps: of the integrator between two records, 100,000 if not given; a flow that needs more has diverged.
     """
 
-    kind: ClassVar[str] = "gradient_flow"
     traced: ClassVar[tuple[str, ...]] = ("time_step",)
 
-    time_step: float
-    stop_ratio: float | None = None
-    rtol: float = 1e-8
-    atol: float = 1e-14
-    most_steps: int | None = None
-
-    def __post_init__(self) -> None:
-        coerce_fields(self)
-        for name in ("time_step", "rtol", "atol"):
-            check_positive(name, getattr(self, name))
-        if self.most_steps is not None:
-            check_whole("most_steps", self.most_steps)
-        if self.stop_ratio is not None and not 0 < self.stop_ratio < 1:
-            raise InputError(f"stop_ratio is a share between 0 and 1, not {self.stop_ratio!r}")
+    time_step: Positive
+    stop_ratio: Annotated[float, _check_ratio] | None = None
+    rtol: Positive = 1e-8
+    atol: Positive = 1e-14
+    most_steps: Count | None = None
 
     def begin(self, loss: Array) -> dict[str, Array]:
         """What the flow remembers between rows."""

@@ -7,27 +7,24 @@ when it ends; equal spacing cannot.
 import bisect
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import Annotated
 
 import numpy as np
 
-from ._serialization import coerce_fields
+from ._serialization import Count, Part
 from .errors import InputError, check_whole
 
 
 @dataclass(frozen=True)
-class At:
+class At(Part, kind="at"):
     """The steps that are listed."""
 
-    kind: ClassVar[str] = "at"
-
-    chosen: tuple[int, ...]
+    chosen: tuple[Annotated[int, partial(check_whole, least=0)], ...]
 
     def __post_init__(self) -> None:
-        coerce_fields(self)
+        super().__post_init__()
         object.__setattr__(self, "chosen", tuple(sorted(set(self.chosen))))
-        for step in self.chosen:
-            check_whole("a saved step", step, least=0)
 
     def steps(self, last: int) -> list[int]:
         """The listed steps, 0 and the last.
@@ -46,16 +43,10 @@ class At:
 
 
 @dataclass(frozen=True)
-class Every:
+class Every(Part, kind="every"):
     """Every k-th step."""
 
-    kind: ClassVar[str] = "every"
-
-    k: int
-
-    def __post_init__(self) -> None:
-        coerce_fields(self)
-        check_whole("k", self.k)
+    k: Count
 
     def steps(self, last: int) -> list[int]:
         """0, k, 2k, ... and the last.
@@ -71,16 +62,10 @@ class Every:
 
 
 @dataclass(frozen=True)
-class Evenly:
+class Evenly(Part, kind="evenly"):
     """About ``count`` steps, equally spaced from 0 to the last; all of them if there are fewer."""
 
-    kind: ClassVar[str] = "evenly"
-
-    count: int
-
-    def __post_init__(self) -> None:
-        coerce_fields(self)
-        check_whole("count", self.count, least=2)
+    count: Annotated[int, partial(check_whole, least=2)]
 
     def steps(self, last: int) -> list[int]:
         """Equally spaced steps.
@@ -92,16 +77,10 @@ class Evenly:
 
 
 @dataclass(frozen=True)
-class Geometric:
+class Geometric(Part, kind="geometric"):
     """Steps that grow by a constant factor, ``per_decade`` of them for each factor of ten."""
 
-    kind: ClassVar[str] = "geometric"
-
-    per_decade: int = 10
-
-    def __post_init__(self) -> None:
-        coerce_fields(self)
-        check_whole("per_decade", self.per_decade)
+    per_decade: Count = 10
 
     def steps(self, last: int) -> list[int]:
         """0, 1 and so on in geometric growth, and the last.

@@ -2,16 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import jax.numpy as jnp
 
 from ._phrases import counted, listed
-from ._serialization import coerce_fields
-from .errors import InputError, check_positive, check_whole
+from ._serialization import Count, Part, Positive, Share
 
 
-class _Scheduled:
+class _Scheduled(Part):
     def factor(self, step: Any) -> Any:
         """The factor at a step."""
         raise NotImplementedError
@@ -34,10 +33,8 @@ class _Scheduled:
 
 
 @dataclass(frozen=True)
-class Constant(_Scheduled):
+class Constant(_Scheduled, kind="constant"):
     """The learning rate as it is."""
-
-    kind: ClassVar[str] = "constant"
 
     def scaled(self, learning_rate: Any) -> Any:
         """The learning rate itself."""
@@ -45,19 +42,11 @@ class Constant(_Scheduled):
 
 
 @dataclass(frozen=True)
-class Cosine(_Scheduled):
+class Cosine(_Scheduled, kind="cosine"):
     """From 1 down to ``final`` along half a cosine within ``steps`` steps, constant afterwards."""
 
-    kind: ClassVar[str] = "cosine"
-
-    steps: int
-    final: float = 0.0
-
-    def __post_init__(self) -> None:
-        coerce_fields(self)
-        check_whole("steps", self.steps)
-        if not 0 <= self.final <= 1:
-            raise InputError(f"final is a share between 0 and 1, not {self.final!r}")
+    steps: Count
+    final: Share = 0.0
 
     def factor(self, step: Any) -> Any:
         """(1 + cos(pi t)) / 2 between 1 and ``final``, t the share of the steps done.
@@ -82,19 +71,11 @@ class Cosine(_Scheduled):
 
 
 @dataclass(frozen=True)
-class StepDecay(_Scheduled):
+class StepDecay(_Scheduled, kind="step_decay"):
     """Multiplied by ``factor_each`` at each of the steps ``at``."""
 
-    kind: ClassVar[str] = "step_decay"
-
-    at: tuple[int, ...]
-    factor_each: float = 0.1
-
-    def __post_init__(self) -> None:
-        coerce_fields(self)
-        for step in self.at:
-            check_whole("a step of the decay", step)
-        check_positive("factor_each", self.factor_each)
+    at: tuple[Count, ...]
+    factor_each: Positive = 0.1
 
     def factor(self, step: Any) -> Any:
         """factor_each to the number of decays so far.
@@ -121,16 +102,10 @@ class StepDecay(_Scheduled):
 
 
 @dataclass(frozen=True)
-class Warmup(_Scheduled):
+class Warmup(_Scheduled, kind="warmup"):
     """Rises in a straight line from 1/steps to 1 within ``steps`` steps."""
 
-    kind: ClassVar[str] = "warmup"
-
-    steps: int
-
-    def __post_init__(self) -> None:
-        coerce_fields(self)
-        check_whole("steps", self.steps)
+    steps: Count
 
     def factor(self, step: Any) -> Any:
         """(step + 1) / steps, at most 1.

@@ -5,7 +5,8 @@ stride 1; images are channels x height x width.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -15,7 +16,7 @@ from jaxtyping import Float
 
 from .._device import channels_last
 from .._phrases import counted, listed
-from .._serialization import coerce_fields
+from .._serialization import Count, Part
 from ..activations import Activation, Function, describe_activations, get_activation
 from ..errors import InputError, check_whole
 from ._dense import DenseNetwork, check_dropout, dense_layers, describe_head
@@ -71,7 +72,7 @@ def _turn_inputs(dense: DenseNetwork, image: tuple[int, ...]) -> DenseNetwork:
 
 
 @dataclass(frozen=True)
-class Conv:
+class Conv(Part, kind="conv"):
     """Describes a convolutional network: ``Conv((3, 32, 32), channels=(32,), kernel=3, outputs=10)``.
 
     Args:
@@ -87,27 +88,23 @@ class Conv:
         dropout: share of the dense hidden neurons that a training step leaves out.
     """
 
-    kind: ClassVar[str] = "conv"
     norms: ClassVar[tuple[NormShape, ...]] = ()
 
-    image: tuple[int, int, int]
-    channels: tuple[int, ...]
-    kernel: int
-    outputs: int
-    hidden: tuple[int, ...] = ()
+    image: tuple[Count, Count, Count]
+    channels: tuple[Count, ...]
+    kernel: Count
+    outputs: Count
+    hidden: tuple[Count, ...] = ()
     activation: Activation | tuple[Activation, ...] = "tanh"
     dense_activation: Activation = "relu"
-    padding: int = 0
+    padding: Annotated[int, partial(check_whole, least=0)] = 0
     output_bias: bool = False
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        coerce_fields(self)
+        super().__post_init__()
         if not self.channels:
             raise InputError("a convolutional network needs at least one convolution layer, not channels=()")
-        for value in (*self.image, *self.channels, *self.hidden, self.kernel, self.outputs):
-            check_whole("each size of the network", value)
-        check_whole("padding", self.padding, least=0)
         check_dropout(self.dropout, self.hidden)
         if min(self.sides()[-1]) < 1:
             raise InputError(

@@ -18,9 +18,9 @@ from jax import Array
 from jaxtyping import Float
 
 from .._phrases import counted
-from .._serialization import coerce_fields
+from .._serialization import Count, Part
 from ..activations import Activation, Function, describe_activations, get_activation
-from ..errors import InputError, check_whole
+from ..errors import InputError
 from ._layer import Affine, LayerShape
 from ._norm import NormShape
 
@@ -117,7 +117,7 @@ def describe_head(
 
 
 @dataclass(frozen=True)
-class Dense:
+class Dense(Part, kind="dense"):
     """Describes a dense network: ``Dense((5, 50, 1), "tanh")`` is the 5-50-1 network with tanh.
 
     Args:
@@ -130,10 +130,9 @@ class Dense:
         dropout: share of the hidden neurons that a training step leaves out.
     """
 
-    kind: ClassVar[str] = "dense"
     norms: ClassVar[tuple[NormShape, ...]] = ()
 
-    widths: tuple[int, ...]
+    widths: tuple[Count, ...]
     activation: Activation | tuple[Activation, ...] = "tanh"
     residual: bool = False
     bias: bool = True
@@ -142,11 +141,9 @@ class Dense:
     concatenated: bool | None = None
 
     def __post_init__(self) -> None:
-        coerce_fields(self)
+        super().__post_init__()
         if len(self.widths) < 3:
             raise InputError(f"widths must name inputs, at least one hidden layer and outputs, not {self.widths}")
-        for width in self.widths:
-            check_whole("each width", width)
         if isinstance(self.activation, tuple) and len(self.activation) != len(self.hidden):
             raise InputError(
                 f"{len(self.activation)} activations were given for {len(self.hidden)} hidden layers: "

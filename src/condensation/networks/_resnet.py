@@ -8,7 +8,7 @@ convolution with batch norm, else the identity. The mean over the image goes to 
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax
@@ -18,9 +18,9 @@ from jax import Array, lax
 from jaxtyping import Float
 
 from .._phrases import counted, listed
-from .._serialization import coerce_fields
+from .._serialization import Count, Part
 from ..activations import Activation, get_activation
-from ..errors import InputError, check_whole, unknown_name
+from ..errors import InputError, one_of
 from ._conv import convolve
 from ._dense import DenseNetwork, check_dropout, dense_layers, describe_head
 from ._layer import LayerShape
@@ -97,7 +97,7 @@ class ResNetwork(eqx.Module):
 
 
 @dataclass(frozen=True)
-class ResNet:
+class ResNet(Part, kind="resnet"):
     """Describes a ResNet18-like network: ``ResNet((3, 32, 32), outputs=10, activation="tanh")`` is FC Fig. 2's.
 
     Args:
@@ -112,26 +112,20 @@ class ResNet:
         dropout: share of the dense hidden neurons that a training step leaves out.
     """
 
-    kind: ClassVar[str] = "resnet"
-
-    image: tuple[int, int, int]
-    outputs: int
-    hidden: tuple[int, ...] = (1024, 1024)
+    image: tuple[Count, Count, Count]
+    outputs: Count
+    hidden: tuple[Count, ...] = (1024, 1024)
     activation: Activation = "tanh"
-    channels: tuple[int, ...] = (64, 128, 256, 512)
-    depth: int = 2
-    stem: str = "large"
+    channels: tuple[Count, ...] = (64, 128, 256, 512)
+    depth: Count = 2
+    stem: Annotated[str, one_of("stem", STEMS)] = "large"
     output_bias: bool = False
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        coerce_fields(self)
+        super().__post_init__()
         if not self.channels:
             raise InputError("a residual network needs at least one stage, not channels=()")
-        for value in (*self.image, *self.channels, *self.hidden, self.depth, self.outputs):
-            check_whole("each size of the network", value)
-        if self.stem not in STEMS:
-            raise unknown_name("stem", self.stem, STEMS)
         check_dropout(self.dropout, self.hidden)
         get_activation(self.activation)
 
