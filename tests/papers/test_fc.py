@@ -63,7 +63,7 @@ def test_two_lines_of_one_direction_are_not_one_line_of_two(runs_of):
     found = count(run, "dense1", 100)
     two_by_one = (found.lines == 2) & (found.orientations == 2)
     assert two_by_one.any()
-    assert not np.any(np.asarray(found.sides_found().valid) & two_by_one)
+    assert not np.any(np.asarray(found.sides_found().decided) & two_by_one)
 
 
 def test_a_diverged_seed_does_not_stop_the_others():

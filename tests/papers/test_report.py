@@ -60,10 +60,12 @@ class Page(HTMLParser):
                 self.texts[name] = self.texts.get(name, "") + data
 
 
-def claim(name, values, rule=("exactly", 1), *, valid=None, untrained=None, paper="FC", figure="fc-fig3", why=""):
+def claim(
+    name, values, rule=("exactly", 1), *, valid=None, decided=None, untrained=None, paper="FC", figure="fc-fig3", why=""
+):
     own = type("Own", (PaperFigure,), {"name": figure, "paper": paper})
     bound = Claim(name, "Fig. 3", f"statement of {name}", "lines", Rule(*rule), lambda figure: PerSeed([]))
-    measured = None if values is None else PerSeed(values, valid)
+    measured = None if values is None else PerSeed(values, valid, decided)
     control = None if untrained is None else PerSeed(untrained)
     return Finding(own, bound, "quick", Variant(), measured, control, why).to_plain()
 
@@ -208,6 +210,13 @@ def test_a_strip_has_a_dot_a_seed(values, rule, valid, found):
     assert len(set(places(picture))) == len(places(picture))
     assert all(0 <= x <= WIDTH for x, _ in places(picture))
     assert not re.search("nan|inf", picture)
+
+
+def test_a_seed_that_decides_nothing_is_a_cross_and_is_not_counted():
+    undecided = claim("a", [1, 1, 2], decided=[True, True, False])
+    assert tuple(dots(strip(undecided)).values()) == (2, 0, 1)
+    assert "holds in 2 of 2 seeds" in strip(undecided)
+    assert undecided["verdict"] == "not decided"
 
 
 @pytest.mark.parametrize("values", [None, [], [math.nan, math.nan]])

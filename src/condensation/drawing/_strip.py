@@ -31,7 +31,7 @@ def strip(claim: dict[str, Any]) -> Markup:
     """
     measured, rule = claim["measured"], accepted(claim["expected"])
     seeds = [
-        (float(value), "holds" if holds else "fails" if valid else "void")
+        (float(value), "holds" if holds else "fails" if valid and holds is not None else "void")
         for value, valid, holds in zip(measured["seeds"], measured["valid"], claim["holds"], strict=True)
         if value is not None
     ]
@@ -72,7 +72,7 @@ def accepted(expected: str) -> Accepted:
 
 def _title(claim: dict[str, Any]) -> str:
     """The picture in words."""
-    measured, holds = claim["measured"], claim["holds"]
+    measured, holds = claim["measured"], [each for each in claim["holds"] if each is not None]
     void = sum(not ok and value is not None for ok, value in zip(measured["valid"], measured["seeds"], strict=True))
     missing = measured["seeds"].count(None)
     notes = f"; {void} do not count" * bool(void) + f"; {missing} without a value" * bool(missing)

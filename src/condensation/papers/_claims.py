@@ -7,25 +7,37 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from .._phrases import plural
+
 if TYPE_CHECKING:
     from ._figure import PaperFigure
     from ._variant import Variant
 
-Verdict = Literal["reproduced", "partly", "not reproduced", "not run"]
+Verdict = Literal["reproduced", "partly", "not reproduced", "not decided", "not run"]
 REPRODUCED = 0.8  # the share of seeds in which a statement holds, from which on it counts as reproduced
 PARTLY = 0.3
 FigureT = TypeVar("FigureT")
 
 
-def judge(holds: Sequence[bool]) -> Verdict:
+def judge(holds: Sequence[bool | None]) -> Verdict:
     """The verdict on a statement that holds or fails in each seed; fixed before any run.
+
+    A seed that decides nothing (None: the statement's premise is not met) may count either way: where the verdict
+    depends on that, the statement is not decided.
 
     >>> judge([True] * 9 + [False]), judge([True] + [False] * 9), judge([])
     ('reproduced', 'not reproduced', 'not run')
+    >>> judge([True] * 8 + [None] * 2), judge([True] * 7 + [None] * 3)
+    ('reproduced', 'not decided')
     """
     if not len(holds):
         return "not run"
-    share = np.mean(holds)
+    sure, possible = sum(each is True for each in holds), sum(each is not False for each in holds)
+    worst, best = _by_share(sure / len(holds)), _by_share(possible / len(holds))
+    return worst if worst == best else "not decided"
+
+
+def _by_share(share: float) -> Verdict:
     return "reproduced" if share >= REPRODUCED else "partly" if share >= PARTLY else "not reproduced"
 
 
@@ -65,10 +77,17 @@ def at_most(value: float) -> Rule:
 
 
 class PerSeed(NamedTuple):
-    """A quantity in each seed, and whether it means anything there (of lines: whether the layer is condensed)."""
+    """A quantity in each seed.
+
+    Attributes:
+        values: the quantity.
+        valid: whether it means anything (of lines: whether the layer is condensed); a claim fails where it does not.
+        decided: whether the seed meets the claim's premise; where it does not, it neither supports nor refutes.
+    """
 
     values: Sequence[float] | np.ndarray
     valid: Sequence[bool] | np.ndarray | None = None
+    decided: Sequence[bool] | np.ndarray | None = None
 
     @property
     def median(self) -> float:
@@ -78,12 +97,15 @@ class PerSeed(NamedTuple):
 
     @property
     def counted(self) -> list[bool]:
-        """Whether the value counts, in each seed."""
-        return [True] * len(self.values) if self.valid is None else [bool(ok) for ok in self.valid]
+        """Whether the value counts, in each seed: it is valid, and the seed decides something."""
+        conditions = [condition for condition in (self.valid, self.decided) if condition is not None]
+        return [all(bool(condition[k]) for condition in conditions) for k in range(len(self.values))]
 
-    def holds(self, rule: Rule) -> tuple[bool, ...]:
-        """Whether a rule holds, in each seed."""
-        return tuple(ok and rule.holds(float(value)) for value, ok in zip(self.values, self.counted, strict=True))
+    def holds(self, rule: Rule) -> tuple[bool | None, ...]:
+        """Whether a rule holds, in each seed; None where a seed decides nothing."""
+        decided = [True] * len(self.values) if self.decided is None else self.decided
+        seeds = zip(self.values, self.counted, decided, strict=True)
+        return tuple(None if not decides else ok and rule.holds(float(value)) for value, ok, decides in seeds)
 
     def summary(self) -> dict[str, Any]:
         """The values of each seed with their median and range, as plain data; what is not a number is null."""
@@ -158,8 +180,8 @@ class Finding:
     why: str = ""
 
     @property
-    def holds(self) -> tuple[bool, ...]:
-        """Whether the claim holds, in each seed."""
+    def holds(self) -> tuple[bool | None, ...]:
+        """Whether the claim holds, in each seed; None where a seed decides nothing."""
         return () if self.measured is None else self.measured.holds(self.claim.rule)
 
     @property
@@ -169,12 +191,16 @@ class Finding:
 
     @property
     def failing(self) -> str:
-        """The values of the seeds in which it fails, in words."""
+        """The values of the seeds in which it does not hold, in words."""
         if self.measured is None:
             return ""
-        seeds = zip(self.measured.values, self.measured.counted, self.holds, strict=True)
-        values = [f"{float(value):.3g}{'' if ok else ' (does not count)'}" for value, ok, holds in seeds if not holds]
-        return f"Expected {self.claim.rule}; found where it fails: {', '.join(values)}."
+        seeds = [*zip(self.measured.values, self.measured.counted, self.holds, strict=True)]
+        values = [f"{value:.3g}{'' if ok else ' (does not count)'}" for value, ok, holds in seeds if holds is False]
+        fails = f"Expected {self.claim.rule}; found where it fails: {', '.join(values)}." if values else ""
+        unknown = [f"{value:.3g}" for value, _, holds in seeds if holds is None]
+        count = f"{plural(len(unknown), 'seed')} of {len(seeds)} {'does' if len(unknown) == 1 else 'do'}"
+        premise = f"{count} not meet the premise (found there: {', '.join(unknown)})." if unknown else ""
+        return " ".join(filter(None, (fails, premise)))
 
     def to_plain(self) -> dict[str, Any]:
         """The finding as one object of ``claims.json``."""

@@ -44,12 +44,12 @@ class Counts:
         return PerSeed(self.lines, self.condensed)
 
     def sides_found(self) -> PerSeed:
-        """The number of orientations of a single line, which means something where there is just one line."""
-        return PerSeed(self.orientations, self.condensed & (self.lines == 1))
+        """The number of orientations of a single line; a seed without just one line decides nothing."""
+        return PerSeed(self.orientations, decided=self.condensed & (self.lines == 1))
 
     def orientations_found(self) -> PerSeed:
-        """The number of orientations on all lines, where the layer is condensed."""
-        return PerSeed(self.orientations, self.condensed)
+        """The number of orientations on all lines; a layer that is not condensed decides nothing."""
+        return PerSeed(self.orientations, decided=self.condensed)
 
     @property
     def median_seed(self) -> int:

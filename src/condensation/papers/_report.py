@@ -23,6 +23,7 @@ RULE: dict[Verdict, str] = {
     "reproduced": f"holds in at least {REPRODUCED:.0%} of the seeds",
     "partly": f"holds in at least {PARTLY:.0%}, but in fewer than {REPRODUCED:.0%}",
     "not reproduced": f"holds in fewer than {PARTLY:.0%}",
+    "not decided": "too many seeds do not meet its premise",
     "not run": "the reason stands with the claim",
 }
 PICTURES = {"time": "Against training time", "loss": "The loss", "features": "Orientation and amplitude of the neurons"}
@@ -72,7 +73,7 @@ def write_report(sections: Sequence[Section], folder: Path) -> str:
         "pictures": lambda section: [_picture(section, name, folder) for name in section.pictures],
         "shared_runs": lambda section: titles_of(section.runs),
         "seeds_in_words": seeds_in_words,
-        "share": lambda holds: f"{sum(holds)} of {len(holds)}" if holds else DASH,
+        "share": share,
         "holds_untrained": holds_untrained,
         "files": lambda section: section.data + [f"figures/{name}.pdf" for name in section.pictures],
     }
@@ -113,6 +114,19 @@ def count(claims: Iterable[dict[str, Any]]) -> dict[str, int]:
 def holds_untrained(claim: dict[str, Any]) -> bool:
     """Whether untrained networks pass too, at least in part, so that the claim says nothing about training."""
     return "untrained" in claim and judge(claim["untrained"]["holds"]) in ("reproduced", "partly")
+
+
+def share(holds: Sequence[bool | None]) -> str:
+    """In how many seeds a claim holds, of those that decide something.
+
+    >>> share([True, False]), share([True, None]), share([])
+    ('1 of 2', '1 of 1; 1 not decided', '–')
+    """
+    if not holds:
+        return DASH
+    decided = [each for each in holds if each is not None]
+    rest = len(holds) - len(decided)
+    return f"{sum(decided)} of {len(decided)}" + (f"; {rest} not decided" if rest else "")
 
 
 def seeds_in_words(section: Section) -> str:

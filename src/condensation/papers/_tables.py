@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from ._claims import PerSeed, Rule
 
 
@@ -42,9 +40,9 @@ def _cell(measured: PerSeed | None, rule: Rule) -> str:
     """
     if measured is None:
         return ""
-    lost = 0 if measured.valid is None else int(np.sum(~np.asarray(measured.valid)))
+    lost = measured.counted.count(False)
     more = f", {lost} not condensed" if lost else ""
-    return f"{sum(measured.holds(rule))}/{len(measured.values)} ({measured.median:g}{more})"
+    return f"{measured.holds(rule).count(True)}/{len(measured.values)} ({measured.median:g}{more})"
 
 
 def in_brackets(measured: PerSeed) -> str:

@@ -36,7 +36,7 @@ class Fig1(PaperFigure):
     claims = (
         Claim(
             "groups", "Fig. 1", "soon after training begins the units are in two groups", "orientations of filters",
-            exactly(2), lambda figure: figure.counts.orientations_found(),
+            exactly(2), lambda figure: PerSeed(figure.counts.orientations, figure.counts.condensed),
         ),
         _error(
             "effective", "the units of a group can be replaced by one effective unit, although their amplitudes differ",

@@ -110,8 +110,8 @@ class Fig3(LinesByActivation):
         settings, rule = ("init scale 0.1", "threshold 0.8"), self.claim("softplus").rule
         small, loose = (self.elsewhere[setting]["softplus"].holds(rule) for setting in settings)
         return (
-            f"The initial weights are not small enough: from a tenth of them {sum(small)} of {len(small)} seeds are on "
-            f"one line, and {sum(loose)} as captioned if the threshold is 0.8."
+            f"The initial weights are not small enough: from a tenth of them {small.count(True)} of {len(small)} seeds "
+            f"are on one line, and {loose.count(True)} as captioned if the threshold is 0.8."
         )
 
     def draw(self) -> Drawing:

@@ -83,7 +83,7 @@ class SixLayers(PaperFigure):
         """The reason whose remedy makes a layer's claim hold, or what is seen where none does."""
         rule = self.claim(f"layer{layer}").rule
         lines = {setting: each[layer - 1] for setting, each in self.elsewhere.items()}
-        held = {setting: sum(each.holds(rule)) for setting, each in lines.items()}
+        held = {setting: each.holds(rule).count(True) for setting, each in lines.items()}
         remedy = next((name for name in REASONS if judge(lines[name].holds(rule)) == "reproduced"), None)
         if remedy is not None:
             return f"With {remedy} it holds in {held[remedy]} of {self.seeds} seeds: {REASONS[remedy]}."

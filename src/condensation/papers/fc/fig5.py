@@ -92,7 +92,7 @@ class Fig5(PaperFigure):
             f"In the seeds that fail, the loss at step {step} is at "
             f"{np.median(relative_loss(run)[failing, column]):.2f} of its first value (median; the initial stage ends "
             f"at {INITIAL_STAGE:g}) and |w.x| is {np.median(largest):.2g}: too large for the activation to be its "
-            f"leading power. In the beginning the statement holds in {sum(began)} of {len(holds)} seeds."
+            f"leading power. In the beginning the statement holds in {began.count(True)} of {len(holds)} seeds."
         )
 
     def draw(self) -> Drawing:
