@@ -9,7 +9,7 @@ import condensation
 
 ROOT = Path(condensation.__file__).parent
 LAYERS = (  # from the bottom up; a room imports itself and the layers below its own
-    ("errors", "_phrases"),
+    ("errors", "_phrases", "_source"),
     (
         "_dependencies",
         "_files",

@@ -19,6 +19,7 @@ from typing import Annotated, Any, ClassVar, Union, get_args, get_origin, get_ty
 
 import numpy as np
 
+from ._source import source_digest
 from .errors import InputError, check_positive, check_share, check_whole, unknown_name
 
 FORMAT = 1  # of experiment files and runs
@@ -65,20 +66,23 @@ def without_none(plain: Any) -> Any:
     return [without_none(item) for item in plain] if isinstance(plain, list) else plain
 
 
-def to_plain(value: Any) -> Any:
-    """Plain data (dictionaries, lists, strings, numbers) of a part; every field is written, defaults too."""
+def to_plain(value: Any, name_of: Callable[[Callable[..., Any]], str] | None = None) -> Any:
+    """Plain data (dictionaries, lists, strings, numbers) of a part; every field is written, defaults too.
+
+    A function is written by its name: ``module:name``, or whatever ``name_of`` gives.
+    """
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if hasattr(value, "__plain__"):
         return value.__plain__()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         kind = getattr(value, "kind", None)
-        fields = {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        fields = {f.name: to_plain(getattr(value, f.name), name_of) for f in dataclasses.fields(value)}
         return {"kind": kind} | fields if kind else fields
     if isinstance(value, tuple | list):
-        return [to_plain(item) for item in value]
+        return [to_plain(item, name_of) for item in value]
     if callable(value):
-        return function_path(value)
+        return (name_of or function_path)(value)
     raise InputError(f"a value of type {type(value).__name__} cannot be written as plain data: {value!r}")
 
 
@@ -104,11 +108,18 @@ def function_path(function: Callable[..., Any]) -> str:
 def fingerprint(value: Any) -> str:
     """SHA-256 of the canonical JSON of a part: sorted keys, no spaces, shortest floats that read back exactly.
 
-    Fields that are left out (None) are not in it: a part can gain such a field and keep its fingerprints.
+    Fields that are left out (None) are not in it: a part can gain such a field and keep its fingerprints. A user's
+    function is in it with the digest of its source: edited, it is another part.
     """
-    plain = {"format": FORMAT, "value": without_none(to_plain(value))}
+    plain = {"format": FORMAT, "value": without_none(to_plain(value, function_fingerprint))}
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def function_fingerprint(function: Callable[..., Any]) -> str:
+    """``module:name`` of a function, and the digest of its source if it is the user's."""
+    path, digest = function_path(function), source_digest(function)
+    return f"{path}#{digest}" if digest else path
 
 
 def replace_at(value: Any, changes: dict[str, Any]) -> Any:

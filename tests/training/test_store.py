@@ -200,7 +200,7 @@ def test_what_is_not_a_run_is_refused(tmp_path):
     about.write_text("{")
     refused("cannot be read as JSON")
     about.write_text(described.replace('"steps": 300', '"steps": 301'))
-    refused("was changed: its fingerprint is another one")
+    refused("is not the one that was run")
     about.write_text(described.replace('"steps": 300', '"stepz": 300'))
     refused("unknown field of an experiment 'stepz'; did you mean 'steps'")
     about.write_text(described)

@@ -196,7 +196,10 @@ def open_run(path: str | Path) -> ExperimentFolder | WatchedFolder:
     else:
         run, noun = ExperimentFolder(path, Experiment.from_plain(about["experiment"], path)), "experiment"
     if run.fingerprint != about["fingerprint"]:
-        raise InputError(f"the {noun} in {path / 'run.json'} was changed: its fingerprint is another one")
+        raise InputError(
+            f"the {noun} in {path / 'run.json'} is not the one that was run: the file was changed, or the source of a "
+            "function that it names"
+        )
     return run
 
 
