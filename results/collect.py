@@ -1,28 +1,31 @@
-"""Keep what a reproduction at the paper's scale found: `python results/collect.py OUT [OUT ...]`.
+"""Keep what a reproduction at the paper's scale found: `python results/collect.py [OUT ...]`.
 
-Takes the folders that `condensation reproduce --scale paper --out OUT` wrote and writes, beside this file, claims.json
-(every claim), runs.json (device, versions, seeds and seconds of each figure), figures/ (the pictures as small PNGs) and
-README.md (the verdicts). The words of a statement are those of today's code where its rule is still the same.
+Takes the folders that `condensation reproduce --scale paper --out OUT` wrote. What is kept of other figures stays;
+without a folder all that is kept is written anew. Beside this file stand claims.json (every claim), runs.json (device,
+versions, seeds and seconds of each figure), figures/ (the pictures as small PNGs) and README.md (the verdicts). The
+verdicts also go into the package, for the report of the quick scale. The words of a statement are those of today's
+code where its rule is still the same, and its verdict is judged anew from its seeds.
 """
 
 import json
-import shutil
 import sys
 from collections import Counter
 from pathlib import Path
 
 from PIL import Image
 
-from condensation.papers import FIGURES, Section
+from condensation import papers
+from condensation.papers import FIGURES, Section, judge
 from condensation.papers._report import PAPERS, VERDICTS
 
 HERE = Path(__file__).parent
+TABLE = Path(papers.__file__).with_name("paper_scale.json")  # shipped: the report shows it beside the quick scale
 CLAIMS = {figure.claim_id(claim.key): claim for figure in FIGURES.values() for claim in figure.claims}
 
 
 def collect(folders: list[Path]) -> None:
-    """Write all of it; a later folder's section takes the place of an earlier one's."""
-    found = {}
+    """Write all of it; a later folder's section takes the place of an earlier one's, and of what is kept."""
+    sections, pictures = kept(), {}
     for folder in folders:
         for path in sorted((folder / "sections").glob("*.json")):
             section = Section.read(path)
@@ -32,23 +35,34 @@ def collect(folders: list[Path]) -> None:
                 continue
             if section.scale != "paper":
                 sys.exit(f"{path} is of the {section.scale} scale, not of the paper's")
-            found[section.name] = (section, folder)
-    sections = [found[name] for name in FIGURES if name in found]
+            sections[section.name] = section
+            pictures |= {name: folder / "figures" / f"{name}.png" for name in section.pictures}
+    sections = {name: sections[name] for name in FIGURES if name in sections}
     if not sections:
         sys.exit(f"no finished figure in {', '.join(map(str, folders))}: nothing was changed")
-    shutil.rmtree(HERE / "figures", ignore_errors=True)
-    (HERE / "figures").mkdir()
-    for section, folder in sections:
-        for name in section.pictures:
-            shrink(folder / "figures" / f"{name}.png", HERE / "figures" / f"{name}.png")
-    for section, _ in sections:
+    for name, source in pictures.items():
+        shrink(source, HERE / "figures" / f"{name}.png")
+    for section in sections.values():
         section.claims[:] = [reword(claim) for claim in section.claims]
-    claims = [claim for section, _ in sections for claim in section.claims]
+    claims = [claim for section in sections.values() for claim in section.claims]
     write("claims.json", claims)
-    write("runs.json", [about(section) for section, _ in sections])
-    (HERE / "README.md").write_text(page([section for section, _ in sections]))
-    missing = [name for name in FIGURES if name not in found]
+    write("runs.json", [about(section) for section in sections.values()])
+    table = {claim["id"]: {name: claim[name] for name in ("expected", "verdict", "holds")} for claim in claims}
+    TABLE.write_text(json.dumps(table, ensure_ascii=False) + "\n")
+    (HERE / "README.md").write_text(page([*sections.values()]))
+    missing = [name for name in FIGURES if name not in sections]
     print(f"{len(sections)} figures, {len(claims)} claims" + (f"; missing: {', '.join(missing)}" if missing else ""))
+
+
+def kept() -> dict[str, Section]:
+    """The sections that are kept beside this file, as far as they are."""
+    claims, sections = json.loads((HERE / "claims.json").read_text()), {}
+    for run in json.loads((HERE / "runs.json").read_text()):
+        own = [claim for claim in claims if claim["figure"] == run["name"]]
+        fields = {name: value for name, value in run.items() if name != "code"}
+        title = FIGURES[run["name"]].title
+        sections[run["name"]] = Section(**fields, title=title, key=run["code"], claims=own)
+    return sections
 
 
 def reword(claim: dict) -> dict:
@@ -56,7 +70,9 @@ def reword(claim: dict) -> dict:
     now = CLAIMS.get(claim["id"])
     if now is None or str(now.rule) != claim["expected"]:
         return claim
-    return claim | {"where": now.where, "statement": now.text, "quantity": now.quantity, "ours": now.ours}
+    words = {"where": now.where, "statement": now.text, "quantity": now.quantity, "ours": now.ours}
+    figure = FIGURES[claim["figure"]]
+    return claim | words | {"chosen": figure.chosen, "verdict": judge(claim["holds"])}
 
 
 def shrink(source: Path, target: Path) -> None:
@@ -110,6 +126,4 @@ its values in each seed, `runs.json` device, versions and time of each figure, `
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit("usage: python results/collect.py OUT [OUT ...]")
     collect([Path(name) for name in sys.argv[1:]])

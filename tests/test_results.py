@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from condensation.papers import judge
+from condensation.papers._report import paper_scale
+
 ROOT = Path(__file__).parents[1]
-VERDICTS = ("reproduced", "partly", "not reproduced", "not run")
+VERDICTS = ("reproduced", "partly", "not reproduced", "not decided", "not run")
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +33,21 @@ def counted(claims, paper, ours):
     ],
 )
 def test_the_readme_counts_verdicts_rightly(claims, row, paper, ours):
-    found = re.search(rf"^\| {row} \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", (ROOT / "README.md").read_text(), re.M)
+    found = re.search(
+        rf"^\| {row} \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", (ROOT / "README.md").read_text(), re.M
+    )
     assert found is not None
     total, *numbers = map(int, found.groups())
     assert tuple(numbers) == counted(claims, paper, ours)
     assert total == sum(numbers)
+
+
+def test_the_table_in_the_package_is_that_of_the_results(claims):
+    assert paper_scale() == {claim["id"]: {n: claim[n] for n in ("expected", "verdict", "holds")} for claim in claims}
+
+
+def test_each_verdict_is_that_of_its_seeds(claims):
+    assert [claim["id"] for claim in claims if judge(claim["holds"]) != claim["verdict"]] == []
 
 
 def test_results_are_of_the_papers_scale_and_their_pictures_are_there(claims):

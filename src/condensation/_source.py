@@ -46,8 +46,8 @@ def source_digest(function: Callable[..., Any]) -> str:
             hashed.update(piece.encode() + b"\0")
     except (OSError, SyntaxError, TypeError, AttributeError) as error:
         warnings.warn(
-            f"the source of {function!r} cannot be read ({error}): its results are known by its name alone, and after an "
-            "edit they come back as they were",
+            f"the source of {function!r} cannot be read ({error}): its results are known by its name alone, and after "
+            "an edit they come back as they were",
             SourceUnknown,
             stacklevel=2,
         )

@@ -34,11 +34,9 @@ def test_the_verdict_depends_on_the_share_alone_and_grows_with_it(holds, random)
 
 
 @given(st.lists(st.sampled_from([True, False, None]), min_size=1, max_size=20))
-def test_a_verdict_is_what_all_fillings_of_the_undecided_seeds_agree_on(holds):
-    unknown = holds.count(None)
-    known = [each for each in holds if each is not None]
-    fillings = {judge(known + [True] * k + [False] * (unknown - k)) for k in range(unknown + 1)}
-    assert judge(holds) == (fillings.pop() if len(fillings) == 1 else "not decided")
+def test_undecided_seeds_are_left_out_unless_they_are_most_of_all(holds):
+    decided = [each for each in holds if each is not None]
+    assert judge(holds) == (judge(decided) if 2 * len(decided) >= len(holds) else "not decided")
 
 
 @given(st.floats(allow_nan=True), st.floats(allow_nan=False))
@@ -58,9 +56,9 @@ def test_a_seed_whose_value_means_nothing_does_not_hold():
 def test_a_seed_that_does_not_meet_the_premise_neither_supports_nor_refutes():
     undecided = PerSeed([2, 4, 9], decided=[True, True, False])
     assert undecided.holds(Rule("at most", 4)) == (True, True, None)
-    finding = Finding(Figure, CLAIM, "quick", Variant(), PerSeed([1, 1, 7], decided=[True, True, False]))
-    assert (finding.verdict, finding.to_plain()["holds"]) == ("not decided", [True, True, None])
-    assert finding.failing == "1 seed of 3 does not meet the premise (found there: 7)."
+    finding = Finding(Figure, CLAIM, "quick", Variant(), PerSeed([1, 7, 8], decided=[True, False, False]))
+    assert (finding.verdict, finding.to_plain()["holds"]) == ("not decided", [True, None, None])
+    assert finding.failing == "2 seeds of 3 do not meet the premise (found there: 7, 8)."
 
 
 def test_a_finding_as_plain_data():

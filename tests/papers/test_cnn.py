@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
 from condensation import GD, Adam, Conv, Evenly, Experiment, Images, Init, Loss, Model, Normal, train
 from condensation.papers import FIGURES
@@ -11,13 +12,15 @@ from condensation.papers._figure import Available
 from condensation.papers._trainings import untrained
 from condensation.papers._variant import NotRun
 from condensation.papers.cnn import fig1, optimizers
-from condensation.papers.cnn.experiments import balanced, deep, deep_to_the_end, descent, shallow
+from condensation.papers.cnn.experiments import GD_RATE, GD_STEPS, balanced, deep, deep_to_the_end, descent, shallow
 from condensation.papers.cnn.fig2 import Fig2
 from condensation.papers.cnn.maps import Panel, map_claims
 from condensation.prediction._kernels import (
     cosine_to_v1,
+    cosines_to,
     dynamics,
     initial_filters,
+    predicted_model,
     predicted_sides,
     predicted_turning,
     times,
@@ -95,6 +98,24 @@ def test_the_initial_weights_are_those_that_were_trained(run):
     np.testing.assert_allclose(filters, run.weights("conv1", 0, 1, view="filter"), rtol=1e-6)
     assert outputs.shape == (16, 2 * 36)
     assert set(predicted_sides(run, 1)) == {-1, 1}
+
+
+def test_the_linear_dynamics_at_time_zero_are_the_initial_network(run):
+    x, _ = run.data(1)
+    initial = run.experiment.init.draw(run.experiment.network, run.seeds[1].init_stream())
+    np.testing.assert_allclose(predicted_model(run, 1, 0.0)(x), Model(run.experiment.network, initial)(x), rtol=1e-9)
+
+
+def test_the_mean_over_the_samples_as_printed_does_not_condense(run):
+    """The closed form of the claim beside the matrix exponential of [[0, Zᵀ], [Z, 0]]."""
+    figure = Fig2({"descent": run})
+    z = dynamics(run, 0)
+    block = np.block([[np.zeros((z.z.shape[1],) * 2), z.z.T], [z.z, np.zeros((z.z.shape[0],) * 2)]])
+    filters, outputs = initial_filters(run, 0)
+    moved = np.concatenate([filters, outputs], axis=1) @ expm(GD_RATE * GD_STEPS["cifar10"] * block).T
+    cosine = np.median(np.abs(cosines_to(moved[:, : filters.shape[1]], z.v1)))
+    assert figure.as_printed().values[0] == pytest.approx(cosine, rel=1e-6)
+    assert figure.as_printed().values[0] < 0.95
 
 
 def test_rows_of_z_and_output_weights_stand_in_one_order(run):

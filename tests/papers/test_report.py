@@ -213,9 +213,9 @@ def test_a_strip_has_a_dot_a_seed(values, rule, valid, found):
 
 
 def test_a_seed_that_decides_nothing_is_a_cross_and_is_not_counted():
-    undecided = claim("a", [1, 1, 2], decided=[True, True, False])
-    assert tuple(dots(strip(undecided)).values()) == (2, 0, 1)
-    assert "holds in 2 of 2 seeds" in strip(undecided)
+    undecided = claim("a", [1, 1, 2], decided=[True, False, False])
+    assert tuple(dots(strip(undecided)).values()) == (1, 0, 2)
+    assert "holds in 1 of 1 seeds" in strip(undecided)
     assert undecided["verdict"] == "not decided"
 
 

@@ -16,28 +16,27 @@ if TYPE_CHECKING:
 Verdict = Literal["reproduced", "partly", "not reproduced", "not decided", "not run"]
 REPRODUCED = 0.8  # the share of seeds in which a statement holds, from which on it counts as reproduced
 PARTLY = 0.3
+DECIDED = 0.5  # the share of seeds that must meet a statement's premise
 FigureT = TypeVar("FigureT")
 
 
 def judge(holds: Sequence[bool | None]) -> Verdict:
     """The verdict on a statement that holds or fails in each seed; fixed before any run.
 
-    A seed that decides nothing (None: the statement's premise is not met) may count either way: where the verdict
-    depends on that, the statement is not decided.
+    A seed that does not meet the statement's premise (None) neither supports nor refutes it. The others are judged;
+    where they are fewer than half, the statement is not decided.
 
     >>> judge([True] * 9 + [False]), judge([True] + [False] * 9), judge([])
     ('reproduced', 'not reproduced', 'not run')
-    >>> judge([True] * 8 + [None] * 2), judge([True] * 7 + [None] * 3)
+    >>> judge([True] * 5 + [None] * 5), judge([True] * 4 + [None] * 6)
     ('reproduced', 'not decided')
     """
     if not len(holds):
         return "not run"
-    sure, possible = sum(each is True for each in holds), sum(each is not False for each in holds)
-    worst, best = _by_share(sure / len(holds)), _by_share(possible / len(holds))
-    return worst if worst == best else "not decided"
-
-
-def _by_share(share: float) -> Verdict:
+    decided = [each for each in holds if each is not None]
+    if len(decided) < DECIDED * len(holds):
+        return "not decided"
+    share = sum(decided) / len(decided)
     return "reproduced" if share >= REPRODUCED else "partly" if share >= PARTLY else "not reproduced"
 
 
@@ -209,7 +208,8 @@ class Finding:
             "id": f"{self.figure.claim_id(claim.key)}{tag}", "paper": self.figure.paper, "ours": claim.ours,
             "where": claim.where, "statement": claim.text, "quantity": claim.quantity, "expected": str(claim.rule),
             "measured": (self.measured or PerSeed([])).summary(), "holds": list(self.holds), "verdict": self.verdict,
-            "scale": self.scale, "figure": f"{self.figure.name}{tag}", "why": self.why, "variant": str(self.variant),
+            "scale": self.scale, "figure": f"{self.figure.name}{tag}",
+            "chosen": self.figure.chosen, "why": self.why, "variant": str(self.variant),
         }  # fmt: skip
         if self.untrained is not None:
             holds = self.untrained.holds(claim.rule)

@@ -56,7 +56,7 @@ class Drawing:
         pictures: by what follows the figure's name in the file name; the first, named "", is the figure itself.
         tables: evidence, for readers.
         data: the columns of the figure's data file, one row for each seed and whatever else was varied.
-        settings_extra: what the experiments cannot tell: what counts as a line, a choice where the text is silent.
+        settings_extra: what the experiments cannot tell, such as what counts as a line.
     """
 
     caption: str
@@ -75,6 +75,7 @@ class PaperFigure:
         paper: ``FC``, ``CNN`` or ``PHASES``.
         has_variants: whether its settings can be changed.
         settings_of: where the settings are told, if its experiments are those of other figures.
+        chosen: what we chose because the text does not tell it; empty where the text tells all settings.
         titles: how its experiments are called in pictures and settings, by name, where not by that.
         claims: what is claimed, in the order of the report.
         runs: the runs of its experiments (``tables``: of its sweeps).
@@ -88,6 +89,7 @@ class PaperFigure:
     paper: ClassVar[str]
     has_variants: ClassVar[bool] = True
     settings_of: ClassVar[str] = ""
+    chosen: ClassVar[str] = ""
     titles: ClassVar[Mapping[str, str]] = {}
     claims: ClassVar[tuple[Claim[Any], ...]]
 

@@ -1,8 +1,10 @@
 """The report: one HTML file with verdicts, pictures, settings and the numbers behind them."""
 
 import base64
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -10,7 +12,7 @@ from .._phrases import plural
 from .._settings import titles_of
 from .._templates import page_environment
 from ..drawing._strip import strip
-from ._claims import PARTLY, REPRODUCED, Verdict, judge
+from ._claims import DECIDED, PARTLY, REPRODUCED, Verdict, judge
 from ._section import Section
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -23,7 +25,7 @@ RULE: dict[Verdict, str] = {
     "reproduced": f"holds in at least {REPRODUCED:.0%} of the seeds",
     "partly": f"holds in at least {PARTLY:.0%}, but in fewer than {REPRODUCED:.0%}",
     "not reproduced": f"holds in fewer than {PARTLY:.0%}",
-    "not decided": "too many seeds do not meet its premise",
+    "not decided": f"fewer than {DECIDED:.0%} of the seeds meet its premise",
     "not run": "the reason stands with the claim",
 }
 PICTURES = {"time": "Against training time", "loss": "The loss", "features": "Orientation and amplitude of the neurons"}
@@ -47,8 +49,8 @@ class Group(NamedTuple):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many claims have which verdict."""
-        return count(claim for section in self.sections for claim in section.claims)
+        """How many claims have which verdict, at the paper's scale where that is known."""
+        return count((claim for section in self.sections for claim in section.claims), settled=True)
 
 
 class Picture(NamedTuple):
@@ -70,6 +72,7 @@ def write_report(sections: Sequence[Section], folder: Path) -> str:
     environment.globals |= {
         "strip": strip,
         "count": lambda section: count(section.claims),
+        "at_paper_scale": at_paper_scale,
         "pictures": lambda section: [_picture(section, name, folder) for name in section.pictures],
         "shared_runs": lambda section: titles_of(section.runs),
         "seeds_in_words": seeds_in_words,
@@ -78,11 +81,15 @@ def write_report(sections: Sequence[Section], folder: Path) -> str:
         "files": lambda section: section.data + [f"figures/{name}.pdf" for name in section.pictures],
     }
     captioned = [section for section in sections if not section.variant]
+    claims = [claim for section in captioned for claim in section.claims]
+    known = [(claim, paper) for claim in claims if (paper := at_paper_scale(claim)) is not None]
     return environment.get_template("report.html").render(
         groups=groups(sections),
         captioned=captioned,
         varied=[section for section in sections if section.variant],
-        counts=count(claim for section in captioned for claim in section.claims),
+        counts=count(claims, settled=True),
+        known=len(known),
+        differing=sum(claim["verdict"] != paper["verdict"] for claim, paper in known),
         sections=sections,
         verdicts=VERDICTS,
         scales=Counter(section.scale for section in captioned),
@@ -105,10 +112,25 @@ def groups(sections: Sequence[Section]) -> list[Group]:
     return [*by_paper.values()]
 
 
-def count(claims: Iterable[dict[str, Any]]) -> dict[str, int]:
-    """How many claims have which verdict, in the order of the verdicts, all of them named."""
-    verdicts = Counter(claim["verdict"] for claim in claims)
+def count(claims: Iterable[dict[str, Any]], settled: bool = False) -> dict[str, int]:
+    """How many claims have which verdict, in the order of the verdicts, all of them named.
+
+    With ``settled`` the verdict at the paper's scale counts where that is known.
+    """
+    verdicts = Counter(((settled and at_paper_scale(claim)) or claim)["verdict"] for claim in claims)
     return {verdict: verdicts[verdict] for verdict in VERDICTS}
+
+
+def at_paper_scale(claim: dict[str, Any]) -> dict[str, Any] | None:
+    """Verdict and seeds of a claim of the quick scale at the paper's, where the same rule was judged there."""
+    paper = paper_scale().get(claim["id"])
+    return paper if claim["scale"] == "quick" and paper and paper["expected"] == claim["expected"] else None
+
+
+@cache
+def paper_scale() -> dict[str, dict[str, Any]]:
+    """Each claim at the paper's scale, from ``results/``: expected, verdict, and whether it holds in each seed."""
+    return json.loads(Path(__file__).with_name("paper_scale.json").read_text(encoding="utf-8"))
 
 
 def holds_untrained(claim: dict[str, Any]) -> bool:

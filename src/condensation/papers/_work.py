@@ -205,7 +205,8 @@ class Work:
         )
         changed = {"changed": f"{variant}{moment}"} if variant.tag else {}
         told = {"all settings": elsewhere} if elsewhere else settings_text(self._titled("paper"))
-        return changed | told | dict(drawing.settings_extra)
+        chosen = {"chosen by us": self.figure.chosen} if self.figure.chosen else {}
+        return changed | told | dict(drawing.settings_extra) | chosen
 
     def _save(self, drawing: Drawing) -> list[str]:
         """The pictures as files; their names."""

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 
 from ..losses import Loss
 from ..measure._similarity import norms
-from ..networks import Conv
+from ..networks import Conv, Model
 from ..optimizers import GD
 from ..runs import Trajectory
 from ..theory import KernelDynamics
@@ -48,6 +48,22 @@ def times(run: Trajectory) -> Float[np.ndarray, " saved"]:
     assert isinstance(experiment.optimizer, GD)
     summed = len(run.data(run.seeds[0])[0]) if experiment.loss.reduction == "sum" else 1
     return experiment.optimizer.learning_rate * summed * run.saved
+
+
+def predicted_model(run: Trajectory, k: int, time: float) -> Model:
+    """The network of a run's k-th seed as the linear dynamics have it at a time."""
+    network = run.experiment.network
+    filters, outputs = dynamics(run, k).evolve(*initial_filters(run, k), time)
+    conv, output = network.layers
+    weight = np.moveaxis(outputs.reshape(len(filters), output.weight[0], -1), 0, 1).reshape(output.weight)
+    return Model(
+        network,
+        {
+            "conv1.weight": filters[:, :-1].reshape(conv.weight),
+            "conv1.bias": filters[:, -1],
+            "output.weight": weight,
+        },
+    )
 
 
 def predicted_turning(run: Trajectory) -> Float[np.ndarray, "seeds saved"]:

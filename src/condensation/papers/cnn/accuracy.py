@@ -24,6 +24,7 @@ class FinalAccuracy(PaperFigure):
     """Test against training accuracy of Fig. 3's network, from a small and from a common initialization."""
 
     name, title, paper = "cnn-accuracy", "How well does Fig. 3's network generalise?", "CNN"
+    chosen = f"Glorot, with {SHORTER} times Adam's rate and a quarter of the steps there"
     has_variants = False
     titles: ClassVar = {"small": "small initial weights", "common": "Glorot initial weights"}
     claims = (
@@ -90,7 +91,4 @@ class FinalAccuracy(PaperFigure):
             caption=f"While Fig. 3's network trains; a line a seed. At the end: {self._medians()}.",
             pictures={"": figure},
             data={"seed": np.arange(self.seeds)} | {f"test_accuracy_{name}": own for name, own in self.test.items()},
-            settings_extra={
-                "chosen by us": f"Glorot, with {SHORTER} times Adam's rate and a quarter of the steps there"
-            },
         )

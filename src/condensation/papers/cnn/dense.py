@@ -61,6 +61,7 @@ class DenseAgainstConv(PaperFigure):
     """Spectra of Z, similarity of the units, and the directions that are predicted and found."""
 
     name, title, paper = "cnn-dense", "CNN Sec. 4: dense against convolutional networks", "CNN"
+    chosen = "all settings: the paper compares the two in theory only"
     titles: ClassVar = {
         "dense": "dense, one output", "cnn": "convolutional, one output", "outputs": "dense, ten outputs",
     }  # fmt: skip
@@ -191,7 +192,6 @@ class DenseAgainstConv(PaperFigure):
             "|cos| of the two, bias included.",
             pictures={"": _draw(self)}, tables=(_draw_table(self), _seed_table(self)),
             data=stack_columns(self.columns, "network"),
-            settings_extra={"chosen by us": "all settings: the paper compares the two in theory only"},
         )  # fmt: skip
 
 

@@ -16,7 +16,10 @@ from ...saving import At, Evenly, Geometric
 SAMPLES = 500
 OUTPUT_STD = 1e-4
 # choices where the text is silent, in words
-SUMMED = "the loss is summed over the samples: with the mean the captioned steps do not condense"
+SUMMED = (
+    "the loss is summed over the samples, where eq. (1) has the mean: with the mean as printed, the captioned rate and "
+    "steps do not condense (the claim cnn-fig2-as-printed)"
+)
 NO_CAPTION = "the caption is not in the text: all settings are those of"
 
 # one convolution layer by gradient descent: Figs. 2, 10, 11

@@ -33,6 +33,7 @@ class Fig1(PaperFigure):
     """Filters as small colour images: initial, condensed, and the two that replace them."""
 
     name, title, paper = "cnn-fig1", "CNN Fig. 1: what condensation of filters is", "CNN"
+    chosen = f"the network is that of Fig. 2; {SUMMED}"
     claims = (
         Claim(
             "groups", "Fig. 1", "soon after training begins the units are in two groups", "orientations of filters",
@@ -100,7 +101,6 @@ class Fig1(PaperFigure):
             f"and at step {last} (b), and the two that replace them (c), whose output differs by "
             f"{self.errors['effective'][median]:.1%}. Grey is zero; each filter is scaled by its own largest entry.",
             pictures={"": figure}, data=self.counts.columns(),
-            settings_extra={"chosen by us": f"the network is that of Fig. 2; {SUMMED}"},
         )  # fmt: skip
 
 

@@ -19,8 +19,10 @@ from .._claims import Claim, PerSeed, at_least, at_most, exactly
 from .._counts import Counts
 from .._figure import Drawing, PaperFigure
 from .._tables import Table
-from .experiments import CHANNELS, MANY, NO_CAPTION, SUMMED, descent
+from .experiments import CHANNELS, GD_RATE, GD_STEPS, MANY, NO_CAPTION, SUMMED, descent
 from .maps import ACCURACY, accuracy_at, last_step
+
+EARLY = 0.01  # λ₁t long before the kernels turn
 
 
 def _step(data: str, channels: int) -> str:
@@ -77,7 +79,7 @@ class Descent(PaperFigure):
     paper = "CNN"
     data: ClassVar[str]
     channels: ClassVar[int]
-    chosen: ClassVar[str] = f"{NO_CAPTION} Fig. 2, but for the number of steps"
+    chosen = f"{NO_CAPTION} Fig. 2, but for the number of steps; {SUMMED}"
 
     @classmethod
     def experiments(cls, scale: str) -> dict[str, Experiment]:
@@ -125,9 +127,16 @@ class Descent(PaperFigure):
         classes = (self.run.data(seed)[1].argmax(1) for seed in self.run.seeds)
         largest = joined((np.bincount(each).max() / len(each) for each in classes), ".0%")
         return (
-            f"The loss is still at {np.median(self.counts.loss):.2f} of its first value, but one direction of kernels "
-            f"tells some images apart: {joined(self.accuracy, '.1%')}. (The largest class has {largest} of the images.)"
+            f"The accuracy says little of the stage: by the linear dynamics it is {joined(self._early(), '.1%')} at "
+            f"λ₁t = {EARLY}, before the kernels turn, and here {joined(self.accuracy, '.1%')} with a loss of "
+            f"{np.median(self.counts.loss):.2f} of its first value. (The largest class has {largest} of the images.)"
         )
+
+    def _early(self) -> list[float]:
+        """The training accuracy of each seed by the linear dynamics long before the kernels turn."""
+        models = [linear.predicted_model(self.run, k, EARLY / z.values[0]) for k, z in enumerate(self.theory)]
+        data = (self.run.data(seed) for seed in self.run.seeds)
+        return [float((model(x).argmax(1) == y.argmax(1)).mean()) for model, (x, y) in zip(models, data, strict=True)]
 
     def _not_turned_yet(self) -> str:
         nearest = joined((z.channel_cosines.min() for z in self.theory), ".3f")
@@ -153,7 +162,7 @@ class Descent(PaperFigure):
             f"all pairs of kernels {_step(self.data, self.channels)} (median seed). (c) Amplitude of each kernel, and "
             "its cosine with the kernel of ones. Against time: lines over the seeds, and the median |cos| of filters "
             "with v1 beside what the linear dynamics (9) predict.",
-            pictures={"": figure, "time": later}, tables=(self._table(),), settings_extra={"chosen by us": self.chosen},
+            pictures={"": figure, "time": later}, tables=(self._table(),),
             data=counts.columns() | {"gap": np.array([z.gap for z in self.theory])},
         )  # fmt: skip
 
@@ -176,8 +185,59 @@ class Fig2(Descent):
     """32 kernels for each colour."""
 
     name, title = "cnn-fig2", "CNN Fig. 2: the spectrum of Z, and kernels under gradient descent"
-    data, channels, chosen = "cifar10", CHANNELS, SUMMED
-    claims = _claims("Fig. 2", data, channels)
+    data, channels = "cifar10", CHANNELS
+    chosen = SUMMED
+    claims = (
+        *_claims("Fig. 2", data, channels),
+        Claim(
+            "as-printed", "Fig. 2, eq. (1)",
+            "with the loss as eq. (1) prints it, the mean over the samples, kernels condense by the captioned step",
+            f"median |cos| of filters with v1 at step {GD_STEPS['cifar10']}, by the linear dynamics", at_least(0.95),
+            lambda figure: figure.as_printed(), lambda figure: figure.too_early(), trained=False,
+        ),
+        Claim(
+            "weights-alone", "Sec. 4, after (13)",
+            "each filter goes to the side of v1 on which its own initial weights are: θ_W(t) is the sum of "
+            "exp(λ_k t) <θ_W(0), v_k> v_k",
+            "share of filters on that side", at_least(0.95), lambda figure: figure.by_weights_alone(),
+            lambda figure: figure.outputs_decide(), trained=False,
+        ),
+    )  # fmt: skip
+
+    @property
+    def _time_as_printed(self) -> float:
+        return GD_RATE * GD_STEPS[self.data]
+
+    def as_printed(self) -> PerSeed:
+        """How far the filters would turn by the captioned step if the loss were the mean over the samples."""
+        time = self._time_as_printed
+        turned = (z.evolve(*linear.initial_filters(self.run, k), time)[0] for k, z in enumerate(self.theory))
+        cosines = (linear.cosines_to(filters, z.v1) for filters, z in zip(turned, self.theory, strict=True))
+        return PerSeed([float(np.median(np.abs(each))) for each in cosines])
+
+    def too_early(self) -> str:
+        """Why the mean over the samples does not condense."""
+        growth = joined((z.values[0] * self._time_as_printed for z in self.theory), ".3f")
+        return (
+            f"At step {GD_STEPS[self.data]} λ₁t is {growth} with the captioned rate: filters are then still what the "
+            "initial output weights make of all singular vectors. v1 leads when exp(λ₁t) has grown. Summed over the "
+            "samples, the loss is as many times faster."
+        )
+
+    def by_weights_alone(self) -> PerSeed:
+        """The share of filters on the side of v1 on which their initial weights were."""
+        initial = (linear.initial_filters(self.run, k)[0] for k in range(len(self.run.seeds)))
+        sides = [np.sign(filters @ z.v1) for filters, z in zip(initial, self.theory, strict=True)]
+        return PerSeed(np.mean(np.sign(self.along) == sides, axis=1))
+
+    def outputs_decide(self) -> str:
+        """Why the initial filters do not tell the sides."""
+        filters, outputs = linear.initial_filters(self.run, 0)
+        shares = joined(self.predicted().values, ".0%")
+        return (
+            f"The sum leaves out the output weights, which are {np.std(outputs) / np.std(filters):.0e} times as large "
+            f"at initialization: they decide. With both, (9) tells the side of {shares} of the filters."
+        )
 
 
 class Fig10(Descent):

@@ -94,7 +94,6 @@ class HeatMaps(PaperFigure):
     paper = "CNN"
     panels: ClassVar[tuple[Panel, ...]]
     caption: ClassVar[str]
-    chosen: ClassVar[str] = ""
     times: ClassVar[bool] = False
 
     @cached_property
@@ -142,7 +141,6 @@ class HeatMaps(PaperFigure):
             f"the number of lines over {plural(self.seeds, 'seed')}.",
             pictures=pictures, tables=(Table(title, header, tuple(map(self._both_views, shown))),),
             data=stack_columns(kernels.each(lambda key, counts: counts.columns()), "panel"),
-            settings_extra={"chosen by us": self.chosen} if self.chosen else {},
         )  # fmt: skip
 
     def _both_views(self, panel: Panel) -> tuple[str, ...]:

@@ -64,6 +64,7 @@ class OptimizersFigure(PaperFigure):
     """The filters of Fig. 2's network under three optimizers, and the directions that theory predicts of each."""
 
     name, title, paper = "cnn-optimizers", "Gradient descent against Adam", "CNN"
+    chosen = "the rates and steps of Adam and sign descent"
     has_variants = False
     titles: ClassVar = TITLES
     claims = *map(_line, TITLES), *map(_v1, TITLES), *map(_vertex, BY_SIGN)
@@ -116,5 +117,4 @@ class OptimizersFigure(PaperFigure):
             pictures={"": figure},
             tables=(Table("Filters at the last step", header, rows),),
             data=stack_columns(self.counts.each(lambda name, counts: counts.columns()), "optimizer"),
-            settings_extra={"chosen by us": "the rates and steps of Adam and sign descent"},
         )

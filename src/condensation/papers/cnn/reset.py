@@ -47,6 +47,7 @@ class Reset(PaperFigure):
     """Similarity of networks before training and after, against time, and what is not reset."""
 
     name, title, paper = "cnn-reset", "CNN Sec. 1: condensation resets different initial weights", "CNN"
+    chosen = "sizes of the initial weights, moment, measures of similarity, thresholds"
     titles: ClassVar = TITLES
     claims = (
         Claim(
@@ -189,10 +190,6 @@ class Reset(PaperFigure):
             pictures={"": self._picture()},
             tables=(self._similarity_table(), self._moments_table()),
             data=self._columns_of_pairs(),
-            settings_extra={
-                "chosen by us": "sizes of the initial weights, moment, measures of similarity, thresholds; λ₁ is the "
-                "largest singular value of Z"
-            },
         )
 
     def _similarity_table(self) -> Table:

@@ -47,6 +47,10 @@ class Samples(PaperFigure):
     """Direction of filters against time, and the spectrum of Z, for each number of images."""
 
     name, title, paper = "cnn-samples", "Does it need only 500 images?", "CNN"
+    chosen = (
+        f"steps of {FASTER * SAMPLES * GD_RATE:g} on the mean loss, {FASTER} times Fig. 2's and so fewer; at the quick "
+        "scale fewer channels: at leading order filters do not influence each other"
+    )
     has_variants = False
     titles: ClassVar = {f"{n}": f"{n} images" for n in NUMBERS}
     claims = (*(claim for same in zip(*map(_claims, NUMBERS), strict=True) for claim in same),)
@@ -90,10 +94,6 @@ class Samples(PaperFigure):
             pictures={"": self._picture()},
             tables=(Table("At the last step", header, tuple(rows)),),
             data=stack_columns(self.counts.each(lambda name, counts: counts.columns()), "images"),
-            settings_extra={
-                "chosen by us": f"steps of {FASTER * SAMPLES * GD_RATE:g} on the mean loss, {FASTER} times Fig. 2's "
-                "and so fewer; at the quick scale fewer channels: at leading order filters do not influence each other"
-            },
         )
 
     def _picture(self) -> Figure:

@@ -181,6 +181,7 @@ class Fig12(Draws):
 
     name, title, data = "cnn-fig12", "CNN Fig. 12: the spectrum of Z on MNIST", "mnist"
     claims = tuple(_gap(labels, "Fig. 12", "MNIST, ") for labels in LABELS)
+    chosen = "the caption is not in the text: both labels are shown"
 
     def draw(self) -> Drawing:
         """The spectrum with both labels."""
@@ -193,5 +194,5 @@ class Fig12(Draws):
         return Drawing(
             caption=f"The eigenvalues of ZᵀZ on MNIST over {DRAWS} draws of {SAMPLES} images (thin) and their median.",
             pictures={"": figure}, data=self.columns_of_claims(),
-            settings_extra=self.settings() | {"chosen by us": "the caption is not in the text: both labels are shown"},
+            settings_extra=self.settings(),
         )  # fmt: skip

@@ -46,6 +46,7 @@ class A6(PaperFigure):
     """Heat maps at steps that go through the initial stage, a row an example."""
 
     name, title, paper = "fc-a6", "FC App. A.6: several steps of the initial stage", "FC"
+    chosen = "which steps of the initial stage are shown: the appendix is not in the text"
     titles: ClassVar = {_experiment(key): title for key, (title, _, _) in EXAMPLES.items()} | {"fig4": "Fig. 4"}
     claims = tuple(map(_condenses, EXAMPLES))
 

@@ -39,6 +39,7 @@ class A7(PaperFigure):
     """Lines on simple data against those on the data of Figs. 2 and 3."""
 
     name, title, paper = "fc-a7", "FC App. A.7: simple data", "FC"
+    chosen = "the low-frequency target, and of the images step, size and network: the text names the data only"
     titles: ClassVar = {
         **{f"low-{name}": f"low, {label(name)}" for name in FIG3_RATES},
         **{f"fig3-{name}": f"Fig. 3, {label(name)}" for name in HIGHER},
@@ -87,7 +88,4 @@ class A7(PaperFigure):
             pictures={"": draw_maps(self.counts.renamed(low | images), expected)},
             tables=(Table(f"Lines at epoch {FIG3_EPOCH}, seed by seed", header, tuple(rows)),),
             data=stack_columns(self.counts.each(lambda _, counts: counts.columns()), "experiment"),
-            settings_extra={
-                "images": "the step, the size and the network are our choice: the text names the data only"
-            },
         )
