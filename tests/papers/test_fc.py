@@ -8,6 +8,7 @@ from condensation.optimizers import GD, Adam
 from condensation.papers import Variant
 from condensation.papers._counts import count, median_seed
 from condensation.papers.fc import fig3, fig6
+from condensation.papers.fc.adam import AdamAndFlow
 from condensation.papers.fc.experiments import one_input, resnet, resnet_from, six_layers
 from condensation.papers.fc.fig5 import POINTS, Fig5
 from condensation.papers.fc.prop1 import Prop1
@@ -111,3 +112,14 @@ def test_captioned_settings():
 
 def test_the_seed_shown_is_the_median_one():
     assert median_seed(np.array([1, 1, 9]), np.array([1.2, 1.1, 9])) == 0
+
+
+def test_adam_goes_to_the_lines_of_the_cube_and_normalised_descent_to_those_of_the_sphere():
+    chosen = ("x_tanh-0.001", "x_tanh-0.0001-small", "x_tanh-control")  # the first tells the lines of the data
+    experiments = AdamAndFlow.experiments("quick")
+    figure = AdamAndFlow({name: train(experiments[name], seeds=4) for name in chosen})
+    (by_adam, on_cube), (by_flow, flow_on_cube) = (figure.shares[name] for name in chosen[1:])
+    assert np.median(on_cube) > 0.9
+    assert by_adam.max() < 0.1
+    assert np.median(by_flow) > 0.7
+    assert flow_on_cube.max() < 0.1
