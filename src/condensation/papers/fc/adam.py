@@ -137,7 +137,7 @@ class AdamAndFlow(PaperFigure):
     def draw(self) -> Drawing:
         """Shares on both kinds of lines against the rate."""
         with look():
-            figure = Figure(figsize=(PAGE, 2.3), layout="constrained")
+            figure = Figure(figsize=(PAGE, 2.5), layout="constrained")
             panels = figure.subplots(1, len(FIG5_ACTIVATIONS), sharey=True)
             for axes, name in zip(panels, FIG5_ACTIVATIONS, strict=True):
                 for small, style in ((False, "o--"), (True, "o-")):
@@ -146,14 +146,13 @@ class AdamAndFlow(PaperFigure):
                     )  # rates, surfaces, seeds
                     for k, (surface, optimizer) in enumerate(SURFACES.items()):
                         each, colour = shares[:, k], COLOURS[k]
-                        axes.fill_between(
-                            RATES, each.min(axis=1), each.max(axis=1), color=colour, alpha=0.15, linewidth=0
-                        )
+                        low, middle, high = np.quantile(each, (0.25, 0.5, 0.75), axis=1)
+                        axes.fill_between(RATES, low, high, color=colour, alpha=0.15, linewidth=0)
                         text = f"{optimizer} (the {surface}){', small' * small}"
-                        axes.plot(RATES, np.median(each, axis=1), style, color=colour, label=text, markersize=3)
+                        axes.plot(RATES, middle, style, color=colour, label=text, markersize=3)
                 axes.set(xscale="log", xlabel="Adam's learning rate", ylim=(-0.03, 1.03), title=label(name))
             panels[0].set_ylabel("share of neurons on lines")
-            figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+            figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
         rows = [
             (self.titles[key], *(f"{np.median(share):.2f} ({share.min():.2f} to {share.max():.2f})" for share in pair))
             for key, pair in self.shares.items()
@@ -164,8 +163,8 @@ class AdamAndFlow(PaperFigure):
         return Drawing(
             caption=f"The share of neurons of Fig. 3's networks within a cosine of {NEAR} of an attracting line of "
             f"gradient flow, and of one of sign descent (the cube), at rate x steps = {TIME} with smaller and smaller "
-            "rates, from the captioned initial weights and from a hundredth of them (small); median and range of "
-            f"{self.seeds} seeds.",
+            "rates, from the captioned initial weights and from a hundredth of them (small); median and quartiles "
+            f"of {self.seeds} seeds.",
             pictures={"": figure}, data=stack_columns(parts, "network"),
             tables=(Table("Shares of neurons on lines, median and range over the seeds", header, tuple(rows)),),
         )  # fmt: skip
