@@ -1,7 +1,7 @@
 """The settings of the page: checked values, and the same as texts in the address, in requests and in answers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ..activations import ACTIVATIONS
@@ -140,10 +140,6 @@ class Settings:
         '1e-07'
         """
         return {field.name: _write(getattr(self, field.name)) for field in fields(self)}
-
-    def replace(self, **changes: Any) -> "Settings":
-        """A copy with some settings changed."""
-        return replace(self, **changes)
 
     @property
     def seeds(self) -> Seed:
