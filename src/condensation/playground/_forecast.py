@@ -94,7 +94,7 @@ def no_forecast(weights: Float[np.ndarray, "units inputs"], why: str = "") -> Fo
 
 def forecast(run: ShownRun, layer: str, view: str | None) -> Forecast:
     """The prediction for a layer from the first moment of a run."""
-    weights, data, model = run.weights(run.first, layer, view), run.data(), run.model(run.first)
+    weights, data, model = run.weights(run.first, layer, view), run.data, run.model(run.first)
     if run.experiment is None or data is None:
         return no_forecast(weights, "this run was watched, not trained here, so its data are unknown")
     if model is None:
