@@ -3,10 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
 from ..errors import InputError
-from ._output import File, cell_text, print_json, print_table, training_progress
+from ._output import File, cell_text, print_json, print_rows, training_progress
 from ._train import load_experiment
 
 
@@ -59,11 +57,8 @@ def predict(
     if json:
         print_json({"lines": rows, "notes": notes})
         return
-    names = list(rows[0]) if rows else []
-    table = Table(*(name.replace("_", " ") for name in names), box=None)
-    for row in rows:
-        table.add_row(*(cell_text(value) if value is not None else "-" for value in row.values()))
-    print_table(table)
+    headings = [name.replace("_", " ") for name in (rows[0] if rows else ())]
+    print_rows(headings, (["-" if value is None else cell_text(value) for value in row.values()] for row in rows))
     for note in notes:
         print(f" {note}")
 

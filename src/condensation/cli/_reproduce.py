@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
-from rich.table import Table
 
-from ._output import FAILED, figure_progress, print_json, print_table
+from ._output import FAILED, figure_progress, print_json, print_rows
 
 COLOURS = {"reproduced": "green", "partly": "yellow", "not reproduced": "red", "not run": "dim"}
 
@@ -69,24 +68,18 @@ def reproduce(
             progress=progress,
         )
     claims = [claim for section in sections for claim in section.claims]
-    failed = [section for section in sections if section.status == "failed"]
     if json:
         print_json(claims)
     else:
-        table = Table("claim", "expected", "median", "holds", "verdict", box=None)
+        rows = []
         for claim in claims:
-            middle = claim["measured"]["median"]
-            table.add_row(
-                claim["statement"],
-                claim["expected"],
-                "-" if middle is None else f"{middle:.3g}",
-                f"{sum(claim['holds'])}/{len(claim['holds'])}",
-                f"[{COLOURS[claim['verdict']]}]{claim['verdict']}[/]",
-            )
-        print_table(table)
+            median, verdict = claim["measured"]["median"], claim["verdict"]
+            counts = "-" if median is None else f"{median:.3g}", f"{sum(claim['holds'])}/{len(claim['holds'])}"
+            rows.append((claim["statement"], claim["expected"], *counts, f"[{COLOURS[verdict]}]{verdict}[/]"))
+        print_rows(("claim", "expected", "median", "holds", "verdict"), rows)
         for section in sections:
             if section.status != "done":
                 print(f"{section.name} {'failed' if section.status == 'failed' else 'was not run'}: {section.reason}")
         print(f"report: {out / 'index.html'}")
-    if failed:
+    if any(section.status == "failed" for section in sections):
         sys.exit(FAILED)
