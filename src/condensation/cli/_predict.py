@@ -47,9 +47,7 @@ def predict(
             if trajectory is not None:
                 counts, comparison = _compare(trajectory, seed, name, prediction, lines, step)
             rows += _rows(seed, name, prediction, lines, counts)
-            surface = (
-                f"lines of {chosen.optimizer.kind} on the cube" if cube else "lines of gradient flow on the sphere"
-            )
+            surface = f"{chosen.optimizer.kind} on the cube" if cube else "gradient flow on the sphere"
             certified = "all certified" if lines.certified else "not certified"
             share = f"{prediction.field.share:.1%} of the field is common to all neurons"
             parts = [f"lines of {surface}, {certified}", share, prediction.note, lines.note, comparison]

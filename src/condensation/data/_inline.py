@@ -161,5 +161,4 @@ class Points:
         >>> Points(((0.0, 1.0), (0.5, -1.0))).describe()
         '2 given points of one coordinate'
         """
-        coordinates = counted(self.dim, "coordinate")
-        return f"{counted(self.n, 'given point')} of {coordinates}{describe_turn(self.turned)}"
+        return f"{counted(self.n, 'given point')} of {counted(self.dim, 'coordinate')}{describe_turn(self.turned)}"

@@ -213,12 +213,10 @@ class FrameBuilder:
 
 def output_grid(run: ShownRun) -> tuple[np.ndarray | None, int | None, np.ndarray | None]:
     """The points at which the output is drawn, the number of inputs (1 or 2), and the page's grid or its ranges."""
-    data = run.data
-    if data is None or run.experiment is None or not isinstance(run.experiment.network, Dense):
+    dense = run.experiment is not None and isinstance(run.experiment.network, Dense)
+    if run.data is None or not dense or run.data[1].shape[1] != 1 or run.data[0].shape[1] > 2:
         return None, None, None
-    x, y = data
-    if y.shape[1] != 1 or x.shape[1] > 2:
-        return None, None, None
+    x = run.data[0]
     low, high = x.min(axis=0), x.max(axis=0)
     margin = 0.08 * np.where(high > low, high - low, 1)
     ranges = np.stack([low - margin, high + margin], axis=1)
