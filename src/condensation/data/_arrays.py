@@ -83,13 +83,13 @@ class Arrays:
                 raise unknown_name(f"field in {place}", name, known)
         if not isinstance(plain.get("file"), str):
             raise InputError(f"missing in {place}: file (an .npz or .safetensors file with arrays x and y)")
-        made = cls.load(plain["file"], folder)
-        for name, value in made.__plain__().items():
+        arrays = cls.load(plain["file"], folder)
+        for name, value in arrays.__plain__().items():
             if plain.get(name, value) != value:
                 raise InputError(
                     f"the data file {plain['file']} is not the one this experiment used: its {name} differs"
                 )
-        return made
+        return arrays
 
     def __plain__(self) -> dict[str, Any]:
         shapes = {"x_shape": list(self.x.shape), "y_shape": list(self.y.shape)}

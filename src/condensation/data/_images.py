@@ -59,9 +59,9 @@ class Images:
     def __post_init__(self) -> None:
         coerce_fields(self)
         known_set = known(self.name)
-        for what, options in (("split", SPLITS), ("scale", SCALES), ("target", TARGETS)):
-            if getattr(self, what) not in options:
-                raise unknown_name(what, getattr(self, what), options)
+        for name, options in (("split", SPLITS), ("scale", SCALES), ("target", TARGETS)):
+            if getattr(self, name) not in options:
+                raise unknown_name(name, getattr(self, name), options)
         chosen = self.chosen
         if len({c for c in chosen if 0 <= c < known_set.classes}) < max(2, len(chosen)):
             raise InputError(
