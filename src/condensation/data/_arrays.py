@@ -4,26 +4,25 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from .._files import read_arrays
 from .._phrases import counted
+from .._serialization import Part
 from ..errors import InputError, unknown_name
 from ..seeds import Seed
 
 
 @dataclass(frozen=True, eq=False)
-class Arrays:
+class Arrays(Part, kind="arrays"):
     """Samples x (n x inputs, or n x channels x height x width) and targets y (n x outputs, or n), for every seed.
 
     The arrays are copied and frozen; two such data are equal when all their numbers are. ``Arrays.load`` reads them
     from a file, whose name an experiment file then carries.
     """
-
-    kind: ClassVar[str] = "arrays"
 
     x: np.ndarray
     y: np.ndarray

@@ -2,21 +2,20 @@
 
 import re
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
 from .._formula import Formula
 from .._phrases import counted
-from .._serialization import coerce_fields
+from .._serialization import Count, Part
 from ..errors import InputError
 from ..seeds import Seed
-from ._sampling import InCube, check_turn, describe_turn, turn
+from ._sampling import InCube, Spacing, check_turn, describe_turn, turn
 
 
 @dataclass(frozen=True)
-class Expression(InCube):
+class Expression(InCube, kind="expression"):
     """A target function given as a formula, and the points it is sampled at.
 
     Args:
@@ -30,19 +29,16 @@ class Expression(InCube):
         turned: degrees by which the points are turned, after the targets are computed; for dim = 2.
     """
 
-    kind: ClassVar[str] = "expression"
-
     formula: str
-    dim: int
-    n: int
+    dim: Count
+    n: Count
     low: float
     high: float
-    spacing: str = "random"
+    spacing: Spacing = "random"
     turned: float = 0.0
 
     def __post_init__(self) -> None:
-        coerce_fields(self)
-        self.check_points()
+        super().__post_init__()
         check_turn(self.turned, self.dim)
         names = Formula(self.formula).names
         if "x" in names and len(names) > 1:
@@ -108,7 +104,7 @@ class Expression(InCube):
 
 
 @dataclass(frozen=True)
-class Points:
+class Points(Part, kind="points"):
     """Samples written out, the same for every seed.
 
     >>> Points(((0.0, 1.0), (0.5, -1.0))).draw(Seed(0, 0))
@@ -121,13 +117,11 @@ class Points:
         turned: degrees by which the points are turned in the plane; for two coordinates.
     """
 
-    kind: ClassVar[str] = "points"
-
     rows: tuple[tuple[float, ...], ...]
     turned: float = 0.0
 
     def __post_init__(self) -> None:
-        coerce_fields(self)
+        super().__post_init__()
         if not self.rows:
             raise InputError("at least one row x1, ..., xd, y is needed, not none")
         length = len(self.rows[0])

@@ -1,31 +1,31 @@
 """Where targets are sampled: points in a cube, random or on an even grid; turns in the plane, random rotations."""
 
+from typing import Annotated
+
 import numpy as np
 from jaxtyping import Float
 
 from .._phrases import counted
-from ..errors import InputError, check_whole, unknown_name
+from .._serialization import Count, Part
+from ..errors import InputError, one_of
 from ..seeds import Seed
 
 SPACINGS = {"random": "uniform", "even": "evenly spaced"}  # in words
+Spacing = Annotated[str, one_of("spacing", SPACINGS)]
 
 
-class InCube:
+class InCube(Part):
     """Data whose samples are n points with dim coordinates from low to high. A dataclass adds these fields."""
 
-    dim: int
-    n: int
+    dim: Count
+    n: Count
     low: float
     high: float
-    spacing: str
+    spacing: Spacing
 
-    def check_points(self) -> None:
-        """Refuse fields by which no points can be drawn."""
+    def __post_init__(self) -> None:
+        super().__post_init__()
         low, high = self.low, self.high
-        if self.spacing not in SPACINGS:
-            raise unknown_name("spacing", self.spacing, SPACINGS)
-        check_whole("dim", self.dim)
-        check_whole("n", self.n)
         if not -np.inf < low < high < np.inf:
             raise InputError(f"the range must go from low to a higher high, not {low} to {high}")
         if high - low == np.inf:

@@ -6,21 +6,21 @@ change, and because the fingerprints of the papers' experiments hold it.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 from jaxtyping import Float
 
-from .._serialization import coerce_fields
-from ..errors import InputError, unknown_name
+from .._serialization import Count
+from ..errors import InputError, one_of
 from ..seeds import Seed
-from ._sampling import InCube, rotation
+from ._sampling import InCube, Spacing, rotation
 
 FUNCTIONS = {"sin": np.sin, "relu": lambda z: np.maximum(z, 0.0)}
 
 
 @dataclass(frozen=True)
-class Synthetic(InCube):
+class Synthetic(InCube, kind="synthetic"):
     """A target function and the points it is sampled at.
 
     Args:
@@ -34,24 +34,19 @@ class Synthetic(InCube):
         rotated: turn the points by a random rotation of their own for each data seed, after the targets are computed.
     """
 
-    kind: ClassVar[str] = "synthetic"
-
     terms: tuple[tuple[float, float, float], ...]
-    dim: int
-    n: int
+    dim: Count
+    n: Count
     low: float
     high: float
-    function: str = "sin"
-    spacing: str = "random"
+    function: Annotated[str, one_of("target function", FUNCTIONS)] = "sin"
+    spacing: Spacing = "random"
     rotated: bool | None = None
 
     def __post_init__(self) -> None:
-        coerce_fields(self)
+        super().__post_init__()
         if not self.terms or not np.isfinite(self.terms).all():
             raise InputError(f"terms must be finite triples (A, k, b) of A g(k x + b), not {self.terms}")
-        if self.function not in FUNCTIONS:
-            raise unknown_name("target function", self.function, FUNCTIONS)
-        self.check_points()
 
     def target(self, x: Float[np.ndarray, "samples dim"]) -> Float[np.ndarray, "samples 1"]:
         """The target function.
