@@ -34,7 +34,7 @@ def test_twenty_dimensions_are_searched_in_seconds():
     assert (found.method, found.certified, found.generic_count) == ("power iteration", False, 2**20 - 1)
     assert found.complex_count is None
     assert found.attracts.all()
-    assert found.unseen < 0.01
+    assert (found.hits == 1).sum() < 0.01 * found.starts
     again = stationary_directions(x, r, 3, starts=4000)
     assert same_lines(found.directions, again.directions) < 1e-10
 
@@ -43,7 +43,7 @@ def test_hits_tell_of_lines_that_may_be_missing():
     """In 200 dimensions there are many more maxima than 50 starts can find."""
     stream = np.random.default_rng(0)
     found = stationary_directions(stream.normal(size=(300, 200)), stream.normal(size=300), 3, starts=50)
-    assert found.unseen > 0.1
+    assert (found.hits == 1).sum() > 0.1 * found.starts
     assert found.hits.sum() == 50
 
 

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from ..activations import Activation, derivatives_at_zero
 from ._cube import CubeDirections, cube_directions
-from ._destinations import Destinations, check_directions
+from ._destinations import Destinations
 from ._leading import as_neurons, as_single_output, coefficient
 from ._paths import NOWHERE, ON_ITS_WAY
 from ._subdivision import field_sizes
@@ -96,7 +96,7 @@ def cube_fates(
     p, c = coefficient(activation)
     if directions is None:
         directions = cube_directions(points, r, p)
-    check_directions(directions, p, w.shape[1])
+    directions.check_network(p, w.shape[1])
     a = a * np.sign(c)  # (a, c) and (-a, -c) are the same neuron
     constant = derivatives_at_zero(activation, 0)[0] * r.mean()
     push = np.sign(c * constant) if abs(constant) > 1e-9 * np.abs(r).max() else 0.0

@@ -21,7 +21,7 @@ from ..activations import Activation, derivatives_at_zero, label, multiplicity
 from ..errors import InputError, check_positive, check_whole
 from ..measure._lines import LEAST_COSINE
 from ..measure._similarity import as_weights, norms
-from ._destinations import Destinations, check_directions
+from ._destinations import Destinations
 from ._directions import Directions, stationary_directions
 from ._homogeneous import extremal_directions
 from ._leading import as_neurons, as_single_output, coefficient, evaluate
@@ -124,7 +124,7 @@ def fates(
             if slopes
             else stationary_directions(points, r, p)
         )
-    check_directions(directions, p, w.shape[1])
+    directions.check_network(p, w.shape[1])
     if directions.oriented != (slopes is not None):
         kind = "with a kink at 0" if directions.oriented else "with a multiplicity"
         raise InputError(f"the directions are those of an activation {kind}, and {label(activation)} is none")

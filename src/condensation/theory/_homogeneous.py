@@ -18,7 +18,8 @@ from scipy.optimize import lsq_linear
 
 from ..errors import InputError, check_whole
 from ._directions import Directions
-from ._tensor import SPAN, as_samples, unit
+from ._leading import as_single_output
+from ._tensor import SPAN, unit
 
 INSIDE = 1e-9  # how far, in radians, from a kink a direction counts as inside a sector
 VANISHES = 1e-12  # a field this much smaller than its terms is zero
@@ -47,17 +48,15 @@ def extremal_directions(
     >>> lines.directions, lines.values, lines.attracts_positive  # (3, 4)/5 is inside its own sector
     (array([[0.6, 0.8]]), array([5.]), array([ True]))
     """
-    points, residuals = as_samples(x, residual)
-    if residuals.shape[1] > 1:
-        raise InputError(f"extremal directions are of a single output, not of {residuals.shape[1]}; pass residual @ a")
+    points, residuals = as_single_output(x, residual)
     if not (isinstance(negative_slope, numbers.Real) and -np.inf < negative_slope < 1):
         raise InputError(f"the negative slope must be a number below 1 (0 is relu), not {negative_slope!r}")
     check_whole("starts", starts)
-    slope, counted = float(negative_slope), (residuals[:, 0] != 0) & points.any(axis=1)
+    slope, counted = float(negative_slope), (residuals != 0) & points.any(axis=1)
     if not counted.any():
         raise InputError("every sample has a zero residual or a zero input: there is no field and no direction")
     size_x, size_r = np.abs(points).max(), np.abs(residuals).max()
-    points, terms = points[counted] / size_x, residuals[counted, 0] / size_r / len(points)
+    points, terms = points[counted] / size_x, residuals[counted] / size_r / len(points)
     _, strength, rows = np.linalg.svd(points, full_matrices=False)
     basis = rows[strength > SPAN * strength[0]].T
     inside = points @ basis
@@ -85,8 +84,6 @@ def extremal_directions(
         method="sectors" if exact else "fixed points",
         certified=exact,
         outside=points.shape[1] - basis.shape[1],
-        generic_count=None,
-        complex_count=None,
         complex_directions=np.zeros((0, points.shape[1]), complex),
         starts=0 if exact else 2 * starts,
         hits=None if hits is None else hits[order],
