@@ -33,13 +33,9 @@ def null_count(weights: ArrayLike, threshold: float, seed: int = 0) -> float:
     1.0
     """
     array = as_weights(weights)
-    counts = [_count(permuted(array, draw, SAMPLE), len(array), threshold) for draw in _draws(len(array), seed)]
-    return float(np.mean(counts))
-
-
-def _draws(units: int, seed: int) -> range:
-    count = min(20, -(-SAMPLE // (2 * units)))
-    return range(seed * count, (seed + 1) * count)
+    draws = min(20, -(-SAMPLE // (2 * len(array))))
+    seeds = range(seed * draws, (seed + 1) * draws)
+    return float(np.mean([_count(permuted(array, draw, SAMPLE), len(array), threshold) for draw in seeds]))
 
 
 def _count(rows: np.ndarray, units: int, threshold: float) -> float:

@@ -21,7 +21,7 @@ from ..errors import InputError, check_whole
 from ._destinations import AttractingLines
 from ._leading import as_single_output
 from ._power import ATTRACTS, CLIMBED, LARGEST_BATCH, ROUGHLY, STEPS
-from ._subdivision import Maxima, field_sizes, refine_maxima, subdivide
+from ._subdivision import field_sizes, refine_maxima, subdivide
 from ._tensor import ROUNDING, Tensor, group_lines, unit
 
 MOST_BOXES = 100_000
@@ -82,12 +82,12 @@ def cube_directions(
     opposite = Tensor(tensor.points, -tensor.weights, tensor.p)
     if p == 1:
         vertex = np.sign(tensor.field(np.zeros((1, tensor.dim))))
-        up, down = Maxima(vertex, 0), Maxima(-vertex, 0)
+        (up, left), (down, below) = (vertex, 0), (-vertex, 0)
     else:
         boxes = most_boxes if (int(p) + 1) ** tensor.dim <= most_boxes else 0
-        up, down = (_maxima(signed, boxes, starts) for signed in (tensor, opposite))
+        (up, left), (down, below) = (_maxima(signed, boxes, starts) for signed in (tensor, opposite))
 
-    w = np.concatenate([up.points, -down.points if p % 2 else down.points])
+    w = np.concatenate([up, -down if p % 2 else down])
     w = w[group_lines(unit(w))[0]]
     if p % 2 == 0:
         w = w * np.take_along_axis(w, (np.abs(w) == 1).argmax(axis=1)[:, None], axis=1)
@@ -95,7 +95,7 @@ def cube_directions(
     order = np.argsort(-np.abs(values), kind="stable")
     directions = np.zeros((len(w), points.shape[1]))
     directions[:, moves] = w[order] + 0.0
-    undecided = up.undecided + down.undecided
+    undecided = left + below
     return CubeDirections(
         p=tensor.p,
         directions=directions,
@@ -121,22 +121,22 @@ def _moving(tensor: Tensor) -> Bool[np.ndarray, " inputs"]:
     return moves
 
 
-def _maxima(tensor: Tensor, most_boxes: int, starts: int) -> Maxima:
+def _maxima(tensor: Tensor, most_boxes: int, starts: int) -> tuple[np.ndarray, int]:
     """Local maxima by subdivision; where it does not end, all vertices and what ascents find are added."""
-    maxima = subdivide(tensor, most_boxes)
-    if not maxima.undecided:
-        return maxima
+    maxima, undecided = subdivide(tensor, most_boxes)
+    if not undecided:
+        return maxima, 0
     w = np.random.default_rng(0).normal(size=(starts, tensor.dim))
     w /= np.abs(w).max(axis=1, keepdims=True)
     value = tensor.value(w)[:, 0]
     ends = _climb(tensor, w * np.sign(value)[:, None] if tensor.p % 2 else w[value > 0])
     ends = ends[group_lines(unit(ends), ROUGHLY)[0]]
-    points = [maxima.points, _vertices(tensor)] if tensor.dim <= ENUMERATED else [maxima.points]
+    points = [maxima, _vertices(tensor)] if tensor.dim <= ENUMERATED else [maxima]
     for part in np.array_split(ends, 1 + int(len(ends) * tensor.dim**2 / LARGEST_BATCH)):
         w, _, is_maximum = refine_maxima(tensor, part, -np.ones(part.shape), np.ones(part.shape))
         points.append(w[is_maximum])
     every = np.concatenate(points)
-    return Maxima(every[group_lines(unit(every))[0]], maxima.undecided)
+    return every[group_lines(unit(every))[0]], undecided
 
 
 def _vertices(tensor: Tensor) -> np.ndarray:

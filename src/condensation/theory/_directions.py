@@ -192,10 +192,10 @@ def _followed(tensor: Tensor, starts: int) -> _Lines:
     lines = _from_solutions(tensor, solutions, "homotopy")
     if solutions.complete:
         return lines
-    searched = search_attracting(tensor, starts)
-    both = np.concatenate([searched.directions, solutions.real])
+    searched, _, hits = search_attracting(tensor, starts)
+    both = np.concatenate([searched, solutions.real])
     first, _ = group_lines(both)
-    hits = np.concatenate([searched.hits, np.zeros(len(solutions.real), int)])
+    hits = np.concatenate([hits, np.zeros(len(solutions.real), int)])
     return _Lines(both[first], "homotopy", False, None, lines.others, hits[first], starts, lines.note)
 
 
@@ -208,9 +208,8 @@ def _from_solutions(tensor: Tensor, solutions: Solutions, method: str) -> _Lines
 
 
 def _searched(tensor: Tensor, starts: int) -> _Lines:
-    searched = search_attracting(tensor, starts)
-    v = searched.outputs if tensor.outputs > 1 else None
-    return _Lines(searched.directions, "power iteration", False, v, hits=searched.hits, starts=starts)
+    u, v, hits = search_attracting(tensor, starts)
+    return _Lines(u, "power iteration", False, v if tensor.outputs > 1 else None, hits=hits, starts=starts)
 
 
 def _assemble(restricted: Restricted, lines: _Lines, outputs: int) -> Directions:

@@ -30,9 +30,7 @@ from ._tensor import unit
 
 ANGLE = 0.01
 NOISE = 0.1
-ENOUGH = (
-    40.0  # a neuron that has grown by this, as a logarithm, has arrived at what is nearest; for p = 2 that is exact
-)
+ENOUGH = 40.0  # log growth at which a neuron has arrived at what is nearest; for p = 2 that is exact
 ROUGHLY = 0.1  # angle at which neurons from changed initial weights have arrived
 KINK = 0.01  # width, in radians, over which the kink of relu is smoothed: neurons can then stay at it
 STAYS = 1e-6  # a direction whose velocity turns it by less, relative to the velocity, stays
@@ -118,12 +116,10 @@ def fates(
     if not 1e-6 <= angle <= 0.3:
         raise InputError(f"the angle of arrival must be between 1e-6 and 0.3 radians, not {angle!r}")
     p, c = (1, 1.0) if slopes else coefficient(activation)
-    if directions is None:
-        directions = (
-            extremal_directions(points, slopes[0] * r, slopes[1] / slopes[0], starts=1000)
-            if slopes
-            else stationary_directions(points, r, p)
-        )
+    if directions is None and slopes:
+        directions = extremal_directions(points, slopes[0] * r, slopes[1] / slopes[0], starts=1000)
+    elif directions is None:
+        directions = stationary_directions(points, r, p)
     directions.check_network(p, w.shape[1])
     if directions.oriented != (slopes is not None):
         kind = "with a kink at 0" if directions.oriented else "with a multiplicity"

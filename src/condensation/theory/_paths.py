@@ -27,16 +27,10 @@ ON_ITS_WAY, NOWHERE = -2, -1
 
 @dataclass(frozen=True, eq=False)
 class NeuronDynamics:
-    r"""What moves a neuron: $\dot w = a c\, g(w)$ and $\dot a = \frac cp w \cdot g(w)$, g homogeneous of degree p - 1.
+    r"""Motion of a neuron: $\dot w = a c\, g(w)$ and $\dot a = \frac cp w \cdot g(w)$, g of degree p - 1."""
 
-    Attributes:
-        field: g of many weights at once; $T w^{p-1}$ for an activation of multiplicity p.
-        p: multiplicity, or degree of homogeneity.
-        c: the coefficient.
-    """
-
-    field: Callable[[np.ndarray], np.ndarray]
-    p: int
+    field: Callable[[np.ndarray], np.ndarray]  # g of many weights at once
+    p: int  # multiplicity, or degree of homogeneity
     c: float
 
     @staticmethod
@@ -58,19 +52,12 @@ class NeuronDynamics:
 
 @dataclass(frozen=True, eq=False)
 class NeuronStates:
-    """Neurons on their way, each at its own time.
+    """Neurons on their way, each at its own time."""
 
-    Attributes:
-        z: (w, a) divided by its norm.
-        velocity: of z.
-        log_size: logarithm of the norm.
-        time: time passed, in the time of gradient flow.
-    """
-
-    z: Float[np.ndarray, "units state"]
-    velocity: Float[np.ndarray, "units state"]
-    log_size: Float[np.ndarray, " units"]
-    time: Float[np.ndarray, " units"]
+    z: Float[np.ndarray, "units state"]  # (w, a) divided by its norm
+    velocity: Float[np.ndarray, "units state"]  # of z
+    log_size: Float[np.ndarray, " units"]  # logarithm of the norm
+    time: Float[np.ndarray, " units"]  # of gradient flow
 
     @staticmethod
     def begin(
@@ -94,11 +81,6 @@ class NeuronStates:
         r = self.amplitude
         return self.z[:, :-1] / np.where(r > 0, r, 1)[:, None]
 
-    @property
-    def full(self) -> Float[np.ndarray, "units state"]:
-        """The weights (w, a), not scaled."""
-        return self.z * np.exp(self.log_size)[:, None]
-
     def __getitem__(self, chosen: np.ndarray) -> "NeuronStates":
         return NeuronStates(*(part[chosen] for part in vars(self).values()))
 
@@ -114,28 +96,16 @@ Stop = Callable[[Int[np.ndarray, " active"], NeuronStates, NeuronStates], Int[np
 
 
 def follow_neurons(
-    dynamics: NeuronDynamics,
-    start: NeuronStates,
-    stop: Stop | None = None,
-    *,
-    until: float = np.inf,
-    rtol: float = 1e-6,
+    dynamics: NeuronDynamics, now: NeuronStates, stop: Stop | None = None, *, until: float = np.inf, rtol: float = 1e-6
 ) -> tuple[NeuronStates, Int[np.ndarray, " units"]]:
     """Follow each neuron until it has arrived, until a time, or until it moves no more.
 
-    Args:
-        dynamics: what moves them.
-        start: where they are.
-        stop: is told which neurons are still on their way and their states before and after the last step; answers
-            where each has arrived, ``ON_ITS_WAY``, or ``NOWHERE`` for one that need not be followed further.
-        until: the time to which they are followed at most.
-        rtol: error of a step, relative to |w| for w and to the norm for a.
-
-    Returns:
-        The last states, and where each neuron has arrived, else ``NOWHERE``.
+    ``stop`` is told which neurons are still on their way and their states before and after the last step; it answers
+    where each has arrived, ``ON_ITS_WAY``, or ``NOWHERE`` for one that need not be followed further. ``rtol`` is the
+    error of a step, relative to |w| for w and to the norm for a. Returns the last states, and where each neuron has
+    arrived, else ``NOWHERE``.
     """
-    end, place = start, np.full(len(start.z), NOWHERE)
-    active, now = np.arange(len(start.z)), start
+    end, place, active = now, np.full(len(now.z), NOWHERE), np.arange(len(now.z))
     pace = np.linalg.norm(now.velocity, axis=1)
     h = 0.01 / np.where(pace > 0, pace, 1)  # in units of time in which the norm is 1
     for _ in range(MOST_STEPS):
@@ -167,12 +137,7 @@ def time_left(
     $$\frac{\sqrt p}{|c F|} \int_r^\infty \frac{ds}{s^{p-1} \sqrt{s^2 - B}} = \frac{\sqrt p\, r^{1-p}}{(p-1) |c F|}\;
     {}_2F_1\!\left(\tfrac12, \tfrac{p-1}2; \tfrac{p+1}2; \tfrac B{r^2}\right):$$
 
-    $1/|a c F|$ for p = 2 and a balanced neuron, B = 0.
-
-    Args:
-        dynamics: what moves them.
-        states: where they are.
-        value: F(u) of the line of each.
+    $1/|a c F|$ for p = 2 and a balanced neuron, B = 0; ``value`` is F(u) of each neuron's line.
     """
     p, r = dynamics.p, states.amplitude
     if p == 1:

@@ -8,7 +8,6 @@ surely negative definite, only the box's own single maximum can be one of the cu
 cut in two. "Surely" is but for rounding errors, which the bounds leave out.
 """
 
-from dataclasses import dataclass
 from math import comb
 
 import numpy as np
@@ -25,24 +24,12 @@ STRICT = 1e-7  # a maximum's least curvature, relative to the largest that is po
 Boxes = list[tuple[np.ndarray, np.ndarray]]
 
 
-@dataclass(frozen=True, eq=False)
-class Maxima:
-    """What a subdivision finds.
+def subdivide(tensor: Tensor, most_boxes: int) -> tuple[Float[np.ndarray, "points inputs"], int]:
+    """The strict local maxima of a single output's F on the facets $w_k = 1$ of the cube, and the boxes left undecided.
 
-    Attributes:
-        points: the strict local maxima with a coordinate equal to 1; of w and -w one where both have.
-        undecided: how many boxes are left; with none, these are all.
-    """
+    Of w and -w one is listed where both have a coordinate equal to 1. With no box left, these are all.
 
-    points: Float[np.ndarray, "points inputs"]
-    undecided: int
-
-
-def subdivide(tensor: Tensor, most_boxes: int) -> Maxima:
-    """The strict local maxima of a single output's F on the facets $w_k = 1$ of the cube.
-
-    >>> maxima = subdivide(Tensor(np.eye(2), np.array([[1.0], [-1.0]]), 2), 100)  # F(w) = w_1^2 - w_2^2
-    >>> maxima.points, maxima.undecided
+    >>> subdivide(Tensor(np.eye(2), np.array([[1.0], [-1.0]]), 2), 100)  # F(w) = w_1^2 - w_2^2
     (array([[1., 0.]]), 0)
     """
     dim = tensor.dim
@@ -58,7 +45,7 @@ def subdivide(tensor: Tensor, most_boxes: int) -> Maxima:
         left = [boxes for _, several, _ in decided for boxes in several]
         low, high = (np.concatenate(ends) for ends in zip(*left, strict=True))
     every = np.concatenate(points)
-    return Maxima(every[group_lines(unit(every))[0]], given_up + len(low))
+    return every[group_lines(unit(every))[0]], given_up + len(low)
 
 
 def _decide(tensor: Tensor, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, Boxes, int]:

@@ -209,13 +209,7 @@ def flow_eigenvalues(
     matrix = (tensor.p - 1) * along_u.mT @ tensor.matrix(u, v) @ along_u
     if tensor.outputs > 1:
         cross = np.sqrt(tensor.p) * along_v.mT @ fields @ along_u
-        matrix = np.concatenate(
-            [
-                np.concatenate([matrix, cross.mT], axis=2),
-                np.concatenate([cross, np.zeros((len(u), *along_v.shape[2:] * 2))], axis=2),
-            ],
-            axis=1,
-        )
+        matrix = np.block([[matrix, cross.mT], [cross, np.zeros((len(u), *along_v.shape[2:] * 2))]])
     return np.linalg.eigvalsh(matrix) - value[:, None]
 
 
@@ -243,19 +237,12 @@ def as_samples(
 
 @dataclass(frozen=True, eq=False)
 class Restricted:
-    """A tensor restricted to its span, where its field is not zero: outputs of full rank, size about one.
+    """A tensor restricted to its span, where its field is not zero: outputs of full rank, size about one."""
 
-    Attributes:
-        tensor: the tensor in the coordinates of the span.
-        basis: the span's orthonormal basis, inputs x dimension.
-        outputs: orthonormal basis of the outputs that have a field, outputs x rank.
-        scale: what values are multiplied by to be those of the original tensor.
-    """
-
-    tensor: Tensor
-    basis: Float[np.ndarray, "inputs dim"]
-    outputs: Float[np.ndarray, "outputs rank"]
-    scale: float
+    tensor: Tensor  # in the coordinates of the span
+    basis: Float[np.ndarray, "inputs dim"]  # orthonormal basis of the span
+    outputs: Float[np.ndarray, "outputs rank"]  # orthonormal basis of the outputs that have a field
+    scale: float  # what values are multiplied by to be those of the original tensor
 
 
 def restrict_to_span(
