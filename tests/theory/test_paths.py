@@ -1,14 +1,15 @@
 import numpy as np
 import pytest
 from scipy.integrate import quad, solve_ivp
+from tensors import leading
 
-from condensation.theory._paths import NOWHERE, ON_ITS_WAY, NeuronDynamics, NeuronStates, follow_neurons, time_left
+from condensation.theory._paths import NOWHERE, ON_ITS_WAY, NeuronStates, follow_neurons, time_left
 
 
 def case(p, seed=0, units=6, dim=3, c=1.5):
     stream = np.random.default_rng(seed)
     x, r = stream.normal(size=(20, dim)), stream.normal(size=20)
-    return NeuronDynamics.leading(x, r, p, c), stream.normal(size=(units, dim)), stream.normal(size=units)
+    return leading(x, r, p, c), stream.normal(size=(units, dim)), stream.normal(size=units)
 
 
 def full(states):
@@ -67,7 +68,7 @@ def test_a_path_is_the_same_at_every_scale_at_another_speed(p):
 @pytest.mark.parametrize("balance", ["w", "none", "a", "a far"])
 def test_time_left_is_the_integral_over_the_amplitude(p, balance):
     r, a = {"w": (1.0, 0.1), "none": (1.0, p**-0.5), "a": (0.5, 1.0), "a far": (1e-3, 1.0)}[balance]
-    dynamics = NeuronDynamics.leading(np.array([[1.0]]), np.array([2.0]), p, -1.5)  # F = 2
+    dynamics = leading(np.array([[1.0]]), np.array([2.0]), p, -1.5)  # F = 2
     states = NeuronStates.begin(dynamics, np.array([[r]]), np.array([-a]))
     b = r**2 - p * a**2
     # s = r e^q, for an integrand that is smooth
@@ -77,7 +78,7 @@ def test_time_left_is_the_integral_over_the_amplitude(p, balance):
 
 
 def test_time_left_at_balance_and_far_from_it_for_p_2():
-    dynamics = NeuronDynamics.leading(np.array([[1.0]]), np.array([2.0]), 2, 1.5)
+    dynamics = leading(np.array([[1.0]]), np.array([2.0]), 2, 1.5)
     balanced = NeuronStates.begin(dynamics, np.array([[np.sqrt(2) * 0.1]]), np.array([0.1]))
     assert time_left(dynamics, balanced, np.array([2.0]))[0] == pytest.approx(1 / (0.1 * 1.5 * 2))
     tiny = NeuronStates.begin(

@@ -97,6 +97,7 @@ def find_lines(weights: ArrayLike, *, threshold: float | None = None) -> Lines:
     signs = np.where(labels >= 0, np.where(along >= 0, 1, -1), 0)
     line_shares = np.bincount(labels[labels >= 0], shares[labels >= 0], len(axes)).astype(float)
     cover = float(line_shares.sum())
+    sides = [(labels == k) & (signs == sign) for k in range(len(axes)) for sign in (1, -1)]
     enough = cover >= LEAST_COVER
     if enough and in_plane:
         enough = circle.is_condensed(angles, shares)
@@ -105,9 +106,7 @@ def find_lines(weights: ArrayLike, *, threshold: float | None = None) -> Lines:
         shares=line_shares,
         labels=labels,
         signs=signs,
-        orientations=sum(
-            _is_group(shares, (labels == k) & (signs == side)) for k in range(len(axes)) for side in (1, -1)
-        ),
+        orientations=len([side for side in sides if side.sum() >= LEAST_UNITS and shares[side].sum() >= LEAST_SHARE]),
         cover=cover,
         k_eff=sample.effective_count(c),
         threshold=float(c),
@@ -151,10 +150,6 @@ def count_lines(weights: Float[np.ndarray, "seeds steps units inputs"], threshol
             lines[index], orientations[index] = now.count, now.orientations
             k_eff[index], cover[index], condensed[index] = now.k_eff, now.cover, now.condensed
     return LineHistory(lines, orientations, k_eff, cover, condensed)
-
-
-def _is_group(shares: np.ndarray, members: np.ndarray) -> bool:
-    return bool(members.sum() >= LEAST_UNITS and shares[members].sum() >= LEAST_SHARE)
 
 
 @dataclass(frozen=True)

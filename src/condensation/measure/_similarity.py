@@ -37,11 +37,7 @@ def as_weights(weights: ArrayLike) -> Float[np.ndarray, "units inputs"]:
 
 
 def norms(weights: Float[np.ndarray, "units inputs"]) -> Float[np.ndarray, " units"]:
-    """Euclidean norm (amplitude) of each unit, exact also where the squares of a small unit vanish.
-
-    >>> norms(np.array([[3.0, 4.0]]))
-    array([5.])
-    """
+    """Euclidean norm (amplitude) of each unit, exact also where the squares of a small unit vanish."""
     r = np.sqrt(np.einsum("ij,ij->i", weights, weights).astype(float))
     small = np.flatnonzero(r < 1e-15)
     if len(small):

@@ -11,6 +11,7 @@ from ..networks import Conv
 from ..optimizers import GD
 from ..runs import Trajectory
 from ..theory import KernelDynamics
+from ..theory._kernels import FilterOutputs, Filters
 
 _DYNAMICS: WeakKeyDictionary[Trajectory, dict[int, KernelDynamics]] = WeakKeyDictionary()  # kept as long as their run
 
@@ -26,9 +27,7 @@ def dynamics(run: Trajectory, k: int) -> KernelDynamics:
     return of_run[k]
 
 
-def initial_filters(
-    run: Trajectory, k: int
-) -> tuple[Float[np.ndarray, "filters columns"], Float[np.ndarray, "filters rows"]]:
+def initial_filters(run: Trajectory, k: int) -> tuple[Filters, FilterOutputs]:
     """The initial filters of a run's k-th seed, and the output weights of each in the order of the rows of Z."""
     network = run.experiment.network
     initial = run.experiment.init.draw(network, run.seeds[k].init_stream())

@@ -60,9 +60,7 @@ def cube_directions(
     they are searched by projected ascent, without a certificate. Up to 16 inputs no vertex is missed in any case.
 
     Args:
-        x: inputs, samples x inputs; with a bias the last input is 1.
-        residual: $r_i = y_i - f(x_i)$ of one output; an output weight v of several sees ``residual @ v``.
-        p: multiplicity of the activation.
+        x, residual, p: as for ``stationary_directions``, of one output; a weight v of several sees ``residual @ v``.
         most_boxes: how many boxes may be looked at for each sign.
         starts: number of starts of the ascent for each sign.
 
@@ -131,18 +129,15 @@ def _maxima(tensor: Tensor, most_boxes: int, starts: int) -> tuple[np.ndarray, i
     value = tensor.value(w)[:, 0]
     ends = _climb(tensor, w * np.sign(value)[:, None] if tensor.p % 2 else w[value > 0])
     ends = ends[group_lines(unit(ends), ROUGHLY)[0]]
-    points = [maxima, _vertices(tensor)] if tensor.dim <= ENUMERATED else [maxima]
+    points = [maxima]
+    if tensor.dim <= ENUMERATED:  # all vertices at which the field points outwards
+        corners = 1.0 - 2 * (np.arange(2**tensor.dim)[:, None] >> np.arange(tensor.dim) & 1)
+        points.append(corners[(tensor.field(corners) * corners > ATTRACTS * field_sizes(tensor)).all(axis=1)])
     for part in np.array_split(ends, 1 + int(len(ends) * tensor.dim**2 / LARGEST_BATCH)):
         w, _, is_maximum = refine_maxima(tensor, part, -np.ones(part.shape), np.ones(part.shape))
         points.append(w[is_maximum])
     every = np.concatenate(points)
     return every[group_lines(unit(every))[0]], undecided
-
-
-def _vertices(tensor: Tensor) -> np.ndarray:
-    """All vertices at which the field points outwards."""
-    corners = 1.0 - 2 * (np.arange(2**tensor.dim)[:, None] >> np.arange(tensor.dim) & 1)
-    return corners[(tensor.field(corners) * corners > ATTRACTS * field_sizes(tensor)).all(axis=1)]
 
 
 def _climb(tensor: Tensor, w: np.ndarray) -> np.ndarray:

@@ -73,15 +73,7 @@ class AttractingLines:
 
 @dataclass(frozen=True, eq=False)
 class Destinations:
-    """The orientations that attract neurons, one entry for each sign of a c that one serves.
-
-    >>> from ._directions import stationary_directions
-    >>> lines = stationary_directions(np.eye(2), np.array([6.0, 8.0]), 1)  # g = (3, 4): +g for a c > 0, -g for a c < 0
-    >>> ends = Destinations.of(lines)
-    >>> ends.points.round(12), ends.serves
-    (array([[ 0.6,  0.8],
-           [-0.6, -0.8]]), array([ 1, -1]))
-    """
+    """The orientations that attract neurons, one entry for each sign of a c that one serves."""
 
     points: Float[np.ndarray, "ends inputs"]  # unit vectors, or points of the cube
     serves: Int[np.ndarray, " ends"]  # the sign of a c
@@ -91,11 +83,9 @@ class Destinations:
     @staticmethod
     def of(lines: AttractingLines) -> "Destinations":
         """The destinations on some lines."""
-        rows = [
-            (sign, line, side)
-            for sign in (1, -1)
-            for line in np.flatnonzero(lines.attracting(sign))
-            for side in lines.sides(sign)
-        ]
+        rows = []
+        for sign in (1, -1):
+            attracting = np.flatnonzero(lines.attracting(sign))
+            rows += [(sign, line, side) for line in attracting for side in lines.sides(sign)]
         serves, line, side = np.array(rows, int).reshape(-1, 3).T
         return Destinations(side[:, None] * lines.directions[line], serves, line, side)

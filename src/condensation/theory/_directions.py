@@ -29,10 +29,12 @@ class Directions(AttractingLines):
     r"""Unit vectors u with $T u^{p-1} = F(u)\, u$, $F(u) = T u^p$: stationary directions, the fastest growing first.
 
     Several outputs, a = |a| v: a row is a pair (u, v) of value $\frac1n \sum_i (r_i \cdot v)(u \cdot x_i)^p \ge 0$:
-    it serves c > 0, and (u, -v) serves c < 0; with it go (-u, -v) for odd p and (-u, v) for even p. The amplitude grows
-    as $\dot r = a c\, r^{p-1} F(u)$. The method is one of closed form, polynomial, eigendecomposition, homotopy, power
-    iteration, sectors and fixed points; by the last three only attracting lines are found. Certified lines are each
-    isolated and simple.
+    it serves c > 0, and (u, -v) serves c < 0; with it go (-u, -v) for odd p and (-u, v) for even p. At p = 1 neurons
+    then condense on one line only as far as there is a gap between the first two values.
+
+    The amplitude grows as $\dot r = a c\, r^{p-1} F(u)$. The method is one of closed form, polynomial,
+    eigendecomposition, homotopy, power iteration, sectors and fixed points; by the last three only attracting lines are
+    found. Certified lines are each isolated and simple.
 
     Attributes (more than those of ``AttractingLines``):
         eigenvalues: of the flow linearised at u, in ascending order, for a c = 1 at r = 1: those of
@@ -47,10 +49,6 @@ class Directions(AttractingLines):
         starts: number of starts of a search.
         hits: how many starts ended in each line; 0 for lines that no search found. By Good and Turing's estimate one
             more start finds a new line with the chance ``(hits == 1).sum() / starts``.
-
-    >>> lines = stationary_directions(np.eye(2), np.array([6.0, 2.0]), 2)  # F(u) = 3 u_1^2 + u_2^2
-    >>> lines.values.round(12), lines.eigenvalues.round(12).ravel(), lines.attracts_positive
-    (array([3., 1.]), array([-2.,  2.]), array([ True, False]))
     """
 
     eigenvalues: Float[np.ndarray, "lines tangents"]
@@ -66,14 +64,6 @@ class Directions(AttractingLines):
     def growth(self) -> Float[np.ndarray, " lines"]:
         r"""Growth rate |F(u)|: where the line attracts, $\dot r = |a c|\, r^{p-1} |F(u)|$."""
         return np.abs(self.values)
-
-    @property
-    def gap(self) -> float:
-        """How far the second fastest growth is below the first: 1 - second/first; 1 for a single line.
-
-        At p = 1 with several outputs the line condenses only as far as there is a gap of the singular values.
-        """
-        return float(1 - self.growth[1] / self.growth[0]) if self.count > 1 and self.growth[0] > 0 else 1.0
 
     def sides(self, sign: int) -> tuple[int, ...]:
         """Both sides where there are several outputs, as (-u, -v) or (-u, v) goes with (u, v)."""

@@ -1,6 +1,6 @@
 r"""The fate of each neuron: on which line, and on which side of it, it ends, and how soon.
 
-The paths of ``paths`` are followed until they are near an attracting direction. For p = 1 they are known: with
+The paths of ``_paths`` are followed until they are near an attracting direction. For p = 1 they are known: with
 $g = \frac1n \sum_i r_i x_i$, $v = w \cdot g/|g|$, $s = \mathrm{sign}(c)$ and $\kappa = |c| |g|$, the equations
 $\dot v = s \kappa a$, $\dot a = s \kappa v$ give
 
@@ -26,7 +26,7 @@ from ._directions import Directions, stationary_directions
 from ._homogeneous import extremal_directions
 from ._leading import as_neurons, as_single_output, coefficient, evaluate
 from ._paths import NOWHERE, ON_ITS_WAY, NeuronDynamics, NeuronStates, follow_neurons, time_left
-from ._tensor import unit
+from ._tensor import Samples, Tensor, unit
 
 ANGLE = 0.01
 NOISE = 0.1
@@ -50,10 +50,6 @@ class Fates:
         blow_up: time at which its leading-order amplitude is infinite; infinity for p = 1.
         confidence: share of slightly changed initial weights with the same fate: low near the boundary of two fates.
         drift: change of the conserved $|w|^2 - p a^2$ on the way, relative to the last $|w|^2 + a^2$.
-
-    >>> x, r = np.eye(2), np.array([2.0, 0.0])  # F(u) = u_1^2, c = 2: at balance the time is 1 / |a c F| = 5
-    >>> fates([[np.sqrt(2) / 10, 0.0]], [0.1], x, r, "x_tanh").blow_up.round(12)
-    array([5.])
     """
 
     directions: Directions
@@ -130,9 +126,7 @@ def fates(
     return _followed(dynamics_of(points, r, activation), w, a, directions, angle, perturbations, noise)
 
 
-def dynamics_of(
-    x: Float[np.ndarray, "samples inputs"], residual: Float[np.ndarray, " samples"], activation: Activation
-) -> NeuronDynamics:
+def dynamics_of(x: Samples, residual: Float[np.ndarray, " samples"], activation: Activation) -> NeuronDynamics:
     """What moves small neurons with an activation: its leading order, or the exact field of relu and its like."""
     slopes = _slopes(activation)
     if slopes:
@@ -143,7 +137,8 @@ def dynamics_of(
             f"the activation is not zero at 0 and the mean residual is {residual.mean():.3g}, so a constant is learned "
             "first; pass the residual and the output weights that effective_residual gives"
         )
-    return NeuronDynamics.leading(x, residual, *coefficient(activation))
+    p, c = coefficient(activation)
+    return NeuronDynamics(Tensor(x, residual[:, None] / len(x), p).field, p, c)
 
 
 @lru_cache(maxsize=64)
@@ -240,6 +235,7 @@ def _followed(
     perturbations: int,
     noise: float,
 ) -> Fates:
+    """Fates of neurons that are followed on their paths, and their confidence from changed initial weights."""
     ends = Destinations.of(directions)
     if not len(ends.points):
         raise InputError("no direction attracts neurons of either sign: there is no line to come to")

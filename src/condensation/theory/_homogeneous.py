@@ -19,7 +19,7 @@ from scipy.optimize import lsq_linear
 from ..errors import InputError, check_whole
 from ._directions import Directions
 from ._leading import as_single_output
-from ._tensor import SPAN, unit
+from ._tensor import span, unit
 
 INSIDE = 1e-9  # how far, in radians, from a kink a direction counts as inside a sector
 VANISHES = 1e-12  # a field this much smaller than its terms is zero
@@ -36,8 +36,7 @@ def extremal_directions(
     problem is solved in turn with the pattern of active samples, from many starts, without a certificate.
 
     Args:
-        x: inputs, samples x inputs; with a bias the last input is 1.
-        residual: one number for each sample.
+        x, residual: as for ``stationary_directions``, of one output.
         negative_slope: $\alpha$ < 1; 0 for relu.
         starts: number of starts for each sign, above two dimensions.
 
@@ -57,8 +56,7 @@ def extremal_directions(
         raise InputError("every sample has a zero residual or a zero input: there is no field and no direction")
     size_x, size_r = np.abs(points).max(), np.abs(residuals).max()
     points, terms = points[counted] / size_x, residuals[counted] / size_r / len(points)
-    _, strength, rows = np.linalg.svd(points, full_matrices=False)
-    basis = rows[strength > SPAN * strength[0]].T
+    basis = span(points)
     inside = points @ basis
     dead, hits = "", None
     if basis.shape[1] == 1:

@@ -58,15 +58,12 @@ def track_lines(tensor: Tensor) -> Solutions:
     >>> track_lines(Tensor(np.eye(2), np.ones((2, 1)), 3)).real.shape  # u_1^3 + u_2^3: e_1, e_2 and (e_1 + e_2)/sqrt 2
     (3, 2)
     """
-    lines = track_paths(tensor, np.random.default_rng(0))
-    solutions = refine_lines(tensor, lines)
-    for attempt in range(1, ATTEMPTS):
-        if solutions.complete:
-            break
-        before = solutions.count
-        lines = np.concatenate([lines, track_paths(tensor, np.random.default_rng(attempt))])
+    lines = np.zeros((0, tensor.dim), complex)
+    solutions = Solutions(lines.real, lines, complete=False)
+    for attempt in range(ATTEMPTS):
+        before, lines = solutions, np.concatenate([lines, track_paths(tensor, np.random.default_rng(attempt))])
         solutions = refine_lines(tensor, lines)
-        if solutions.count == before:
+        if solutions.complete or (attempt and solutions.count == before.count):
             break
     return solutions
 
@@ -108,11 +105,6 @@ def start_lines(g: Complex[np.ndarray, " inputs"], p: int) -> Complex[np.ndarray
 
     Of the p-2 multiples by a root of unity, which are the same line, the one is taken whose first coordinate that is
     not zero is the principal root.
-
-    >>> start_lines(np.ones(2, complex), 3).real
-    array([[0., 1.],
-           [1., 0.],
-           [1., 1.]])
     """
     digits = np.indices((p - 1,) * len(g)).reshape(len(g), -1).T
     first = np.take_along_axis(digits, (digits > 0).argmax(axis=1)[:, None], axis=1)[:, 0]

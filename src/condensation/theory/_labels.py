@@ -45,7 +45,8 @@ def labels_for(lines: ArrayLike, x: ArrayLike, p: int) -> Float[np.ndarray, " sa
     """
     check_whole("the multiplicity p", p)
     targets, points = _check(lines, x)
-    exponents = _exponents(points.shape[1], p)
+    factors = np.array(list(combinations_with_replacement(range(points.shape[1]), p)))  # of each monomial
+    exponents = (factors[:, :, None] == np.arange(points.shape[1])).sum(axis=1)  # monomials x inputs
     if len(points) < len(exponents):
         raise InputError(
             f"{len(points)} samples are too few: F has {len(exponents)} monomials of degree {p} in {points.shape[1]} "
@@ -120,12 +121,6 @@ def _cost(z: np.ndarray, blocks: Blocks, price: float) -> tuple[float, np.ndarra
         for share, (values, vectors), (_, change) in zip(shares, spectra, blocks, strict=True)
     )
     return SOFTNESS * float(logsumexp(every)) + price / 2 * float(z @ z), gradient + price * z
-
-
-def _exponents(dim: int, p: int) -> np.ndarray:
-    """Exponents of all monomials of degree p, monomials x inputs."""
-    chosen = np.array(list(combinations_with_replacement(range(dim), p)))
-    return (chosen[:, :, None] == np.arange(dim)).sum(axis=1)
 
 
 def _monomials(u: np.ndarray, exponents: np.ndarray, p: int, order: int = 0) -> np.ndarray:

@@ -19,10 +19,11 @@ from jaxtyping import Float, Int
 from scipy.integrate import RK45  # its tableau: Dormand and Prince, order 5 with an error of order 4
 from scipy.special import hyp2f1
 
-from ._tensor import Tensor
-
 MOST_STEPS = 5000
 ON_ITS_WAY, NOWHERE = -2, -1
+
+States = Float[np.ndarray, "units state"]
+PerUnit = Float[np.ndarray, " units"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,19 +34,12 @@ class NeuronDynamics:
     p: int  # multiplicity, or degree of homogeneity
     c: float
 
-    @staticmethod
-    def leading(
-        x: Float[np.ndarray, "samples inputs"], residual: Float[np.ndarray, " samples"], p: int, c: float
-    ) -> "NeuronDynamics":
-        """The leading order of an activation of multiplicity p and coefficient c."""
-        return NeuronDynamics(Tensor(x, residual[:, None] / len(x), p).field, p, c)
-
-    def velocity(self, z: Float[np.ndarray, "units state"]) -> Float[np.ndarray, "units state"]:
+    def velocity(self, z: States) -> States:
         """The velocity of the states z = (w, a)."""
         w, g = z[:, :-1], self.field(z[:, :-1])
         return self.c * np.concatenate([z[:, -1:] * g, np.einsum("jd,jd->j", g, w)[:, None] / self.p], axis=1)
 
-    def balance(self, z: Float[np.ndarray, "units state"]) -> Float[np.ndarray, " units"]:
+    def balance(self, z: States) -> PerUnit:
         """The balance $|w|^2 - p a^2$ of each neuron, which its path conserves."""
         return np.einsum("jd,jd->j", z[:, :-1], z[:, :-1]) - self.p * z[:, -1] ** 2
 
@@ -54,15 +48,13 @@ class NeuronDynamics:
 class NeuronStates:
     """Neurons on their way, each at its own time."""
 
-    z: Float[np.ndarray, "units state"]  # (w, a) divided by its norm
-    velocity: Float[np.ndarray, "units state"]  # of z
-    log_size: Float[np.ndarray, " units"]  # logarithm of the norm
-    time: Float[np.ndarray, " units"]  # of gradient flow
+    z: States  # (w, a) divided by its norm
+    velocity: States  # of z
+    log_size: PerUnit  # logarithm of the norm
+    time: PerUnit  # of gradient flow
 
     @staticmethod
-    def begin(
-        dynamics: NeuronDynamics, w: Float[np.ndarray, "units inputs"], a: Float[np.ndarray, " units"]
-    ) -> "NeuronStates":
+    def begin(dynamics: NeuronDynamics, w: Float[np.ndarray, "units inputs"], a: PerUnit) -> "NeuronStates":
         """Neurons of input weights w and output weights a at time 0."""
         z = np.concatenate([w, a[:, None]], axis=1)
         largest = np.abs(z).max(axis=1)
@@ -71,7 +63,7 @@ class NeuronStates:
         return NeuronStates(z / size[:, None], dynamics.velocity(z / size[:, None]), np.log(size), np.zeros(len(z)))
 
     @property
-    def amplitude(self) -> Float[np.ndarray, " units"]:
+    def amplitude(self) -> PerUnit:
         """|w| of z, which has norm 1: the share of the norm that the input weight has."""
         return np.linalg.norm(self.z[:, :-1], axis=1)
 
@@ -127,9 +119,7 @@ def follow_neurons(
     return end.put(active, now), place
 
 
-def time_left(
-    dynamics: NeuronDynamics, states: NeuronStates, value: Float[np.ndarray, " units"]
-) -> Float[np.ndarray, " units"]:
+def time_left(dynamics: NeuronDynamics, states: NeuronStates, value: PerUnit) -> PerUnit:
     r"""Time until neurons on their lines, with a c F(u) > 0, have grown to infinity (p >= 2).
 
     On a line $\dot r = |a c F|\, r^{p-1}$ with $r^2 - p a^2 = B$, so the time is

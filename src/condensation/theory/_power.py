@@ -8,9 +8,9 @@ has a shift of its own, doubled when $|g|$ would fall and halved when it grows. 
 """
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
-from ._tensor import Tensor, flow_eigenvalues, group_lines, unit
+from ._tensor import OutputWeights, Tensor, Vectors, flow_eigenvalues, group_lines, unit
 
 STEPS = 3000
 CLIMBED = 1e-6  # how far from stationary a climb may end, relative to the tensor's size: Newton's method does the rest
@@ -21,9 +21,7 @@ ROUGHLY = 1e-3  # distance under which two climbs have the same end
 LARGEST_BATCH = 4e6  # numbers in the matrices of a batch
 
 
-def search_attracting(
-    tensor: Tensor, starts: int
-) -> tuple[Float[np.ndarray, "lines inputs"], Float[np.ndarray, "lines outputs"], Int[np.ndarray, " lines"]]:
+def search_attracting(tensor: Tensor, starts: int) -> tuple[Vectors, OutputWeights, Int[np.ndarray, " lines"]]:
     """The attracting pairs (u, v) reached from ``starts`` points, half of them samples and half random, and their hits.
 
     For a single output v is 1 or -1. The hits, the starts that ended at each pair, need not add up to all starts.

@@ -21,10 +21,11 @@ INSIDE = float(np.nextafter(1, 0))
 NEWTON = 12  # steps
 STRICT = 1e-7  # a maximum's least curvature, relative to the largest that is possible
 
+Points = Float[np.ndarray, "points inputs"]
 Boxes = list[tuple[np.ndarray, np.ndarray]]
 
 
-def subdivide(tensor: Tensor, most_boxes: int) -> tuple[Float[np.ndarray, "points inputs"], int]:
+def subdivide(tensor: Tensor, most_boxes: int) -> tuple[Points, int]:
     """The strict local maxima of a single output's F on the facets $w_k = 1$ of the cube, and the boxes left undecided.
 
     Of w and -w one is listed where both have a coordinate equal to 1. With no box left, these are all.
@@ -147,11 +148,8 @@ def field_sizes(tensor: Tensor) -> Float[np.ndarray, " inputs"]:
 
 
 def refine_maxima(
-    tensor: Tensor,
-    w: Float[np.ndarray, "points inputs"],
-    low: Float[np.ndarray, "points inputs"],
-    high: Float[np.ndarray, "points inputs"],
-) -> tuple[Float[np.ndarray, "points inputs"], Bool[np.ndarray, " points"], Bool[np.ndarray, " points"]]:
+    tensor: Tensor, w: Points, low: Points, high: Points
+) -> tuple[Points, Bool[np.ndarray, " points"], Bool[np.ndarray, " points"]]:
     """Points nearby at which F has a maximum in a box, whether they have, and which are strict maxima on the cube.
 
     Newton's method on the coordinates that no end of the box holds: those where the field does not point out of it. At
