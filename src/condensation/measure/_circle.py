@@ -18,9 +18,10 @@ HELD = 0.9
 MOST_OCCUPIED = 0.4
 VALLEY = 0.5
 DRAWS = 2000
+QUANTILE = 0.002  # well below 1% false alarms, also for units that are not equally heavy
+
 Draws = Float[np.ndarray, "draws units"]
 PerUnit = Float[np.ndarray, " units"]
-QUANTILE = 0.002  # well below 1% false alarms, also for units that are not equally heavy
 
 
 def density(theta: Draws, shares: PerUnit) -> Float[np.ndarray, "draws bins"]:

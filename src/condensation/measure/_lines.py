@@ -3,7 +3,7 @@ r"""How many lines a layer has condensed on, once or against time.
 A *line* is a pair {u, -u}; an *orientation* is u alone. Units are weighted by their share of the norm, the *mass*.
 Average linkage on the angle $\arccos|\cos|$ is cut at $\arccos(c)$ with $c = \max(0.95, c_{chance}(D))$; a group
 with at least two units and 5% of the mass is a line, and the layer is *condensed* when its lines cover 90% of the
-mass. In two dimensions modes of a density take the place of the clustering (``circle``).
+mass. In two dimensions modes of a density take the place of the clustering (``_circle``).
 
 $k_{eff} = 1 / \sum_{ij} w_i w_j [\,|\cos_{ij}| \ge c\,]$ needs no clustering: k equal lines give k, random weights
 in many dimensions about as many as there are units (at most $1/P(|\cos| \ge c)$: 5 in the plane, 100 at D = 3 and 4).
@@ -98,9 +98,7 @@ def find_lines(weights: ArrayLike, *, threshold: float | None = None) -> Lines:
     line_shares = np.bincount(labels[labels >= 0], shares[labels >= 0], len(axes)).astype(float)
     cover = float(line_shares.sum())
     sides = [(labels == k) & (signs == sign) for k in range(len(axes)) for sign in (1, -1)]
-    enough = cover >= LEAST_COVER
-    if enough and in_plane:
-        enough = circle.is_condensed(angles, shares)
+    condensed = cover >= LEAST_COVER and (not in_plane or circle.is_condensed(angles, shares))
     return Lines(
         directions=axes,
         shares=line_shares,
@@ -110,7 +108,7 @@ def find_lines(weights: ArrayLike, *, threshold: float | None = None) -> Lines:
         cover=cover,
         k_eff=sample.effective_count(c),
         threshold=float(c),
-        condensed=bool(enough),
+        condensed=condensed,
     )
 
 

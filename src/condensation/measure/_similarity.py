@@ -55,8 +55,8 @@ def directions(weights: ArrayLike) -> Float[np.ndarray, "units inputs"]:
     """
     array = as_weights(weights)
     r = norms(array)
-    if not (r > 0).all():
-        zero = np.flatnonzero(r == 0)
+    zero = np.flatnonzero(r == 0)
+    if len(zero):
         raise InputError(f"{len(zero)} of {len(r)} units have norm zero and so no direction, first unit {zero[0]}")
     return (array / r[:, None]).astype(array.dtype)
 

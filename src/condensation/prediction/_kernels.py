@@ -75,6 +75,5 @@ def cosines_to(
 def cosine_to_v1(run: Trajectory) -> Float[np.ndarray, "seeds saved"]:
     """The median |cos| of the filters with the v1 of their seed, at all saved steps."""
     history = run.history("conv1", view="filter").astype(float)
-    return np.stack(
-        [np.median(np.abs(cosines_to(history[k], dynamics(run, k).v1)), axis=-1) for k in range(len(run.seeds))]
-    )
+    cosines = (cosines_to(history[k], dynamics(run, k).v1) for k in range(len(run.seeds)))
+    return np.stack([np.median(np.abs(each), axis=-1) for each in cosines])

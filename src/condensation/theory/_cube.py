@@ -32,7 +32,7 @@ ENUMERATED = 16  # inputs up to which all vertices are looked at
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CubeDirections(AttractingLines):
-    """Points of the cube to which sign descent condenses; the method is closed form, subdivision or ascent.
+    """Points of the cube on whose lines sign descent condenses; the method is closed form, subdivision or ascent.
 
     Attributes (more than those of ``AttractingLines``):
         free: on how many coordinates the gradient is zero, the dimension of the face that w lies on: 0 at a vertex.
@@ -77,11 +77,11 @@ def cube_directions(
     tensor = Tensor(points / size_x, residuals[:, None] / size_r / len(points), int(p))
     moves = _moving(tensor)
     tensor = Tensor(tensor.points[:, moves], tensor.weights, tensor.p)
-    opposite = Tensor(tensor.points, -tensor.weights, tensor.p)
     if p == 1:
         vertex = np.sign(tensor.field(np.zeros((1, tensor.dim))))
         (up, left), (down, below) = (vertex, 0), (-vertex, 0)
     else:
+        opposite = Tensor(tensor.points, -tensor.weights, tensor.p)
         boxes = most_boxes if (int(p) + 1) ** tensor.dim <= most_boxes else 0
         (up, left), (down, below) = (_maxima(signed, boxes, starts) for signed in (tensor, opposite))
 

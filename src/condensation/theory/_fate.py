@@ -227,16 +227,10 @@ def _angles(u: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def _followed(
-    dynamics: NeuronDynamics,
-    w: np.ndarray,
-    a: np.ndarray,
-    directions: Directions,
-    angle: float,
-    perturbations: int,
-    noise: float,
+    dynamics: NeuronDynamics, w: np.ndarray, a: np.ndarray, lines: Directions, angle: float, copies: int, noise: float
 ) -> Fates:
     """Fates of neurons that are followed on their paths, and their confidence from changed initial weights."""
-    ends = Destinations.of(directions)
+    ends = Destinations.of(lines)
     if not len(ends.points):
         raise InputError("no direction attracts neurons of either sign: there is no line to come to")
     start = NeuronStates.begin(dynamics, w, a)
@@ -244,18 +238,18 @@ def _followed(
     came = place >= 0
     change = dynamics.balance(last.z) - dynamics.balance(start.z) * np.exp(2 * (start.log_size - last.log_size))
     blow_up = np.full(len(w), np.inf)
-    blow_up[came] = last.time[came] + time_left(dynamics, last[came], directions.values[ends.line[place[came]]])
+    blow_up[came] = last.time[came] + time_left(dynamics, last[came], lines.values[ends.line[place[came]]])
     same = np.full(len(w), np.nan)
-    if perturbations:
+    if copies:
         stream = np.random.default_rng(0)
         size = norms(w)[:, None] / np.sqrt(w.shape[1])
-        near_w = w + noise * size * stream.standard_normal((perturbations, *w.shape))
-        near_a = a * (1 + noise * stream.standard_normal((perturbations, len(a))))
+        near_w = w + noise * size * stream.standard_normal((copies, *w.shape))
+        near_a = a * (1 + noise * stream.standard_normal((copies, len(a))))
         near = NeuronStates.begin(dynamics, near_w.reshape(-1, w.shape[1]), near_a.ravel())
         ended = _arrive(dynamics, near, ends, max(angle, ROUGHLY), rtol=1e-2)[1]
-        same = (ended.reshape(perturbations, -1) == place).mean(axis=0)
+        same = (ended.reshape(copies, -1) == place).mean(axis=0)
     return Fates(
-        directions=directions,
+        directions=lines,
         lines=np.where(came, ends.line[place], NOWHERE),
         signs=np.where(came, ends.side[place], 0),
         flips=came & (a * dynamics.c * ends.serves[place] < 0),

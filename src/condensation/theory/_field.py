@@ -10,7 +10,7 @@ the part of the velocity that turns the neuron. Directions that stay are those w
 (eq. 9).
 """
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -23,7 +23,6 @@ from ._leading import Weights, as_neurons, as_single_output, coefficient, evalua
 from ._tensor import Tensor
 
 Order = Literal["exact", "leading"]
-ORDERS = ("exact", "leading")
 
 
 def field(
@@ -46,8 +45,8 @@ def field(
     w = as_floats("omega", omega).astype(float)
     if w.ndim != 2 or w.shape[1] != points.shape[1]:
         raise InputError(f"omega must be points x {points.shape[1]} inputs, not of shape {w.shape}")
-    if order not in ORDERS:
-        raise unknown_name("order", order, ORDERS)
+    if order not in get_args(Order):
+        raise unknown_name("order", order, get_args(Order))
     if order == "exact":
         return evaluate(activation, w @ points.T, order=1) * r / len(r) @ points
     p, c = coefficient(activation)

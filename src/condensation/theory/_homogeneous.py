@@ -132,9 +132,7 @@ def _circle(angle: np.ndarray) -> np.ndarray:
     return np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
-def _search(
-    points: np.ndarray, terms: np.ndarray, slope: float, starts: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _search(points: np.ndarray, terms: np.ndarray, slope: float, starts: int) -> tuple[np.ndarray, ...]:
     """Attracting directions above two dimensions, how many tangents of each cross a kink, and its hits."""
     stream = np.random.default_rng(0)
     chosen = points[stream.permutation(len(points))[: starts // 2]]

@@ -53,13 +53,9 @@ class Solutions:
 
 
 def track_lines(tensor: Tensor) -> Solutions:
-    """The lines of a tensor of order p >= 3, followed from random diagonal tensors until their count is reached.
-
-    >>> track_lines(Tensor(np.eye(2), np.ones((2, 1)), 3)).real.shape  # u_1^3 + u_2^3: e_1, e_2 and (e_1 + e_2)/sqrt 2
-    (3, 2)
-    """
+    """The lines of a tensor of order p >= 3, followed from random diagonal tensors until their count is reached."""
     lines = np.zeros((0, tensor.dim), complex)
-    solutions = Solutions(lines.real, lines, complete=False)
+    solutions = Solutions(np.zeros(lines.shape), lines, complete=False)
     for attempt in range(ATTEMPTS):
         before, lines = solutions, np.concatenate([lines, track_paths(tensor, np.random.default_rng(attempt))])
         solutions = refine_lines(tensor, lines)
@@ -174,9 +170,7 @@ def _newton(tensor: Tensor, x: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray,
     return x / length[:, None], (lam + change[:, -1]) * length ** -float(tensor.p - 2)
 
 
-def _system(
-    p: int, matrix: np.ndarray, x: np.ndarray, lam: np.ndarray, plane: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _system(p: int, matrix: np.ndarray, x: np.ndarray, lam: np.ndarray, plane: np.ndarray) -> tuple[np.ndarray, ...]:
     r"""Jacobian and residual of $T x^{p-1} - \lambda x = 0$ in (x, lambda), x moving in the given plane."""
     dim = x.shape[1]
     jacobian = np.block([[(p - 1) * matrix, -x[:, :, None]], [plane[:, None, :], np.zeros((len(x), 1, 1))]])

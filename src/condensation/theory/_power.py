@@ -25,10 +25,6 @@ def search_attracting(tensor: Tensor, starts: int) -> tuple[Vectors, OutputWeigh
     """The attracting pairs (u, v) reached from ``starts`` points, half of them samples and half random, and their hits.
 
     For a single output v is 1 or -1. The hits, the starts that ended at each pair, need not add up to all starts.
-
-    >>> directions, _, hits = search_attracting(Tensor(np.eye(3), np.array([[1.0], [-2.0], [3.0]]), 3), 30)
-    >>> directions.shape, int(hits.sum())  # u_1^3 - 2 u_2^3 + 3 u_3^3: the three axes
-    ((3, 3), 30)
     """
     u = _climb(tensor, _starts(tensor, starts, np.random.default_rng(0)))
     first, labels = group_lines(u, ROUGHLY)

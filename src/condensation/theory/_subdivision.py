@@ -51,8 +51,10 @@ def subdivide(tensor: Tensor, most_boxes: int) -> tuple[Points, int]:
 
 def _decide(tensor: Tensor, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, Boxes, int]:
     """Maxima in some boxes, the boxes to look at next, and how many are given up."""
-    size, p = field_sizes(tensor), tensor.p
-    powers, half = _powers(tensor, (low + high) / 2), (high - low) / 2
+    size, p, half = field_sizes(tensor), tensor.p, (high - low) / 2
+    powers = [tensor._array.reshape(1, *(tensor.dim,) * p)]  # T, then T c, ..., T c^(p-1) at each box's centre c
+    for _ in range(p - 1):
+        powers.append(_contract(powers[-1], (low + high) / 2))
     field, slack = _bound(powers, half, p - 1)
     slack = slack + ROUNDING * size
     up, down = field > slack, field < -slack
@@ -104,14 +106,6 @@ def _cut(low: np.ndarray, high: np.ndarray, convex: np.ndarray, off_ends: np.nda
         rows = which.any(axis=1)
         boxes.append((np.where(which, below, low)[rows], np.where(which, above, high)[rows]))
     return boxes
-
-
-def _powers(tensor: Tensor, centre: np.ndarray) -> list[np.ndarray]:
-    """T, T c, ..., $T c^{p-1}$ at each box's centre; T itself is one for all."""
-    powers = [tensor._array.reshape(1, *(tensor.dim,) * tensor.p)]
-    for _ in range(tensor.p - 1):
-        powers.append(_contract(powers[-1], centre))
-    return powers
 
 
 def _bound(powers: list[np.ndarray], half: np.ndarray, q: int) -> tuple[np.ndarray, np.ndarray]:

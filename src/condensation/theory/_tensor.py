@@ -246,9 +246,8 @@ def restrict_to_span(x: Samples, residual: Residuals, p: int) -> Restricted:
             f"at order p = {p}; residuals that correlate with some product of {p} inputs are needed"
         )
     basis = span(fields.reshape(-1, x.shape[1]), least)
-    outputs = span(np.moveaxis(fields, 1, 2).reshape(-1, residual.shape[1]), least)
-    if residual.shape[1] == 1:
-        outputs = np.ones((1, 1))
+    by_output = np.moveaxis(fields, 1, 2).reshape(-1, residual.shape[1])
+    outputs = span(by_output, least) if residual.shape[1] > 1 else np.ones((1, 1))
     points, weights = points @ basis, weights @ outputs
 
     tensor = Tensor(points, weights, p)
