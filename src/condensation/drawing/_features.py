@@ -16,8 +16,6 @@ def draw_features(
     Args:
         weights: units x 2, weight and bias.
         output: output weights; the amplitude is then |a| |w| instead of |w|.
-        axes: where to draw; a new figure without it.
-        title: what stands above.
     """
     with look():
         axes = axes or new_axes()

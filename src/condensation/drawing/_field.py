@@ -35,13 +35,12 @@ def draw_field(
         x: inputs, samples x 2, the bias's 1 last.
         residual: y - f, one for each sample.
         activation: of the hidden layer.
-        axes: where to draw; a new figure, with a legend, without it.
+        axes: where to draw; a new figure has a legend, too.
         weights: the neurons, units x 2.
         outputs: their output weights; a neuron's arrow shows its own velocity, the field times its output weight.
         directions: the stationary lines; computed from the data if not given and there is a multiplicity.
         size: half the side of the picture; the largest neuron's, or 1.
         order: ``"exact"`` or ``"leading"``.
-        title: what stands above.
     """
     with look():
         alone = axes is None

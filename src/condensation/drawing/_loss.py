@@ -1,10 +1,12 @@
 """The loss against the step, with the end of the initial stage."""
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 
 from ..runs import INITIAL_STAGE, Run
-from ._style import COLOURS, FAINT, INK, look, new_axes
+from ._style import COLOURS, FAINT, INK, look, new_axes, note
 
 
 def draw_loss(trajectory: Run, axes: Axes | None = None, *, title: str = "", fraction: float = INITIAL_STAGE) -> Axes:
@@ -17,10 +19,8 @@ def draw_loss(trajectory: Run, axes: Axes | None = None, *, title: str = "", fra
         median = np.nanmedian(relative[:, known], axis=0)
         axes.plot(trajectory.recorded[known], median, color=COLOURS[0], label="median of seeds")
         axes.axhline(fraction, color=COLOURS[1], linestyle="--", linewidth=0.8)
-        axes.annotate(
-            f"{fraction:.0%}", (0, fraction), xycoords=("axes fraction", "data"), xytext=(3, -3),
-            textcoords="offset points", va="top", fontsize=7, color=COLOURS[1],
-        )  # fmt: skip
+        below: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "top", "color": COLOURS[1]}
+        note(axes, f"{fraction:.0%}", (0, fraction), (3, -3), **below)
         ends = [end for end in trajectory.initial_stage_end(fraction) if end is not None]
         if len(ends) > len(trajectory.seeds) / 2:
             middle = float(np.median(ends))

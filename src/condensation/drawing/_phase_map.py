@@ -1,7 +1,6 @@
 """Phase maps: a quantity over two axes of a sweep, with boundaries, regimes and named initializations on it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -105,9 +104,8 @@ def draw_phase_maps(
     if not panels:
         raise InputError("no panel was given: there is nothing to draw")
     own = boundaries if isinstance(boundaries, Mapping) else dict.fromkeys(panels, boundaries)
-    for name in own:
-        if name not in panels:
-            raise InputError(f"boundaries are given for {name!r}, but the panels are {', '.join(panels)}")
+    for name in own.keys() - panels.keys():
+        raise InputError(f"boundaries are given for {name!r}, but the panels are {', '.join(panels)}")
     every = list({(b.label, b.found): b for bs in own.values() for b in bs}.values())
     with look():
         cells, shared = read_panels(panels, x, y, centred, limits, logarithmic)
@@ -115,9 +113,9 @@ def draw_phase_maps(
         down = -(-len(panels) // across)
         figure = Figure(figsize=(PAGE, 0.5 + down * (0.8 + 4.4 / across**0.9)), layout="constrained")
         grid = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
-        drawn, spare = list(grid.flat)[: len(panels)], list(grid.flat)[len(panels) :]
-        for axes in spare:
-            axes.remove()
+        drawn = list(grid.flat)[: len(panels)]
+        for spare in grid.flat[len(panels) :]:
+            spare.remove()
         for number, (axes, name) in enumerate(zip(drawn, cells, strict=True)):
             _draw_cells(axes, cells[name], shared)
             axes.set_title(wrapped(name, 0.7 * PAGE / across))
@@ -141,19 +139,17 @@ def draw_phase_maps(
 def _draw_cells(axes: Axes, cells: Float[np.ndarray, "rows columns"], shared: MapScales) -> None:
     across, up = shared.columns.edges, shared.rows.edges
     missing = np.isnan(cells)
-    for scale, set_scale in ((shared.columns, axes.set_xscale), (shared.rows, axes.set_yscale)):
-        set_scale("log" if scale.log else "linear")
-    look_of: dict[str, Any] = {"cmap": shared.colours, "norm": shared.norm, "rasterized": True}
-    axes.pcolormesh(across, up, np.ma.masked_array(cells, missing), **look_of)
+    axes.set_xscale("log" if shared.columns.log else "linear")
+    axes.set_yscale("log" if shared.rows.log else "linear")
+    shown = np.ma.masked_array(cells, missing)
+    axes.pcolormesh(across, up, shown, cmap=shared.colours, norm=shared.norm, rasterized=True)
     if missing.any():
         grey = np.ma.masked_array(np.zeros_like(cells), ~missing)
         axes.pcolor(across, up, grey, cmap=ListedColormap([FAINT]), zorder=1, antialiased=False, **MISSING)
-    axes.set_xlim(across[0], across[-1])
-    axes.set_ylim(up[0], up[-1])
-    draw_ticks(axes, "x", shared.columns)
-    draw_ticks(axes, "y", shared.rows)
-    for side in axes.spines.values():
-        side.set_visible(False)
+    axes.set(xlim=(across[0], across[-1]), ylim=(up[0], up[-1]))
+    draw_ticks(axes.xaxis, shared.columns)
+    draw_ticks(axes.yaxis, shared.rows)
+    axes.spines[:].set_visible(False)
 
 
 def _lay_out(figure: Figure) -> None:

@@ -17,8 +17,6 @@ def draw_predicted(weights: ArrayLike, predicted: Directions, axes: Axes | None 
     Args:
         weights: units x inputs, the bias last.
         predicted: the stationary directions; only attracting ones count.
-        axes: where to draw; a new figure without it.
-        title: what stands above.
     """
     with look():
         axes = axes or new_axes()

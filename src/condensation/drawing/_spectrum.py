@@ -5,7 +5,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from ._style import COLOURS, FAINT, INK, look, new_axes
+from ._style import COLOURS, FAINT, INK, look, new_axes, note
 
 SHOWN = 15
 
@@ -15,8 +15,6 @@ def draw_spectrum(values: Float[np.ndarray, "draws values"], axes: Axes | None =
 
     Args:
         values: singular values of Z in descending order, a row for each draw of the data.
-        axes: where to draw; a new figure without it.
-        title: what stands above.
     """
     with look():
         axes = axes or new_axes()
@@ -27,22 +25,11 @@ def draw_spectrum(values: Float[np.ndarray, "draws values"], axes: Axes | None =
         middle = np.median(shares, axis=0)
         axes.plot(places, middle, "o-", color=COLOURS[0], markersize=3, linewidth=0.8, zorder=2)
         if len(middle) > 1:
-            axes.annotate(
-                "",
-                (1.6, middle[1]),
-                (1.6, 1.0),
-                arrowprops={"arrowstyle": "<->", "color": COLOURS[1], "linewidth": 0.9},
-            )
+            arrow = {"arrowstyle": "<->", "color": COLOURS[1], "linewidth": 0.9}
+            axes.annotate("", (1.6, middle[1]), (1.6, 1.0), arrowprops=arrow)
             axes.plot([1, 2], [1.0, 1.0], color=INK, linewidth=0.4, linestyle=":")
-            axes.annotate(
-                rf"$(\lambda_1 - \lambda_2)/\lambda_1$ = {1 - middle[1] ** 0.5:.0%}",
-                (1.6, (1 + middle[1]) / 2),
-                xytext=(5, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=7,
-                color=COLOURS[1],
-            )
+            gap = rf"$(\lambda_1 - \lambda_2)/\lambda_1$ = {1 - middle[1] ** 0.5:.0%}"
+            note(axes, gap, (1.6, (1 + middle[1]) / 2), (5, 0), va="center", color=COLOURS[1])
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set(xlabel="$k$", ylabel=r"eigenvalue of $Z^T Z$ / largest", ylim=(0, 1.05), title=title)
     return axes

@@ -55,6 +55,11 @@ def new_axes(width: float = COLUMN, height: float = 2.4) -> Axes:
     return Figure(figsize=(width, height), layout="constrained").subplots()
 
 
+def note(axes: Axes, text: str, at: tuple[Any, Any], shift: tuple[int, int], fontsize: float = 7, **style: Any) -> None:
+    """A small text near a place, shifted from it by points."""
+    axes.annotate(text, at, xytext=shift, textcoords="offset points", fontsize=fontsize, **style)
+
+
 def figure_of(axes: Axes) -> Figure:
     """The figure that axes belong to, also inside a subfigure."""
     figure = axes.get_figure(root=True)

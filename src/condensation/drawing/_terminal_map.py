@@ -3,25 +3,24 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
+from rich.color import Color
+from rich.console import Console, ConsoleOptions
+from rich.segment import Segment
+from rich.style import Style
 
 from ..errors import check_whole
-from ._map_cells import SEQUENTIAL, Centres, Places, colour_limits, read_cells
-
-if TYPE_CHECKING:  # imported where a map is shown
-    from rich.console import Console, ConsoleOptions
-    from rich.segment import Segment
-    from rich.style import Style
+from ._map_cells import SEQUENTIAL, MapAxis, Places, colour_limits, read_cells
 
 LEVELS = 64  # more colours than an eye tells apart
 SCALE = 16  # characters of the colour scale
 LEAST_WIDTH = 40  # in which the scale with its numbers fits
 OTHER_LINES = 6  # of the text, besides the map's own
+BOLD, DIM = Style(bold=True), Style(dim=True)
 
-Piece = tuple[str, "Style | None"]
+Piece = tuple[str, Style | None]
 
 
 @dataclass(frozen=True)
@@ -35,9 +34,7 @@ class MapText:
         """The map's characters without their colours, as a log file would show them."""
         return "".join(text for text, _ in self.pieces)
 
-    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[Segment]":
-        from rich.segment import Segment
-
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         return (Segment(text, style) for text, style in self.pieces)
 
 
@@ -74,7 +71,7 @@ def map_text(
     each_column = -(-cells.shape[1] // ((width - margin - 1) // 2))
     shown_rows, shown_columns = range(0, len(cells), each_row)[::-1], range(0, cells.shape[1], each_column)
     levels = np.rint(np.clip((cells - low) / (high - low), 0, 1) * (LEVELS - 1))
-    pieces: list[Piece] = [(_line(quantity, 0, width), _written("bold")), (_line(labels[1], 0, width), None)]
+    pieces: list[Piece] = [(_line(quantity, 0, width), BOLD), (_line(labels[1], 0, width), None)]
     for row in shown_rows:
         ends = row in (shown_rows[0], shown_rows[-1])
         pieces.append((_fitted(rows.text(row) if rows.names or ends else "", margin).rjust(margin) + " ", None))
@@ -86,7 +83,7 @@ def map_text(
     notes = [f"· {missing} of {cells.size} missing"] if missing else []
     notes += [f"every {_ordinal(k)} {what}" for k, what in ((each_column, "column"), (each_row, "row")) if k > 1]
     if notes:
-        pieces.append((_line(", ".join(notes), margin + 1, width), _written("dim")))
+        pieces.append((_line(", ".join(notes), margin + 1, width), DIM))
     return MapText(tuple(pieces))
 
 
@@ -95,13 +92,11 @@ def _row(levels: Float[np.ndarray, " columns"]) -> list[Piece]:
     numbers = np.where(np.isnan(levels), -1, levels).astype(int)
     starts = np.flatnonzero(np.diff(numbers, prepend=-2))
     lengths = np.diff(starts, append=len(numbers))
-    pieces = zip(numbers[starts].tolist(), lengths.tolist(), strict=True)
-    return [
-        (" ·" * length, _written("dim")) if level < 0 else ("  " * length, _coloured(level)) for level, length in pieces
-    ]
+    runs = zip(numbers[starts].tolist(), lengths.tolist(), strict=True)
+    return [(" ·" * length, DIM) if level < 0 else ("  " * length, _coloured(level)) for level, length in runs]
 
 
-def _below(columns: Centres, shown: range, label: str, indent: int, width: int) -> str:
+def _below(columns: MapAxis, shown: range, label: str, indent: int, width: int) -> str:
     """What stands at the ends of the columns, and their name."""
     if columns.names:
         return _line(f"{label}: {', '.join(columns.names[column] for column in shown)}", indent, width)
@@ -121,22 +116,12 @@ def _scale(low: float, high: float, indent: int, width: int) -> list[Piece]:
 
 
 @cache
-def _coloured(level: int) -> "Style":
+def _coloured(level: int) -> Style:
     """The background of a level, between the anchors in straight lines."""
-    from rich.color import Color
-    from rich.style import Style
-
-    anchors = np.array([[int(anchor[k : k + 2], 16) for k in (1, 3, 5)] for anchor in SEQUENTIAL])
+    anchors = np.array([Color.parse(anchor).get_truecolor() for anchor in SEQUENTIAL])
     at = level / (LEVELS - 1) * (len(SEQUENTIAL) - 1)
     red, green, blue = (np.interp(at, range(len(SEQUENTIAL)), channel) for channel in anchors.T)
     return Style(bgcolor=Color.from_rgb(round(red), round(green), round(blue)))
-
-
-@cache
-def _written(look: str) -> "Style":
-    from rich.style import Style
-
-    return Style.parse(look)
 
 
 def _line(text: str, indent: int, width: int) -> str:

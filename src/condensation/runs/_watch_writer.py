@@ -61,7 +61,7 @@ class WatchWriter:
         folder = open_run(path)
         if folder.kind == "experiment":
             raise InputError(f"the folder {path} holds the run of an experiment; a watched run needs one of its own")
-        watched = folder.watched
+        watched = folder.source
         if not resume:
             raise InputError(
                 f"the folder {path} already holds a watched run of {watched.model}: resume=True goes on with it"

@@ -9,14 +9,14 @@ import numpy as np
 from ..errors import InputError, unknown_name
 from ..seeds import Seed
 from ._checkpoint import Checkpoint
-from ._run import RunArrays, listed, stack_records
+from ._run import Run, listed, stack_records
 from ._watched import Watched, WatchedRow, to_rows, unpack_reasons
 
 SEED = Seed(0, 0)  # under which a watched run is kept
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class WatchedRun(RunArrays):
+class WatchedRun(Run):
     """Weights of the layers that were to be kept, as units x inputs, and curves, at the measured steps.
 
     ``curves`` has the loss and ``QUANTITY/LAYER`` (``k_eff/0.weight``); ``reasons`` tells, by step and layer, why a
@@ -29,10 +29,6 @@ class WatchedRun(RunArrays):
     reasons: dict[tuple[int, str], str]
 
     @property
-    def origin(self) -> None:
-        """None: it was not trained from an experiment."""
-
-    @property
     def experiment(self) -> NoReturn:
         """Refused, as ``model``, ``output`` and ``data`` are: only the run of an experiment has them."""
         raise InputError(
@@ -41,11 +37,6 @@ class WatchedRun(RunArrays):
         )
 
     model = output = data = experiment
-
-    @property
-    def layers(self) -> tuple[str, ...]:
-        """Names of the layers whose weights were kept."""
-        return tuple(self.parameters)
 
     @property
     def rows(self) -> list[WatchedRow]:
