@@ -104,8 +104,9 @@ def draw_phase_maps(
     if not panels:
         raise InputError("no panel was given: there is nothing to draw")
     own = boundaries if isinstance(boundaries, Mapping) else dict.fromkeys(panels, boundaries)
-    for name in own.keys() - panels.keys():
-        raise InputError(f"boundaries are given for {name!r}, but the panels are {', '.join(panels)}")
+    for name in own:
+        if name not in panels:
+            raise InputError(f"boundaries are given for {name!r}, but the panels are {', '.join(panels)}")
     every = list({(b.label, b.found): b for bs in own.values() for b in bs}.values())
     with look():
         cells, shared = read_panels(panels, x, y, centred, limits, logarithmic)
