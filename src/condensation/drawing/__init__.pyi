@@ -1,10 +1,10 @@
+from ._curves import draw_history as draw_history
+from ._curves import draw_loss as draw_loss
 from ._features import draw_features as draw_features
 from ._field import draw_field as draw_field
-from ._history import draw_history as draw_history
 from ._layers import draw_beside_null as draw_beside_null
 from ._layers import draw_layers as draw_layers
 from ._layers import draw_steps as draw_steps
-from ._loss import draw_loss as draw_loss
 from ._map_annotations import Boundary as Boundary
 from ._map_annotations import Mark as Mark
 from ._map_annotations import Regime as Regime

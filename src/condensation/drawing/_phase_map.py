@@ -1,23 +1,36 @@
 """Phase maps: a quantity over two axes of a sweep, with boundaries, regimes and named initializations on it."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis, XAxis
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import ListedColormap, LogNorm
+from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
 from ..errors import InputError
 from ._map_annotations import MISSING, Boundary, Mark, Regime, draw_annotations, legend_columns, legend_handles, wrapped
-from ._map_cells import Places
-from ._map_scales import MapScales, draw_ticks, read_panels, tick_height
+from ._map_cells import SEQUENTIAL, MapAxis, Places, colour_limits, read_cells
 from ._style import FAINT, PAGE, figure_of, look, new_axes
 
+DIVERGING = ("#0b2f5c", "#2f86c1", "#f4f4f2", "#d4640c", "#662500")  # as dark on either side; blue and orange
 MOST_IN_A_ROW = 3
+MOST_TICKS = 6  # at the centres of cells
+
+
+class _Scales(NamedTuple):
+    """Both axes and the colours of a map, which all panels share."""
+
+    columns: MapAxis
+    rows: MapAxis
+    norm: Normalize
+    colours: Colormap
+    extend: str
 
 
 def draw_phase_map(
@@ -58,7 +71,7 @@ def draw_phase_map(
         logarithmic: colours by the logarithm of the values.
     """
     with look():
-        cells, shared = read_panels({"": values}, x, y, centred, limits, logarithmic)
+        cells, shared = _read_panels({"": values}, x, y, centred, limits, logarithmic)
         axes = axes or new_axes(0.62 * PAGE, 3.1 + 0.16 * len(boundaries))
         _draw_cells(axes, cells[""], shared)
         axes.set(xlabel=labels[0], ylabel=labels[1])
@@ -66,7 +79,7 @@ def draw_phase_map(
         _draw_bar([axes], quantity, shared)
         handles = legend_handles(boundaries, bool(np.isnan(cells[""]).any()))
         if handles:
-            below = -30 - tick_height(shared.columns)
+            below = -30 - _tick_height(shared.columns)
             shift = ScaledTranslation(0, below / 72, figure_of(axes).dpi_scale_trans)
             axes.legend(
                 handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=axes.transAxes + shift,
@@ -109,7 +122,7 @@ def draw_phase_maps(
             raise InputError(f"boundaries are given for {name!r}, but the panels are {', '.join(panels)}")
     every = list({(b.label, b.found): b for bs in own.values() for b in bs}.values())
     with look():
-        cells, shared = read_panels(panels, x, y, centred, limits, logarithmic)
+        cells, shared = _read_panels(panels, x, y, centred, limits, logarithmic)
         across = 2 if len(panels) == 4 else min(len(panels), MOST_IN_A_ROW)
         down = -(-len(panels) // across)
         figure = Figure(figsize=(PAGE, 0.5 + down * (0.8 + 4.4 / across**0.9)), layout="constrained")
@@ -137,7 +150,40 @@ def draw_phase_maps(
     return figure
 
 
-def _draw_cells(axes: Axes, cells: Float[np.ndarray, "rows columns"], shared: MapScales) -> None:
+def _read_panels(
+    panels: Mapping[str, np.ndarray],
+    x: Places,
+    y: Places,
+    centred: bool,
+    limits: tuple[float, float] | None,
+    logarithmic: bool,
+) -> tuple[dict[str, np.ndarray], _Scales]:
+    """Cells in order, and what decides on their places and colours."""
+    read = {name: read_cells(values, x, y) for name, values in panels.items()}
+    cells = {name: ordered for name, (ordered, _, _) in read.items()}
+    _, columns, rows = next(iter(read.values()))
+    every = np.concatenate([values.ravel() for values in cells.values()])
+    finite = every[np.isfinite(every)]
+    if centred and logarithmic:
+        raise InputError("a map is centred at zero or logarithmic, not both")
+    if logarithmic and ((finite <= 0).any() or (limits is not None and min(limits) <= 0)):
+        few = int((finite <= 0).sum())
+        raise InputError(f"logarithmic colours need positive values and limits, but {few} values of cells are not")
+    low, high = (0.1, 1.0) if logarithmic and not len(finite) and limits is None else colour_limits(finite, limits)
+    colours: Colormap = LinearSegmentedColormap.from_list("phases", SEQUENTIAL)
+    if centred:
+        if limits is None:
+            low, high = -max(abs(low), abs(high)), max(abs(low), abs(high))
+        half = max(abs(low), abs(high))  # a colour means as much on either side, whatever the limits
+        both = LinearSegmentedColormap.from_list("both", DIVERGING)
+        colours = ListedColormap(both((np.linspace(low, high, 256) / half + 1) / 2))
+    extend = {(0, 0): "neither", (1, 0): "min", (0, 1): "max", (1, 1): "both"}
+    beyond = extend[int((finite < low).any()), int((finite > high).any())]
+    norm = LogNorm(low, high) if logarithmic else Normalize(low, high)
+    return cells, _Scales(columns, rows, norm, colours, beyond)
+
+
+def _draw_cells(axes: Axes, cells: Float[np.ndarray, "rows columns"], shared: _Scales) -> None:
     across, up = shared.columns.edges, shared.rows.edges
     missing = np.isnan(cells)
     axes.set_xscale("log" if shared.columns.log else "linear")
@@ -148,9 +194,27 @@ def _draw_cells(axes: Axes, cells: Float[np.ndarray, "rows columns"], shared: Ma
         grey = np.ma.masked_array(np.zeros_like(cells), ~missing)
         axes.pcolor(across, up, grey, cmap=ListedColormap([FAINT]), zorder=1, antialiased=False, **MISSING)
     axes.set(xlim=(across[0], across[-1]), ylim=(up[0], up[-1]))
-    draw_ticks(axes.xaxis, shared.columns)
-    draw_ticks(axes.yaxis, shared.rows)
+    _draw_ticks(axes.xaxis, shared.columns)
+    _draw_ticks(axes.yaxis, shared.rows)
     axes.spines[:].set_visible(False)
+
+
+def _draw_ticks(axis: Axis, scale: MapAxis) -> None:
+    """Names and few numbers at their centres; where decades do not tell a logarithmic axis, some of its numbers."""
+    count, edges = len(scale.places), scale.edges
+    if not scale.names and (edges[-1] > 100 * edges[0] if scale.log else count > MOST_TICKS):
+        return
+    every = 1 if scale.names else -(-count // MOST_TICKS)
+    slanted = isinstance(axis, XAxis) and _tick_height(scale) > 0
+    style = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
+    axis.set_ticks(scale.places[::every], [scale.text(cell) for cell in range(0, count, every)], **style)
+    axis.set_minor_locator(NullLocator())
+
+
+def _tick_height(scale: MapAxis) -> float:
+    """Points that names need below others: they are slanted where they are many or long."""
+    slanted = sum(len(name) + 2 for name in scale.names) > 36
+    return 2.2 * max(map(len, scale.names)) if slanted else 0.0
 
 
 def _lay_out(figure: Figure) -> None:
@@ -160,7 +224,7 @@ def _lay_out(figure: Figure) -> None:
         layout.execute(figure)
 
 
-def _draw_bar(axes: list[Axes], quantity: str, shared: MapScales) -> None:
+def _draw_bar(axes: list[Axes], quantity: str, shared: _Scales) -> None:
     figure = figure_of(axes[0])
     image = ScalarMappable(shared.norm, shared.colours)
     bar = figure.colorbar(image, ax=axes, extend=shared.extend, pad=0.02, aspect=25)

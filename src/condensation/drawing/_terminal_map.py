@@ -1,14 +1,11 @@
 """A small heat map for the terminal, shown while a sweep runs; it needs no matplotlib."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from jaxtyping import Float
 from rich.color import Color
-from rich.console import Console, ConsoleOptions
-from rich.segment import Segment
+from rich.segment import Segment, Segments
 from rich.style import Style
 
 from ..errors import check_whole
@@ -19,23 +16,6 @@ SCALE = 16  # characters of the colour scale
 LEAST_WIDTH = 40  # in which the scale with its numbers fits
 OTHER_LINES = 6  # of the text, besides the map's own
 BOLD, DIM = Style(bold=True), Style(dim=True)
-
-Piece = tuple[str, Style | None]
-
-
-@dataclass(frozen=True)
-class MapText:
-    """A map that rich prints. Its pieces are ready: rich's own text would be taken apart anew at each refresh."""
-
-    pieces: tuple[Piece, ...]
-
-    @property
-    def plain(self) -> str:
-        """The map's characters without their colours, as a log file would show them."""
-        return "".join(text for text, _ in self.pieces)
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        return (Segment(text, style) for text, style in self.pieces)
 
 
 def map_text(
@@ -48,8 +28,10 @@ def map_text(
     limits: tuple[float, float] | None = None,
     width: int = 80,
     height: int = 36,
-) -> MapText:
+) -> Segments:
     """A heat map as coloured text, the largest y on top; cells that are not finite are dots.
+
+    Rich prints its segments as they are: a ``Text`` would be taken apart anew at each refresh.
 
     Args:
         values: ``values[i, j]`` is the cell at ``y[i]`` and ``x[j]``.
@@ -71,29 +53,30 @@ def map_text(
     each_column = -(-cells.shape[1] // ((width - margin - 1) // 2))
     shown_rows, shown_columns = range(0, len(cells), each_row)[::-1], range(0, cells.shape[1], each_column)
     levels = np.rint(np.clip((cells - low) / (high - low), 0, 1) * (LEVELS - 1))
-    pieces: list[Piece] = [(_line(quantity, 0, width), BOLD), (_line(labels[1], 0, width), None)]
+    pieces = [Segment(_line(quantity, 0, width), BOLD), Segment(_line(labels[1], 0, width))]
     for row in shown_rows:
         ends = row in (shown_rows[0], shown_rows[-1])
-        pieces.append((_fitted(rows.text(row) if rows.names or ends else "", margin).rjust(margin) + " ", None))
-        pieces += _row(levels[row, :: shown_columns.step])
-        pieces.append(("\n", None))
-    pieces.append((_below(columns, shown_columns, labels[0], margin + 1, width), None))
+        name = _fitted(rows.text(row) if rows.names or ends else "", margin).rjust(margin)
+        pieces += [Segment(name + " "), *_row(levels[row, :: shown_columns.step]), Segment("\n")]
+    pieces.append(Segment(_below(columns, shown_columns, labels[0], margin + 1, width)))
     pieces += _scale(low, high, margin + 1, width)
     missing = int(np.isnan(cells).sum())
     notes = [f"· {missing} of {cells.size} missing"] if missing else []
     notes += [f"every {_ordinal(k)} {what}" for k, what in ((each_column, "column"), (each_row, "row")) if k > 1]
     if notes:
-        pieces.append((_line(", ".join(notes), margin + 1, width), DIM))
-    return MapText(tuple(pieces))
+        pieces.append(Segment(_line(", ".join(notes), margin + 1, width), DIM))
+    return Segments(pieces)
 
 
-def _row(levels: Float[np.ndarray, " columns"]) -> list[Piece]:
+def _row(levels: Float[np.ndarray, " columns"]) -> list[Segment]:
     """Cells side by side, those of one colour in one piece."""
     numbers = np.where(np.isnan(levels), -1, levels).astype(int)
     starts = np.flatnonzero(np.diff(numbers, prepend=-2))
     lengths = np.diff(starts, append=len(numbers))
     runs = zip(numbers[starts].tolist(), lengths.tolist(), strict=True)
-    return [(" ·" * length, DIM) if level < 0 else ("  " * length, _coloured(level)) for level, length in runs]
+    return [
+        Segment(" ·" * length, DIM) if level < 0 else Segment("  " * length, _coloured(level)) for level, length in runs
+    ]
 
 
 def _below(columns: MapAxis, shown: range, label: str, indent: int, width: int) -> str:
@@ -108,11 +91,11 @@ def _below(columns: MapAxis, shown: range, label: str, indent: int, width: int) 
     return _line(first + " " * room + last, indent, width) + _line(label, middle, width)
 
 
-def _scale(low: float, high: float, indent: int, width: int) -> list[Piece]:
+def _scale(low: float, high: float, indent: int, width: int) -> list[Segment]:
     least, most = f"{low:.3g} ", f" {high:.3g}"
     indent = min(indent, width - len(least) - SCALE - len(most))
-    steps = [(" ", _coloured(round(k * (LEVELS - 1) / (SCALE - 1)))) for k in range(SCALE)]
-    return [(" " * indent + least, None), *steps, (most + "\n", None)]
+    steps = [Segment(" ", _coloured(round(k * (LEVELS - 1) / (SCALE - 1)))) for k in range(SCALE)]
+    return [Segment(" " * indent + least), *steps, Segment(most + "\n")]
 
 
 @cache

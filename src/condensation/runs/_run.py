@@ -1,4 +1,7 @@
-"""What runs have in common: those of an experiment (``Trajectory``) and those that were watched (``WatchedRun``)."""
+"""What runs have in common: those of an experiment (``Trajectory``) and those that were watched (``WatchedRun``).
+
+A ``Record`` is what one network leaves while it trains, a ``Checkpoint`` what it takes to go on with it.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +13,6 @@ from jaxtyping import Bool, Float, Int
 from ..errors import InputError
 from ..experiment import Experiment
 from ..seeds import Seed, as_seed
-from ._checkpoint import Record
 
 INITIAL_STAGE = 0.7  # share of the first loss: the initial stage lasts until the loss falls below
 
@@ -24,6 +26,27 @@ def in_initial_stage(
     array([ True,  True, False,  True])
     """
     return ~(loss < fraction * loss[..., first : first + 1])
+
+
+@dataclass
+class Record:
+    """What one network leaves: rows at the recorded steps; rows after a divergence stay NaN."""
+
+    weights: dict[str, np.ndarray]
+    curves: dict[str, np.ndarray]
+    diverged: int | None = None
+    seconds: float = 0.0
+
+
+@dataclass
+class Checkpoint:
+    """A record with the place and the state of its training: enough to go on as if nothing had happened."""
+
+    record: Record
+    row: int
+    offset: int
+    leaves: list[np.ndarray]
+    finished: bool = False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -26,7 +26,7 @@ from ..errors import InputError
 from ..experiment import Experiment
 from ..networks import Dense
 from ..seeds import Seed
-from ._checkpoint import Checkpoint, Record
+from ._run import Checkpoint, Record
 from ._trajectory import Trajectory, collect
 from ._watched import Watched
 from ._watched_run import SEED, WatchedRun, collect_watched

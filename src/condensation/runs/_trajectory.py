@@ -11,8 +11,7 @@ from ..experiment import Experiment
 from ..networks import Model
 from ..networks._model import find_layer
 from ..seeds import Seed
-from ._checkpoint import Record
-from ._run import Run, stack_records
+from ._run import Record, Run, stack_records
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

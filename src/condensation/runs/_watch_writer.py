@@ -14,7 +14,7 @@ import numpy as np
 
 from .._files import make_folder
 from ..errors import InputError
-from ._checkpoint import Checkpoint, Record
+from ._run import Checkpoint, Record
 from ._store import WatchedFolder, open_run
 from ._watched import InitialWeights, Watched, WatchedRow, pack_reasons, to_curves
 from ._watched_run import SEED, WatchedRun, collect_watched

@@ -8,8 +8,7 @@ import numpy as np
 
 from ..errors import InputError, unknown_name
 from ..seeds import Seed
-from ._checkpoint import Checkpoint
-from ._run import Run, listed, stack_records
+from ._run import Checkpoint, Run, listed, stack_records
 from ._watched import Watched, WatchedRow, to_rows, unpack_reasons
 
 SEED = Seed(0, 0)  # under which a watched run is kept
@@ -45,21 +44,18 @@ class WatchedRun(Run):
         return to_rows(self.watched.layers, curves | {"step": self.recorded}, self.reasons)
 
     def _units(self, layer: str | int, view: str | None, get: Callable[[str], np.ndarray]) -> np.ndarray:
-        return get(self._layer(layer, view))
-
-    def _layer(self, layer: str | int, view: str | None) -> str:
         if view is not None:
             raise InputError(f"the units of a watched run are those that were watched, not {view!r} ones")
         kept = self.layers
         if not kept:
             raise InputError("no weights were kept of this watched run; watch(..., keep=...) names layers to keep")
         if isinstance(layer, int) and 1 <= layer <= len(kept):
-            return kept[layer - 1]
+            return get(kept[layer - 1])
         if layer not in kept:
             if layer in [measured.name for measured in self.watched.layers]:
                 raise InputError(f"the layer {layer} was measured but not kept; kept are {listed(kept)}")
             raise unknown_name("kept layer", layer, kept)
-        return str(layer)
+        return get(str(layer))
 
 
 def collect_watched(watched: Watched, checkpoint: Checkpoint) -> WatchedRun:
