@@ -1,7 +1,8 @@
 from ._curves import draw_history as draw_history
 from ._curves import draw_loss as draw_loss
+from ._directions import draw_field as draw_field
+from ._directions import draw_predicted as draw_predicted
 from ._features import draw_features as draw_features
-from ._field import draw_field as draw_field
 from ._layers import draw_beside_null as draw_beside_null
 from ._layers import draw_layers as draw_layers
 from ._layers import draw_steps as draw_steps
@@ -11,7 +12,6 @@ from ._map_annotations import Regime as Regime
 from ._network import draw_network as draw_network
 from ._phase_map import draw_phase_map as draw_phase_map
 from ._phase_map import draw_phase_maps as draw_phase_maps
-from ._predicted import draw_predicted as draw_predicted
 from ._similarity import draw_bar as draw_bar
 from ._similarity import draw_similarity as draw_similarity
 from ._spectrum import draw_spectrum as draw_spectrum

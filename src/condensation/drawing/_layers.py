@@ -58,12 +58,11 @@ def draw_layers(
             axes.plot(places[own], centred, **RING, markeredgewidth=0.8, zorder=2, **marks)
         axes.set_yscale("log")
         lowest = np.nanmin([[row.k_eff / row.units, row.centred_k_eff / row.units] for row in measured])
-        axes.set_ylim(min(0.09, 0.6 * lowest), 1.6)
+        axes.set(ylim=(min(0.09, 0.6 * lowest), 1.6), xlim=(0, len(measured) + 1))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         for place, row in zip(places, measured, strict=True):
             if row.layer in numbered:
                 note(axes, str(numbered.index(row.layer) + 1), (place, row.k_eff / row.units), (5, -2))
-        axes.set_xlim(0, len(measured) + 1)
         axes.set(xlabel="layer, in the order of the model", ylabel="$k_{eff}$ / units", title=title)
         handles = _legend(kinds, with_null=bool(np.isfinite(null).any()))
         axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.01, 0.5))

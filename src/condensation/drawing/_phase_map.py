@@ -14,7 +14,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
 from ..errors import InputError
-from ._map_annotations import MISSING, Boundary, Mark, Regime, draw_annotations, legend_columns, legend_handles, wrapped
+from ._map_annotations import MISSING, Boundary, Mark, Regime, draw_annotations, legend_options, wrapped
 from ._map_cells import SEQUENTIAL, MapAxis, Places, colour_limits, read_cells
 from ._style import FAINT, PAGE, figure_of, look, new_axes
 
@@ -59,14 +59,12 @@ def draw_phase_map(
         values: ``values[i, j]`` is the cell at ``y[i]`` and ``x[j]``.
         x: numbers or names, one a column, in any order.
         y: numbers or names, one a row, in any order.
-        axes: where to draw; a new figure without it.
         quantity: what the values are, beside the colour bar.
         labels: what x and y are.
         centred: two colours that meet at zero.
         boundaries: lines between regimes, which a legend below names.
         marks: named points.
         regimes: names in the map.
-        title: what stands above.
         limits: of the colours; without it the least and largest value.
         logarithmic: colours by the logarithm of the values.
     """
@@ -77,14 +75,11 @@ def draw_phase_map(
         axes.set(xlabel=labels[0], ylabel=labels[1])
         axes.set_title(wrapped(title, axes.get_position().width * figure_of(axes).get_figwidth()))
         _draw_bar([axes], quantity, shared)
-        handles = legend_handles(boundaries, bool(np.isnan(cells[""]).any()))
-        if handles:
+        legend = legend_options(boundaries, bool(np.isnan(cells[""]).any()), 0.62 * PAGE)
+        if legend:
             below = -30 - _tick_height(shared.columns)
-            shift = ScaledTranslation(0, below / 72, figure_of(axes).dpi_scale_trans)
-            axes.legend(
-                handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=axes.transAxes + shift,
-                ncols=legend_columns(handles, 0.62 * PAGE), handlelength=3, borderaxespad=0,
-            )  # fmt: skip
+            place = axes.transAxes + ScaledTranslation(0, below / 72, figure_of(axes).dpi_scale_trans)
+            axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=place, borderaxespad=0, **legend)
         if marks or regimes:
             _lay_out(figure_of(axes))
         draw_annotations(axes, boundaries, boundaries, marks, regimes)
@@ -138,11 +133,9 @@ def draw_phase_maps(
             axes.set(xlabel=labels[0] if lowest else "", ylabel="" if number % across else labels[1])
         _draw_bar(drawn, quantity, shared)
         figure.suptitle(wrapped(title, 0.9 * PAGE), fontsize=9)
-        handles = legend_handles(every, any(bool(np.isnan(panel).any()) for panel in cells.values()))
-        if handles:
-            figure.legend(
-                handles=handles, loc="outside lower center", ncols=legend_columns(handles, PAGE), handlelength=3
-            )
+        legend = legend_options(every, any(bool(np.isnan(panel).any()) for panel in cells.values()), PAGE)
+        if legend:
+            figure.legend(loc="outside lower center", **legend)
         if marks or regimes:
             _lay_out(figure)
         for axes, name in zip(drawn, cells, strict=True):

@@ -33,13 +33,9 @@ def map_text(
 
     Rich prints its segments as they are: a ``Text`` would be taken apart anew at each refresh.
 
+    The other arguments are those of ``draw_phase_map``.
+
     Args:
-        values: ``values[i, j]`` is the cell at ``y[i]`` and ``x[j]``.
-        x: numbers or names, one a column.
-        y: numbers or names, one a row.
-        quantity: what the values are.
-        labels: what x and y are.
-        limits: of the colours; without it the least and largest value.
         width: how many characters there are in a line; of a larger map every k-th column is shown.
         height: how many lines there are; of a larger map every k-th row is shown.
     """

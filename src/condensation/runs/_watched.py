@@ -137,10 +137,9 @@ def to_curves(rows: Sequence[WatchedRow]) -> dict[str, np.ndarray]:
 
 
 def to_rows(
-    layers: Iterable[WatchedLayer], curves: Mapping[str, np.ndarray], reasons: Mapping[tuple[int, str], str]
+    layers: Sequence[WatchedLayer], curves: Mapping[str, np.ndarray], reasons: Mapping[tuple[int, str], str]
 ) -> list[WatchedRow]:
     """The rows that were written as curves, step after step."""
-    layers = list(layers)
     rows = []
     for k, step in enumerate(curves["step"].astype(int).tolist()):
         for layer in layers:

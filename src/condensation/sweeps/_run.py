@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -98,8 +98,7 @@ def run_sweep(
     backend, folder = backend or Local(), SweepFolder(out)
     pairs = pairs_of(sweep)
     make_folder(folder.path)
-    lock = DriverLock(folder.path, backend.name)
-    try:
+    with closing(DriverLock(folder.path, backend.name)) as lock:
         folder.make(sweep)
         with_arrays = {id(arrays): pair.experiment for pair in pairs for arrays in pair.experiment.arrays().values()}
         for experiment in with_arrays.values():
@@ -113,8 +112,6 @@ def run_sweep(
             write_atomic(folder.path / "table.parquet", as_parquet(table.rows))
         except InputError as error:  # a full disk; the rows themselves are safe
             log.warning("%s", error)
-    finally:
-        lock.close()
     return table
 
 

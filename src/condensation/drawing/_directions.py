@@ -1,10 +1,13 @@
-"""The direction field of a layer with one-dimensional input (FC Fig. 6): where weight and bias of a neuron move."""
+"""What the theory says of directions: the field of a layer with one-dimensional input (FC Fig. 6), lines predicted."""
 
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from ..activations import Activation, multiplicity
+from ..measure import nearest_lines
+from ..measure._lines import LEAST_COSINE
+from ..measure._similarity import as_weights, norms
 from ..theory import Directions, field, stationary_directions, velocity
 from ..theory._field import Order
 from ..theory._tensor import unit
@@ -82,3 +85,34 @@ def _draw_lines(axes: Axes, directions: Directions, half: float) -> None:
         for k, u in enumerate(directions.directions[chosen]):
             ends = 2 * half * np.array([0.0 if directions.oriented else -1.0, 1.0])
             axes.plot(ends * u[0], ends * u[1], zorder=2, label=name if k == 0 else None, **style)  # type: ignore[arg-type]
+
+
+def draw_predicted(weights: ArrayLike, predicted: Directions, axes: Axes | None = None, *, title: str = "") -> Axes:
+    """For each neuron its cosine to the nearest attracting line, by line in ascending order, and how many are on it.
+
+    Args:
+        weights: units x inputs, the bias last.
+        predicted: the stationary directions; only attracting ones count.
+    """
+    with look():
+        axes = axes or new_axes()
+        array = as_weights(weights)
+        array = array[norms(array) > 0]
+        lines = predicted.directions[predicted.attracts]
+        place, on = 0, 0
+        if len(lines):
+            nearest, cosine = nearest_lines(array, lines)
+            for line in range(len(lines)):
+                values = np.sort(cosine[nearest == line])
+                colour = COLOURS[line % len(COLOURS)]
+                here = int((values >= LEAST_COSINE).sum())
+                on += here
+                spots = np.arange(place, place + len(values))
+                axes.vlines(spots, 0, values, color=colour, linewidth=1, label=f"line {line + 1}: {here}")
+                place += len(values)
+        axes.axhline(LEAST_COSINE, color=FAINT, linewidth=0.8, zorder=0)
+        axes.set(ylim=(0, 1.02), xlim=(-1, len(array)), xlabel="neuron, by predicted line", title=title)
+        axes.set_ylabel("|cos| to the nearest predicted line")
+        summary = f"{on} of {len(array)} neurons on a predicted line" if len(lines) else "no line attracts"
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3, title=summary, title_fontsize=7)
+    return axes
