@@ -1,7 +1,5 @@
 from ._curves import draw_history as draw_history
 from ._curves import draw_loss as draw_loss
-from ._directions import draw_field as draw_field
-from ._directions import draw_predicted as draw_predicted
 from ._features import draw_features as draw_features
 from ._layers import draw_beside_null as draw_beside_null
 from ._layers import draw_layers as draw_layers
@@ -14,8 +12,10 @@ from ._phase_map import draw_phase_map as draw_phase_map
 from ._phase_map import draw_phase_maps as draw_phase_maps
 from ._similarity import draw_bar as draw_bar
 from ._similarity import draw_similarity as draw_similarity
-from ._spectrum import draw_spectrum as draw_spectrum
 from ._style import look as look
 from ._style import save as save
 from ._sweep_map import draw_sweep as draw_sweep
 from ._terminal_map import map_text as map_text
+from ._theory import draw_field as draw_field
+from ._theory import draw_predicted as draw_predicted
+from ._theory import draw_spectrum as draw_spectrum

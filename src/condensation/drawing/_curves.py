@@ -57,8 +57,7 @@ def draw_history(
         axes.set_xscale("symlog", linthresh=1)
         decades = range(int(np.log10(max(steps[-1], 1))) + 1)
         axes.set_xticks([0, *(10**k for k in decades[:: 1 if len(decades) < 4 else 2])])
-        axes.set_yscale("log")
-        axes.set(xlabel="step", ylabel="number", title=title)
+        axes.set(yscale="log", xlabel="step", ylabel="number", title=title)
         top = max(10.0, float(np.nanmax(history.k_eff)) * 1.2)
         few = (1, 2, 3, 5, 10, 20, 50) if top < 100 else (1, 2, 5, 10, 100, 1000)
         ticks = [k for k in few if k <= top]

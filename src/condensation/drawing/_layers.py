@@ -56,9 +56,8 @@ def draw_layers(
             marks: dict[str, Any] = {"linestyle": ""} | _look_of(number)
             axes.plot(places[own], plain, markersize=3.2, zorder=3, **marks)
             axes.plot(places[own], centred, **RING, markeredgewidth=0.8, zorder=2, **marks)
-        axes.set_yscale("log")
         lowest = np.nanmin([[row.k_eff / row.units, row.centred_k_eff / row.units] for row in measured])
-        axes.set(ylim=(min(0.09, 0.6 * lowest), 1.6), xlim=(0, len(measured) + 1))
+        axes.set(yscale="log", ylim=(min(0.09, 0.6 * lowest), 1.6), xlim=(0, len(measured) + 1))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         for place, row in zip(places, measured, strict=True):
             if row.layer in numbered:

@@ -53,16 +53,16 @@ class MapAxis(NamedTuple):
 
 def _read_axis(name: str, places: Places, count: int) -> MapAxis:
     """An axis as it is drawn: numbers sorted, anything else as names in the given order."""
-    given = np.asarray(places, None if isinstance(places, np.ndarray) or _are_numbers(places) else object)
-    if given.ndim != 1 or len(given) != count:
-        raise InputError(f"the {name} axis must be one value for each of {count} cells, not of shape {given.shape}")
-    if given.dtype.kind not in "fiu":
-        return MapAxis(np.arange(count), np.arange(float(count)), tuple(str(place) for place in given))
-    numbers = given.astype(float)
+    array = np.asarray(places, None if isinstance(places, np.ndarray) or _are_numbers(places) else object)
+    if array.ndim != 1 or len(array) != count:
+        raise InputError(f"the {name} axis must be one value for each of {count} cells, not of shape {array.shape}")
+    if array.dtype.kind not in "fiu":
+        return MapAxis(np.arange(count), np.arange(float(count)), tuple(str(place) for place in array))
+    numbers = array.astype(float)
     order = np.argsort(numbers, kind="stable")
     numbers = numbers[order]
     if not np.isfinite(numbers).all() or (np.diff(numbers) == 0).any():
-        raise InputError(f"the {name} axis must consist of different finite numbers, not of {given.tolist()}")
+        raise InputError(f"the {name} axis must consist of different finite numbers, not of {array.tolist()}")
     return MapAxis(order, numbers, ())
 
 

@@ -58,7 +58,7 @@ def map_text(
     pieces += _scale(low, high, margin + 1, width)
     missing = int(np.isnan(cells).sum())
     notes = [f"· {missing} of {cells.size} missing"] if missing else []
-    notes += [f"every {_ordinal(k)} {what}" for k, what in ((each_column, "column"), (each_row, "row")) if k > 1]
+    notes += [f"every {_ordinal(k)} {noun}" for k, noun in ((each_column, "column"), (each_row, "row")) if k > 1]
     if notes:
         pieces.append(Segment(_line(", ".join(notes), margin + 1, width), DIM))
     return Segments(pieces)

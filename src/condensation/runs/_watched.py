@@ -170,8 +170,7 @@ class InitialWeights:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.final = folder / "initial.safetensors"
-        self.path = self.final
+        self.path = self.final = folder / "initial.safetensors"
         self.drop: Callable[[], None] = lambda: None
 
     def write(self, layers: Sequence[WatchedLayer], weights: Iterator[np.ndarray]) -> None:

@@ -121,9 +121,9 @@ class Sweep:
                     f"the field {inner} is inside {outer}, and both are set: list whole parts for {outer} only"
                 )
 
-    def _values(self, name: str, given: Any) -> tuple[Any, ...]:
+    def _values(self, name: str, axis: Any) -> tuple[Any, ...]:
         """The values of an axis, each as its field or as a formula wants it."""
-        values = read_axis(name, given)
+        values = read_axis(name, axis)
         if is_field(name):
             values = _fit(self.experiment, name, values)
         else:
@@ -207,21 +207,21 @@ class Sweep:
         for name in plain:
             if name not in ("format", *known):
                 raise unknown_name("field of a sweep", name, known)
-        given = {name: value for name, value in plain.items() if name != "format" and value is not None}
+        options = {name: value for name, value in plain.items() if name != "format" and value is not None}
         for name in ("experiment", "axes"):
-            if name not in given:
+            if name not in options:
                 raise InputError(f"missing in the sweep: {name}")
-        folder, base = Path(folder), given["experiment"]
+        folder, base = Path(folder), options["experiment"]
         experiment = Experiment.load(folder / base) if isinstance(base, str) else Experiment.from_plain(base, folder)
-        given["experiment"] = experiment
-        given["axes"] = {
+        options["experiment"] = experiment
+        options["axes"] = {
             name: _fit(experiment, name, read_axis(name, values), folder) if is_field(name) else values
-            for name, values in _dotted(given["axes"])
+            for name, values in _dotted(options["axes"])
         }
-        given["fields"] = dict(_dotted(given.get("fields", {})))
-        if isinstance(given.get("seeds"), list):
-            given["seeds"] = [_seed(seed) for seed in given["seeds"]]
-        return cls(**given)
+        options["fields"] = dict(_dotted(options.get("fields", {})))
+        if isinstance(options.get("seeds"), list):
+            options["seeds"] = [_seed(seed) for seed in options["seeds"]]
+        return cls(**options)
 
     @classmethod
     def load(cls, path: str | Path) -> "Sweep":

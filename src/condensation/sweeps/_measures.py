@@ -58,10 +58,10 @@ OF_LAYERS: dict[str, Callable[[np.ndarray, np.ndarray, float | None], Columns]] 
 NAMES = (*OF_LAYERS, "share")
 
 
-def check_measures(given: Measure | Iterable[Measure]) -> tuple[Measure, ...]:
+def check_measures(chosen: Measure | Iterable[Measure]) -> tuple[Measure, ...]:
     """The measures, each once, those named ``module:function`` as functions; what is not known is refused."""
     measures: dict[Measure, None] = {}
-    for measure in (given,) if isinstance(given, str) or not isinstance(given, Iterable) else given:
+    for measure in (chosen,) if isinstance(chosen, str) or not isinstance(chosen, Iterable) else chosen:
         if isinstance(measure, str) and ":" in measure:
             measure = function_at(measure)
         if callable(measure):

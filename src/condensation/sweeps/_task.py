@@ -174,8 +174,7 @@ class Task:
             }
         rows = []
         for step in self._steps(trajectory):
-            alive = diverged is None or step < diverged
-            columns = self._columns(trajectory, step) if alive else self._nan_columns(trajectory)
+            columns = self._columns(trajectory, step, alive=diverged is None or step < diverged)
             if clash := columns.keys() & pair.coordinates.keys():
                 raise InputError(f"a measure gives {clash.pop()}, which is an axis: name it otherwise")
             k = np.searchsorted(trajectory.recorded, step)
@@ -183,13 +182,13 @@ class Task:
             rows.append(common | {"step": step} | curves | columns)
         return rows
 
-    def _columns(self, trajectory: Trajectory, step: int) -> dict[str, float]:
-        return measure_step(trajectory, step, self.measuring.measure, self.measuring.threshold)
-
-    def _nan_columns(self, trajectory: Trajectory) -> dict[str, float]:
-        """The columns of a seed that diverged, all NaN, so that all files have the same ones."""
+    def _columns(self, trajectory: Trajectory, step: int, alive: bool) -> dict[str, float]:
+        """What is measured at a step; once a seed diverged, the same columns of NaN: all files have the same ones."""
+        measure, threshold = self.measuring.measure, self.measuring.threshold
+        if alive:
+            return measure_step(trajectory, step, measure, threshold)
         try:
-            return dict.fromkeys(self._columns(trajectory, 0), np.nan)
+            return dict.fromkeys(measure_step(trajectory, 0, measure, threshold), np.nan)
         except Exception:  # a user's measure that cannot be taken at step 0: then its columns are not known
             return {}
 

@@ -1,7 +1,9 @@
-"""What the theory says of directions: the field of a layer with one-dimensional input (FC Fig. 6), lines predicted."""
+"""Pictures of the theory: where weight and bias of a neuron move, lines predicted beside lines found, a spectrum."""
 
 import numpy as np
+from jaxtyping import Float
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from ..activations import Activation, multiplicity
@@ -11,9 +13,10 @@ from ..measure._similarity import as_weights, norms
 from ..theory import Directions, field, stationary_directions, velocity
 from ..theory._field import Order
 from ..theory._tensor import unit
-from ._style import COLOURS, FAINT, INK, figure_of, look, new_axes
+from ._style import COLOURS, FAINT, INK, figure_of, look, new_axes, note
 
 ARROWS = 19  # on each side of the field
+SHOWN = 15  # eigenvalues
 
 
 def draw_field(
@@ -29,7 +32,7 @@ def draw_field(
     order: Order = "exact",
     title: str = "",
 ) -> Axes:
-    """The field of (weight, bias) at output weight 1, its stationary lines, and neurons with their velocity.
+    """The field of (weight, bias) at output weight 1 (FC Fig. 6), its stationary lines, and neurons that move.
 
     Full lines attract neurons (of one sign of the output weight a, where the colour says so), dotted ones none. All
     arrows have one length: they are directions.
@@ -64,8 +67,8 @@ def draw_field(
             if outputs is not None:
                 moving = unit(velocity(neurons, outputs, x, residual, activation, order=order))
                 axes.quiver(*neurons.T, *moving.T, color=COLOURS[4], scale=1.1 * ARROWS, width=0.005, zorder=5)
-        axes.set(xlim=(-half, half), ylim=(-half, half), xlabel="weight $w$", ylabel="bias $b$", title=title)
-        axes.set_aspect("equal")
+        axes.set(xlim=(-half, half), ylim=(-half, half), aspect="equal")
+        axes.set(xlabel="weight $w$", ylabel="bias $b$", title=title)
         axes.locator_params(nbins=5)
         if alone:
             figure_of(axes).legend(loc="outside lower center", ncols=3, handletextpad=0.4)
@@ -115,4 +118,29 @@ def draw_predicted(weights: ArrayLike, predicted: Directions, axes: Axes | None 
         axes.set_ylabel("|cos| to the nearest predicted line")
         summary = f"{on} of {len(array)} neurons on a predicted line" if len(lines) else "no line attracts"
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3, title=summary, title_fontsize=7)
+    return axes
+
+
+def draw_spectrum(values: Float[np.ndarray, "draws values"], axes: Axes | None = None, *, title: str = "") -> Axes:
+    r"""The largest 15 eigenvalues $\lambda_k^2$ of $Z^T Z$ over the largest, and the gap between the first two.
+
+    Args:
+        values: singular values of Z in descending order, a row for each draw of the data.
+    """
+    with look():
+        axes = axes or new_axes()
+        shares = (np.atleast_2d(values) / np.atleast_2d(values)[:, :1])[:, :SHOWN] ** 2
+        places = np.arange(1, shares.shape[1] + 1)
+        for row in shares:
+            axes.plot(places, row, color=FAINT, linewidth=0.5, zorder=1)
+        middle = np.median(shares, axis=0)
+        axes.plot(places, middle, "o-", color=COLOURS[0], markersize=3, linewidth=0.8, zorder=2)
+        if len(middle) > 1:
+            arrow = {"arrowstyle": "<->", "color": COLOURS[1], "linewidth": 0.9}
+            axes.annotate("", (1.6, middle[1]), (1.6, 1.0), arrowprops=arrow)
+            axes.plot([1, 2], [1.0, 1.0], color=INK, linewidth=0.4, linestyle=":")
+            gap = rf"$(\lambda_1 - \lambda_2)/\lambda_1$ = {1 - middle[1] ** 0.5:.0%}"
+            note(axes, gap, (1.6, (1 + middle[1]) / 2), (5, 0), va="center", color=COLOURS[1])
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set(xlabel="$k$", ylabel=r"eigenvalue of $Z^T Z$ / largest", ylim=(0, 1.05), title=title)
     return axes
