@@ -13,7 +13,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 from matplotlib.transforms import Bbox
-from numpy.typing import ArrayLike
 
 from ..errors import InputError
 from ._style import COLOURS, FAINT, INK, figure_of
@@ -119,7 +118,7 @@ def draw_annotations(
         axes.annotate(text, at, (AWAY * right, AWAY * up), textcoords="offset points", fontsize=7, **own)
 
 
-def _in_points(axes: Axes, at: ArrayLike) -> np.ndarray:
+def _in_points(axes: Axes, at: tuple[float, float] | np.ndarray) -> np.ndarray:
     """Places (x, y) in points from the lower left corner of the map."""
     return (axes.transData.transform(at) - axes.bbox.p0) * 72 / figure_of(axes).dpi
 
