@@ -310,15 +310,15 @@ def test_a_sweep_is_changed_as_a_whole():
 
 def test_the_key_of_what_is_measured_is_pinned():
     """A changed key measures users' sweeps anew: change FORMAT with it."""
-    assert Sweep(BASE, {}).measured_key() == "d3774f38385dea2a"
+    assert Sweep(BASE, {}).measuring.key == "d3774f38385dea2a"
 
 
 def test_the_key_of_what_is_measured():
     def key(**options):
-        return Sweep(BASE, {RATE: [1, 2]}, **options).measured_key()
+        return Sweep(BASE, {RATE: [1, 2]}, **options).measuring.key
 
     assert key(measure=("lines", "change")) == key(measure=["change", "lines", "change"])
-    assert Sweep(BASE, {}).measured_key() == Sweep(BASE.replace(steps=7), {STD: [1.0]}, seeds=3).measured_key()
+    assert Sweep(BASE, {}).measuring.key == Sweep(BASE.replace(steps=7), {STD: [1.0]}, seeds=3).measuring.key
     several = [
         key(),
         key(measure="lines"),
@@ -341,14 +341,14 @@ from pathlib import Path
 import json
 from condensation.sweeps import Sweep
 sweep = Sweep.from_plain(json.loads(Path("sweep.json").read_text()))
-print(sweep.measured_key(), *(cell.fingerprint for cell in sweep.cells()))
+print(sweep.measuring.key, *(cell.fingerprint for cell in sweep.cells()))
 """
     folder = SweepFolder(tmp_path)
     folder.make(sweep)
     for experiment in experiments(sweep):
         folder.keep_arrays(experiment)
     told = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert told.stdout.split() == [sweep.measured_key(), *(cell.fingerprint for cell in sweep.cells())]
+    assert told.stdout.split() == [sweep.measuring.key, *(cell.fingerprint for cell in sweep.cells())]
 
 
 # Files
@@ -357,7 +357,7 @@ print(sweep.measured_key(), *(cell.fingerprint for cell in sweep.cells()))
 def same(one, other):
     cells, others = ([(cell.coordinates, cell.fingerprint) for cell in sweep.cells()] for sweep in (one, other))
     assert cells == others
-    assert one.measured_key() == other.measured_key()
+    assert one.measuring.key == other.measuring.key
     assert one.seeds == other.seeds
     return True
 
