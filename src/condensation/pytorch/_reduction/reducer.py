@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -95,7 +96,7 @@ def reduce_model(
     >>> reduced.sizes, reduced.groups["0"]
     ({'0': (3, 2)}, array([0, 0, 1]))
     """
-    _check(model, threshold, units, error, agreement, data, fit)
+    _check(model, data, fit, units, threshold=threshold, error=error, agreement=agreement)
     model = unwrapped(model)
     devices = sorted({value.device.index or 0 for value in model.parameters() if value.is_cuda})
     with torch.inference_mode(False), torch.random.fork_rng(devices=devices):
@@ -134,18 +135,9 @@ def _quality(judge: Judge, small: nn.Module, pruned: nn.Module) -> dict[str, Any
     }
 
 
-def _check(
-    model: nn.Module,
-    threshold: float | None,
-    units: int | Mapping[str, int] | None,
-    error: float | None,
-    agreement: float | None,
-    data: Samples,
-    fit: bool,
-) -> None:
+def _check(model: nn.Module, data: Samples, fit: bool, units: Any, **numbers: float | None) -> None:
     if not isinstance(model, nn.Module):
         raise InputError(f"model is a torch.nn.Module, not a {type(model).__name__}")
-    numbers = {"threshold": threshold, "error": error, "agreement": agreement}
     for name, value in numbers.items():
         coerce(float | None, value, name)
     if sum(choice is not None for choice in (*numbers.values(), units)) > 1:
@@ -154,10 +146,10 @@ def _check(
         value = numbers[name]
         if value is not None and not 0 < value <= 1:
             raise InputError(f"{name} is a number above 0 and at most 1, not {value!r}")
-    if error is not None and not error >= 0:
+    if (error := numbers["error"]) is not None and not error >= 0:
         raise InputError(f"an allowed error is a number of at least 0, not {error!r}")
-    for name, needs_data in {"error": error is not None, "agreement": agreement is not None, "fit": fit}.items():
-        if needs_data and data is None:
+    for name in ("error", "agreement", "fit"):
+        if data is None and (fit if name == "fit" else numbers[name] is not None):
             raise InputError(f"{name} is measured on samples: pass data=(x, y), x, or an iterable of batches")
     if any(value.is_meta for value in (*model.parameters(), *model.buffers())):
         raise InputError("the model is on the meta device, where weights have no values: load them first")
@@ -180,7 +172,8 @@ def _copy(model: nn.Module, inputs: ModelInputs) -> nn.Module:
         for hooks, key in hooked:
             del hooks[key]
         after = _answer(copy, inputs)
-        if len(before) != len(after) or not all(map(_same, before, after)):
+        shapes = [[value.shape for value in values] for values in (before, after)]
+        if shapes[0] != shapes[1] or not all(map(partial(torch.allclose, equal_nan=True), before, after)):
             raise InputError(
                 "forward hooks change what this model computes, and a reduced model has none: write it into its forward"
             )
@@ -199,10 +192,6 @@ def _answer(model: nn.Module, inputs: ModelInputs) -> list[torch.Tensor]:
     torch.manual_seed(0)
     with torch.no_grad():
         return tensors(_run(model, inputs))
-
-
-def _same(first: torch.Tensor, second: torch.Tensor) -> bool:
-    return first.shape == second.shape and torch.allclose(first, second, equal_nan=True)
 
 
 def _run(model: nn.Module, inputs: ModelInputs) -> Any:
@@ -231,9 +220,9 @@ class _Reducer:
         trial = None
         self.sets: dict[str, Merging] = {}
         for name, coupled in graph.sets.items():
-            problem = coupled.reason or (
-                "" if chosen is None or name in chosen else "it is not among the layers asked for"
-            )
+            problem = coupled.reason
+            if not problem and chosen is not None and name not in chosen:
+                problem = "it is not among the layers asked for"
             problem = problem or _not_finite(coupled, given)
             if not problem:
                 trial = trial or PlantedProbe(given, inputs)
@@ -321,8 +310,7 @@ def _graph(given: nn.Module, inputs: ModelInputs) -> Graph:
                 "the model cannot be traced: autograd sees no way from its layers to its output (is there a "
                 "torch.no_grad, a detach, or an output that is no tensor?)"
             )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the model has just been heard once
+        with warnings.catch_warnings(action="ignore"):  # the model has just been heard once
             return build_graph(traced, inputs)
 
 
