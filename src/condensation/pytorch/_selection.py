@@ -33,16 +33,16 @@ def chosen(model: str, every: list[Units], layers: list[str] | None) -> list[Uni
         return measurable
     if not layers:
         raise InputError("layers names no layer: leave it out to watch all of them")
-    return find_named(measurable, layers, "layer", {layer.name: layer.reason for layer in every if layer.reason})
+    return find_named(every, layers, "layer")
 
 
-def find_named(
-    measurable: list[Units], names: list[str], what: str, reasons: dict[str, str] | None = None
-) -> list[Units]:
+def find_named(every: list[Units], names: list[str], what: str) -> list[Units]:
     """The units of these names; the name of a parameter stands for all that it was cut into."""
+    measurable = [layer for layer in every if not layer.reason]
+    reasons = {layer.name: layer.reason for layer in every if layer.reason}
     for name in names:
-        if name in (reasons or {}):
-            raise InputError(f"the layer {name} has no units: {(reasons or {})[name]}")
+        if name in reasons:
+            raise InputError(f"the layer {name} has no units: {reasons[name]}")
         if not any(name in (layer.name, layer.parameter) for layer in measurable):
             raise unknown_name(what, name, [layer.name for layer in measurable])
     return [layer for layer in measurable if layer.name in names or layer.parameter in names]

@@ -54,7 +54,14 @@ def check_options(options: Options) -> None:
     for name in options:
         if name not in Options.__annotations__:
             raise unknown_name("option of watch", name, Options.__annotations__)
-    _check(options.get("schedule", DEFAULT), options.get("budget"), options.get("threshold"))
+    schedule, meanings = options.get("schedule", DEFAULT), {"budget": "a share of the time", "threshold": "a cosine"}
+    if not isinstance(schedule, At | Every | Geometric):
+        known = "Geometric(per_decade), Every(k) or At(steps), which need no last step"
+        raise InputError(f"a schedule is {known}, not {schedule!r}")
+    for name, meaning in meanings.items():
+        value = options.get(name)
+        if value is not None and not (isinstance(value, int | float) and 0 < value < 1):
+            raise InputError(f"{name} is {meaning} between 0 and 1, not {value!r}")
     as_loggers(options.get("to", ()))
 
 
@@ -282,15 +289,6 @@ class Watcher:
     def _over_budget(self) -> bool:
         spent = self._measuring + self._writer.seconds_written
         return self._budget is not None and spent > self._budget * self._writer.seconds
-
-
-def _check(schedule: Any, budget: Any, threshold: Any) -> None:
-    if not isinstance(schedule, At | Every | Geometric):
-        known = "Geometric(per_decade), Every(k) or At(steps), which need no last step"
-        raise InputError(f"a schedule is {known}, not {schedule!r}")
-    for name, value, meaning in (("budget", budget, "a share of the time"), ("threshold", threshold, "a cosine")):
-        if value is not None and not (isinstance(value, int | float) and 0 < value < 1):
-            raise InputError(f"{name} is {meaning} between 0 and 1, not {value!r}")
 
 
 def _rank() -> int:

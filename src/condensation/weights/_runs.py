@@ -37,13 +37,8 @@ def measure_run(folder: Path, *, threshold: float | None = None, every_step: boo
 
     def series(seed: Seed) -> Iterator[tuple[int, list[Units]]]:
         for step in chosen:
-            yield (
-                step,
-                [
-                    Units(name, name, kind, *shapes[name], read=partial(trajectory.weights, name, step, seed))
-                    for name, kind in kinds.items()
-                ],
-            )
+            reads = {name: partial(trajectory.weights, name, step, seed) for name in kinds}
+            yield step, [Units(name, name, kind, *shapes[name], read=reads[name]) for name, kind in kinds.items()]
 
     seeds = trajectory.seeds
     measured = [measure_steps(series(seed), threshold, with_change=len(chosen) > 1) for seed in seeds]

@@ -8,7 +8,7 @@ be reduced says why.
 
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -56,22 +56,16 @@ class ChannelSet:
         return len(self.blocks)
 
 
-@dataclass(frozen=True)
-class Graph:
-    """The sets of a model, what it does between them, and the layers that are in no set, with the reason."""
-
-    trace: Trace
-    sets: dict[str, ChannelSet]
-    outside: dict[str, str] = field(default_factory=dict)
-
-
 def is_depthwise(module: nn.Module) -> bool:
     """Whether a convolution maps every channel to itself."""
     return isinstance(module, _ConvNd) and module.groups == module.in_channels == module.out_channels > 1
 
 
-def build_graph(model: nn.Module, inputs: ModelInputs) -> Graph:
-    """The sets of a model in evaluation mode, all of whose parameters ask for gradients."""
+def build_graph(model: nn.Module, inputs: ModelInputs) -> tuple[dict[str, ChannelSet], Trace, dict[str, str]]:
+    """The sets of a model, what it does between them, and the layers that are in no set, with the reason.
+
+    The model is in evaluation mode, and all its parameters ask for gradients.
+    """
     other = random_inputs(inputs, torch.Generator().manual_seed(0))
     traced = trace(model, inputs)
     with suppress(RuntimeError, TypeError, ValueError, LookupError, ArithmeticError, AssertionError):
@@ -107,7 +101,7 @@ def build_graph(model: nn.Module, inputs: ModelInputs) -> Graph:
             and any(value is not None and value.ndim > 1 for value in module._parameters.values())
         ):
             outside[name] = f"{type(module).__name__} is no dense or convolution layer"
-    return Graph(traced, sets, outside)
+    return sets, traced, outside
 
 
 class _Lost(Exception):

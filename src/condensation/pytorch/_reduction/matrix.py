@@ -78,6 +78,5 @@ def pads_zeros(module: nn.Module) -> bool:
         return False
     if module.transposed:
         return True  # whatever its padding: at the border fewer entries of the kernel meet
-    if module.padding_mode != "zeros" or module.padding == "valid":
-        return False
-    return module.padding == "same" or any(module.padding)
+    pads = module.padding == "same" or (module.padding != "valid" and any(module.padding))
+    return module.padding_mode == "zeros" and pads

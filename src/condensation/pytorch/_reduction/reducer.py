@@ -21,12 +21,12 @@ from ...errors import InputError, check_whole, unknown_name
 from ...reduction._search import LayerSizes, merging_order, smallest
 from .._units import unwrapped
 from .fit import fitted
-from .graph import ChannelSet, Graph, build_graph
+from .graph import ChannelSet, build_graph
 from .judge import Judge, Samples
 from .merging import Labels, Merging
 from .probe import PlantedProbe
 from .shrink import ShrinkPlan, shrink
-from .trace import ModelInputs, call, mapped, tensors
+from .trace import ModelInputs, Trace, call, mapped, tensors
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,9 +183,8 @@ def _copy(model: nn.Module, inputs: ModelInputs) -> nn.Module:
 def _hooks(module: nn.Module) -> list[dict[int, Any]]:
     """The hooks of a module, those of PyTorch's own weight norm and its like left out."""
     every = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
-    return [
-        hooks for hooks in every if not any(type(hook).__module__.startswith("torch.nn.") for hook in hooks.values())
-    ]
+    own = "torch.nn."
+    return [hooks for hooks in every if not any(type(hook).__module__.startswith(own) for hook in hooks.values())]
 
 
 def _answer(model: nn.Module, inputs: ModelInputs) -> list[torch.Tensor]:
@@ -209,31 +208,30 @@ class _Reducer:
     def __init__(self, given: nn.Module, inputs: ModelInputs, layers: Sequence[str] | None) -> None:
         self.given = given
         inputs = mapped(inputs, lambda value: value.detach().clone())
-        graph = _graph(given, inputs)
-        self.skipped = dict(graph.outside)
-        self.names = {member: name for name, coupled in graph.sets.items() for member in reversed(coupled.producers)}
-        self.names |= {name: name for name in graph.sets}
+        sets, trace, self.skipped = _graph(given, inputs)
+        self.names = {member: name for name, coupled in sets.items() for member in reversed(coupled.producers)}
+        self.names |= {name: name for name in sets}
         for name in layers or ():
-            if name not in self.names and name not in graph.outside:
-                raise unknown_name("layer", name, [*self.names, *graph.outside])
+            if name not in self.names and name not in self.skipped:
+                raise unknown_name("layer", name, [*self.names, *self.skipped])
         chosen = None if layers is None else {self.names[name] for name in layers if name in self.names}
         trial = None
         self.sets: dict[str, Merging] = {}
-        for name, coupled in graph.sets.items():
+        for name, coupled in sets.items():
             problem = coupled.reason
             if not problem and chosen is not None and name not in chosen:
                 problem = "it is not among the layers asked for"
             problem = problem or _not_finite(coupled, given)
             if not problem:
                 trial = trial or PlantedProbe(given, inputs)
-                passed = trial.passed(coupled, graph.trace)
+                passed = trial.passed(coupled, trace)
                 if isinstance(passed, Merging):
                     self.sets[name] = passed
                 else:
                     problem = passed
             if problem:
                 members = [member for member in coupled.producers if self.names[member] == name]
-                runs = {member: graph.trace.calls[member] for member in members}
+                runs = {member: trace.calls[member] for member in members}
                 self.skipped |= {key: f"it runs {k} times" if k > 1 else problem for key, k in runs.items()}
 
     def checked(self, units: int | Mapping[str, int]) -> LayerSizes:
@@ -269,9 +267,8 @@ class _Reducer:
 
     def pruned(self, counts: Mapping[str, int]) -> nn.Module:
         """The model with only the units of largest output times input weight."""
-        return self._shrunk(
-            [merging.pruned(counts[name] // len(merging.blocks)) for name, merging in self.sets.items()]
-        )
+        sets = self.sets.items()
+        return self._shrunk([merging.pruned(counts[name] // len(merging.blocks)) for name, merging in sets])
 
     def _shrunk(self, plans: Sequence[ShrinkPlan]) -> nn.Module:
         return shrink(self.given, [plan for plan in plans if len(plan.slots) < plan.coupled.units])
@@ -297,7 +294,7 @@ class _Reducer:
         return smallest(full, merging_order({name: merging.costs for name, merging in self.sets.items()}), fits)
 
 
-def _graph(given: nn.Module, inputs: ModelInputs) -> Graph:
+def _graph(given: nn.Module, inputs: ModelInputs) -> tuple[dict[str, ChannelSet], Trace, dict[str, str]]:
     """The sets of a model, traced on a copy all of whose parameters ask for gradients."""
     traced = deepcopy(given)
     for value in traced.parameters():
@@ -319,9 +316,8 @@ def _not_finite(coupled: ChannelSet, model: nn.Module) -> str:
         module = model.get_submodule(name)
         for value in (*module._parameters.values(), *module._buffers.values()):
             if value is not None and not bool(torch.isfinite(value).all()):
-                return (
-                    "it holds NaN or Inf" if name == coupled.name else f"{name}, which belongs to it, holds NaN or Inf"
-                )
+                holder = "it" if name == coupled.name else f"{name}, which belongs to it,"
+                return f"{holder} holds NaN or Inf"
     return ""
 
 
