@@ -27,7 +27,7 @@ from ..runs import Watched, WatchedLayer, WatchedRow, WatchedRun, WatchWriter
 from ..runs._watched import QUANTITIES
 from ..saving import At, Every, Geometric, OpenSaveSchedule
 from ._loggers import as_loggers, guarded, named
-from ._selection import about, as_names, chosen, find_named, initial_weights, listed, weights_of
+from ._selection import about, as_names, chosen, initial_weights, weights_of
 from ._units import unwrapped
 
 DEFAULT = Geometric(10)
@@ -115,15 +115,14 @@ class Watcher:
         **options: Unpack[Options],
     ) -> None:
         check_options(options)
-        name = type(unwrapped(model)).__name__
-        layers, keep = as_names(options.get("layers")), as_names(options.get("keep", ()))
+        layers, keep = as_names(options.get("layers")), as_names(options.get("keep", ())) or []
         heads, view = options.get("heads", False), options.get("view", "filter")
-        self._units = chosen(name, listed(model, heads, view, [*(layers or ()), *(keep or ())]), layers)
+        self._units, kept = chosen(model, layers, keep, heads=heads, view=view)
         watched = Watched(
-            name,
+            type(unwrapped(model)).__name__,
             tuple(WatchedLayer(*about(layer)) for layer in self._units),
             options.get("schedule", DEFAULT),
-            tuple(layer.name for layer in find_named(self._units, keep or [], "layer to keep")),
+            tuple(layer.name for layer in kept),
             options.get("threshold"),
             str(torch.__version__),
         )

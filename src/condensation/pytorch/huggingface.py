@@ -65,9 +65,7 @@ class WatchCallback(TrainerCallback):
             self._loss = float(logs["loss"])
             self.watcher.tell(self._loss)
 
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Measure the last step."""
         if self.watcher is not None:
             self.watcher.close()

@@ -93,7 +93,7 @@ def merge_groups(
     return Merge(made, combine, rule.constant * np.where(np.abs(rest) < 1e-12, 0, rest))  # rounding asks for no bias
 
 
-def hidden_layers(network: Network) -> dict[str, Activation]:
+def mergeable(network: Network) -> dict[str, Activation]:
     """The layers whose units can be merged, and their activations."""
     chain = [layer.name for layer in network.layers[:-1]]
     dense = chain[len(chain) - len(network.activations) :]  # of a ResNet: batch norm stands between the others

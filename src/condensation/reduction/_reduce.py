@@ -18,16 +18,7 @@ from ..measure import chance_cosine
 from ..measure._lines import LEAST_COSINE
 from ..measure._similarity import norms
 from ..networks import Model
-from ._merge import (
-    Merge,
-    hidden_layers,
-    merge_groups,
-    merge_rule,
-    output_weights,
-    replace_units,
-    unit_weights,
-    unrolled,
-)
+from ._merge import Merge, merge_groups, merge_rule, mergeable, output_weights, replace_units, unit_weights, unrolled
 from ._search import LayerSizes, merging_order, smallest
 from ._tree import merging_tree
 
@@ -146,7 +137,7 @@ class _Reducer:
         for name, value in model.parameters.items():
             if not np.isfinite(value).all():
                 raise InputError(f"the parameter {name} holds NaN or Inf")
-        known = hidden_layers(model.network)
+        known = mergeable(model.network)
         for name in layers or ():
             if name not in known:
                 raise unknown_name("layer that can be reduced", name, known)

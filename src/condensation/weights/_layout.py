@@ -17,6 +17,7 @@ from jaxtyping import Float
 from ..errors import InputError, unknown_name
 
 VIEWS = ("filter", "kernel")
+Shape = tuple[int, ...]
 Read = Callable[[], np.ndarray]
 
 
@@ -66,7 +67,7 @@ class Units:
     units: int = 0
     inputs: int = 0
     reason: str = ""
-    read: Callable[[], np.ndarray] | None = field(default=None, repr=False, compare=False)
+    read: Read | None = field(default=None, repr=False, compare=False)
 
     def weights(self) -> Float[np.ndarray, "units inputs"]:
         """The input weights as they are now, the bias as the last input."""
@@ -76,19 +77,11 @@ class Units:
 
 
 def list_units(
-    reads: Mapping[str, tuple[tuple[int, ...], Read]],
-    layouts: Mapping[str, "UnitLayout | str"],
-    *,
-    heads: bool,
-    view: str,
+    reads: Mapping[str, tuple[Shape, Read]], layouts: Mapping[str, UnitLayout | str], *, heads: bool, view: str
 ) -> list[Units]:
     """The units of all parameters, in their order; a parameter with a reason in place of a layout is listed with it.
 
-    Args:
-        reads: shape of each parameter by name, and what reads its values.
-        layouts: of each parameter its layout, or why it has no units.
-        heads: cut attention projections into their heads.
-        view: of convolution layers, ``"filter"`` or ``"kernel"``.
+    ``reads`` are the shape of each parameter and what reads its values; ``heads`` cuts attention projections.
     """
     if view not in VIEWS:
         raise unknown_name("view of convolution layers", view, VIEWS)
@@ -105,7 +98,7 @@ def list_units(
 
 
 def _units_of(
-    name: str, layout: UnitLayout, reads: Mapping[str, tuple[tuple[int, ...], Read]], heads: bool, view: str
+    name: str, layout: UnitLayout, reads: Mapping[str, tuple[Shape, Read]], heads: bool, view: str
 ) -> Iterable[Units]:
     shape, read = reads[name]
     bias = reads[layout.bias[0]][1] if layout.bias else None
@@ -135,7 +128,7 @@ class _Block(NamedTuple):
 _PART_KINDS = {"q": "query", "k": "key", "v": "value"}
 
 
-def _blocks(layout: UnitLayout, shape: tuple[int, ...], heads: bool) -> Iterable[tuple[str, str, _Block]]:
+def _blocks(layout: UnitLayout, shape: Shape, heads: bool) -> Iterable[tuple[str, str, _Block]]:
     """The blocks of a parameter, each with its label and the kind of its units."""
     matrices, units, inputs = _matrix_shape(layout, shape)
     for matrix in range(matrices):
@@ -156,14 +149,14 @@ def _blocks(layout: UnitLayout, shape: tuple[int, ...], heads: bool) -> Iterable
                 yield ", ".join([*label, f"head {head}"]), kind, cut
 
 
-def _matrix_shape(layout: UnitLayout, shape: tuple[int, ...]) -> tuple[int, int, int]:
+def _matrix_shape(layout: UnitLayout, shape: Shape) -> tuple[int, int, int]:
     """How many matrices a parameter is, and the units and inputs of each."""
     matrices = shape[0] if layout.stacked else layout.groups
     own = shape[1:] if layout.stacked else (shape[0] // matrices, *shape[1:])
     return matrices, own[layout.axis], prod(own) // own[layout.axis]
 
 
-def _read(layout: UnitLayout, shape: tuple[int, ...], block: _Block, read: Read, bias: Read | None) -> np.ndarray:
+def _read(layout: UnitLayout, shape: Shape, block: _Block, read: Read, bias: Read | None) -> np.ndarray:
     """The weights of a block, with their bias as the last input if there is one."""
     matrices, units, _ = _matrix_shape(layout, shape)
 

@@ -30,13 +30,7 @@ _VERSIONS = ("condensation", "python", "numpy", "scipy", "safetensors")
 
 
 def write_report(measured: Measured, path: str | Path, *, threshold: float | None = None) -> Path:
-    """Write the page, whole or not at all.
-
-    Args:
-        measured: the rows, and the units for pictures.
-        path: of the HTML file.
-        threshold: with which they were measured, None for the default.
-    """
+    """Write the page, whole or not at all; ``threshold`` is that of the measurement, None for the default."""
     path = page_path(path)
     write_atomic(path, report_page(measured, threshold).encode())
     return path

@@ -29,6 +29,7 @@ from .trace import Op, Trace, activation
 
 Vector = Float[np.ndarray, " units"]
 FormKey = tuple[str, tuple[int, ...]]  # a module or an operation, and the linear maps that its output has passed since
+Reading = tuple[Vector, Vector]  # what a reader sees of each unit: a factor of what the last stage gives, a constant
 IDENTITY = MergeRule(False, 1, 0.0)
 
 
@@ -90,14 +91,6 @@ class Form:
         return only and all(value.shape[1] == 1 and np.all(value >= 0) for value in self.parts.values())
 
 
-@dataclass(frozen=True)
-class Reading:
-    """What a reader sees of each unit: a factor of what the last stage gives, and a constant."""
-
-    factor: Vector
-    constant: Vector
-
-
 @dataclass
 class Forms:
     """The stages of a set and what its readers see, from the weights that a model has now.
@@ -129,14 +122,14 @@ class Forms:
         form = self._value(place)
         if form is None:  # Torch-Pruning sees a way that the trace does not
             self.unknown = True
-            return Reading(np.ones(self.coupled.units), np.zeros(self.coupled.units))
+            return np.ones(self.coupled.units), np.zeros(self.coupled.units)
         plain = all(name.startswith("op ") for name, _ in form.parts) and len(form.parts) == 1
         if plain and (not self.pads or not np.any(form.constant)):
-            return Reading(form.amplitude, form.constant)
+            return form.amplitude, form.constant
         self.raw = True
         whole = self.pads or id(form) in self._ended  # its rows then have the constant
         ended = self._end(place, form, with_constant=whole)
-        return Reading(ended.amplitude, np.zeros(self.coupled.units) if whole else form.constant)
+        return ended.amplitude, np.zeros(self.coupled.units) if whole else form.constant
 
     def _value(self, place: int) -> Form | None:
         """The form at a place of the trace; nothing where no channel of the set arrives."""

@@ -148,8 +148,7 @@ def _channel_set(name: str, roots: list[int], model: nn.Module, dependencies: An
     """The set of some channels of a layer."""
     names = {module: key for key, module in model.named_modules()}
     root = model.get_submodule(name)
-    fate = _fate(name, model, traced)
-    if fate:  # the dependency graph would follow the channels through whatever mixes them
+    if fate := _fate(name, model, traced):  # the dependency graph would follow the channels through whatever mixes them
         return ChannelSet(name, (name,), {name: np.array(roots)}, {}, np.zeros(len(roots), int), fate)
     prune = dependencies.get_pruner_of_module(root).prune_out_channels
     unit = {k: place for place, k in enumerate(roots)}
@@ -202,8 +201,7 @@ def _is_producer(module: nn.Module) -> bool:
 def _reason(coupled: ChannelSet, model: nn.Module, traced: Trace) -> str:
     """Why a set cannot be reduced, or nothing."""
     for name in coupled.producers:
-        fate = _fate(name, model, traced)
-        if fate:
+        if fate := _fate(name, model, traced):
             return fate
     if not coupled.columns:
         return "no layer reads it"

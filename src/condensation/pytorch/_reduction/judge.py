@@ -47,11 +47,8 @@ class Judge:
         self.labels = None if any(_is_next_word(*pair) for pair in pairs) else _classes([y for _, y in pairs])
         self.axes = [_class_axis(output, self.labels) for output in self.outputs]
         shape = None if self.labels is None else self.labels.shape
-        fits = (
-            k
-            for k, axis in enumerate(self.axes)
-            if axis is not None and self._predicted(self.outputs, k).shape == shape
-        )
+        classified = [k for k, axis in enumerate(self.axes) if axis is not None]
+        fits = (k for k in classified if self._predicted(self.outputs, k).shape == shape)
         self.labelled = next(fits, None)  # the output whose classes the labels are
 
     def answers(self, model: nn.Module) -> Outputs:

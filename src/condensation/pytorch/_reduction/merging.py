@@ -45,7 +45,7 @@ class Merging:
         self.turned: list[np.ndarray] = []
         if copies:
             self.equal = [_own(module)[coupled.channels[name]] for name, module in self._modules.items()]
-            reading = Reading(np.ones(coupled.units), np.zeros(coupled.units))
+            reading: Reading = np.ones(coupled.units), np.zeros(coupled.units)
             self.readings = dict.fromkeys(coupled.columns, reading)
             self.vectors = _lifted(self.equal)
             return
@@ -136,21 +136,21 @@ class Merging:
             constant = np.where(single[labels], 0, merge.constant)
             rows, shifts = self._written(self.first, merge.weights, sources, single)
         combinations = {}
-        for name, reading in self.readings.items():
-            there, shift = reading.factor[sources][labels], reading.constant[sources][labels]
-            ratio = np.where(single[labels], 1, _ratio(reading.factor, there)) * combine
+        for name, (factor, own) in self.readings.items():
+            there, shift = factor[sources][labels], own[sources][labels]
+            ratio = np.where(single[labels], 1, _ratio(factor, there)) * combine
             matrix = np.zeros((len(labels), len(slots)))
             matrix[np.arange(len(labels)), labels] = ratio
-            rest = reading.factor * constant + reading.constant - ratio * shift
-            small = np.abs(rest) <= 1e-12 * (np.abs(reading.constant) + np.abs(ratio * shift))
+            rest = factor * constant + own - ratio * shift
+            small = np.abs(rest) <= 1e-12 * (np.abs(own) + np.abs(ratio * shift))
             combinations[name] = Combination(matrix, np.where(small, 0, rest))  # rounding asks for no bias
         return ShrinkPlan(self.coupled, slots, sources, combinations, rows, shifts)
 
     def _sources(self, labels: Labels, count: int) -> Int[np.ndarray, " new"]:
         """The unit of each group whose parameters stand for it: where factors differ, a large one."""
         score = norms(self.vectors)
-        for reading in self.readings.values():
-            score = score * np.abs(reading.factor)
+        for factor, _ in self.readings.values():
+            score = score * np.abs(factor)
         if self.first is not None:
             for factor in self.first.factors.values():
                 score = np.where(factor == 0, 0, score)
@@ -203,16 +203,14 @@ class Merging:
         size = self.amounts * norms(self.vectors)
         best = [block[np.argsort(-size[block], kind="stable")[:count]] for block in self.blocks]
         kept = np.sort(np.concatenate(best))
-        combine = np.zeros((self.coupled.units, len(kept)))
-        combine[kept, np.arange(len(kept))] = 1
-        combination = Combination(combine, np.zeros(self.coupled.units))
+        combination = Combination(np.eye(self.coupled.units)[:, kept], np.zeros(self.coupled.units))
         return ShrinkPlan(self.coupled, kept, kept, dict.fromkeys(self.coupled.columns, combination))
 
 
 def _directions(forms: Forms) -> Float[np.ndarray, "units inputs"]:
     """The directions of all stages side by side, with the amplitude that arrives."""
     parts = [rows / np.where(norms(rows) > 0, norms(rows), 1)[:, None] for rows in forms.stages]
-    arrives = np.mean([np.abs(reading.factor) for reading in forms.readings.values()], axis=0)
+    arrives = np.mean([np.abs(factor) for factor, _ in forms.readings.values()], axis=0)
     return np.concatenate(parts, axis=1) / np.sqrt(len(parts)) * arrives[:, None]
 
 

@@ -94,12 +94,12 @@ class PlantedProbe:
         return problem
 
     def _problem(self, coupled: ChannelSet, trace: Trace, copies: bool) -> str:
-        effect, place = 0.0, 0
-        while place < len(self.copies):
-            outcome = self._effect(self.copies[place], coupled, trace, copies)
+        effect = 0.0
+        for place, copy in enumerate(self.copies, start=1):
+            outcome = self._effect(copy, coupled, trace, copies)
             if isinstance(outcome, str):
                 return outcome
-            effect, place = max(effect, outcome), place + 1
+            effect = max(effect, outcome)
             if effect == 0 and place == len(self.copies) < MOST:  # units that are asleep may wake up in another copy
                 self._draw()
         return "" if effect > 0 else "it could not be tried: its units do nothing on inputs like the example's"

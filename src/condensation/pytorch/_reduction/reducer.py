@@ -107,20 +107,18 @@ def reduce_model(
         if batches is not None and not all(bool(torch.isfinite(x).all()) for x in tensors(batches)):
             raise InputError("the data holds NaN or Inf, and nothing can be fitted to that")
         if units is not None:
-            sizes = work.checked(units)
+            groups = work.cut(work.checked(units))
         elif judge is not None and (error is not None or agreement is not None):
-            sizes = work.smallest(judge, error, agreement, batches)
+            groups = work.cut(work.smallest(judge, error, agreement, batches))
         else:
-            sizes = None
-        groups = work.within(threshold) if sizes is None else work.cut(sizes)
+            groups = work.within(threshold)
         small = work.merged(groups, batches)
         counts = {name: int(labels.max()) + 1 for name, labels in groups.items()}
         quality = {} if judge is None else _quality(judge, small, work.pruned(counts))
     for name, module in small.named_modules():
         module.training = model.get_submodule(name).training
-    sizes_before_after = {name: (len(labels), counts[name]) for name, labels in groups.items()}
-    parameters = (_count(model), _count(small))
-    return ReducedModel(small, sizes_before_after, groups, work.skipped, parameters, **quality)
+    sizes = {name: (len(labels), counts[name]) for name, labels in groups.items()}
+    return ReducedModel(small, sizes, groups, work.skipped, (_count(model), _count(small)), **quality)
 
 
 def _quality(judge: Judge, small: nn.Module, pruned: nn.Module) -> dict[str, Any]:
