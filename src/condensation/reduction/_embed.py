@@ -7,7 +7,7 @@ import numpy as np
 from .._serialization import coerce
 from ..errors import InputError, check_whole, unknown_name
 from ..networks import Model
-from ._merge import Merge, mergeable, merge_rule, replace_units, unit_weights, unrolled
+from ._merge import Merge, merge_rule, mergeable, replace_units, unit_weights, unrolled
 
 
 def embed(
