@@ -9,9 +9,9 @@ from itertools import pairwise
 import pytest
 from matplotlib.figure import Figure
 
+from condensation.drawing._strip import WIDTH, accepted, strip
 from condensation.papers import Claim, Finding, PaperFigure, PerSeed, Rule, Section, Variant
 from condensation.papers._report import VERDICTS, number, write_report
-from condensation.papers._strip import WIDTH, accepted, strip
 
 VOID = {"meta", "br", "img", "input", "link", "hr"}
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, get_args
 from .._phrases import plural
 from .._settings import titles_of
 from .._templates import page_environment
+from ..drawing._strip import strip
 from ._claims import PARTLY, REPRODUCED, Verdict, judge
 from ._section import Section
-from ._strip import strip
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 PAPERS = {

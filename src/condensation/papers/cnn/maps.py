@@ -8,11 +8,11 @@ import numpy as np
 from jaxtyping import Float
 
 from ..._phrases import joined, plural
+from ...drawing._panels import draw_maps, draw_times
 from ...runs import Trajectory
 from .._claims import Claim, PerSeed, at_most, exactly
 from .._counts import Counts, stack_columns
 from .._figure import Available, Drawing, PaperFigure
-from .._panels import draw_maps, draw_times
 from .._tables import Table, in_brackets
 from .._variant import Variant
 

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from ...activations import label
 from ...drawing import draw_loss, look
+from ...drawing._panels import only_outer
 from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
 from ...runs import INITIAL_STAGE, Trajectory
@@ -14,7 +15,6 @@ from ...saving import At, Geometric
 from .._claims import Claim, PerSeed, at_least, at_most
 from .._counts import relative_loss
 from .._figure import Drawing, PaperFigure
-from .._panels import only_outer
 from .._tables import Table
 from . import experiments as captions
 

@@ -6,11 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 from ...activations import label
+from ...drawing._panels import draw_maps
 from ...experiment import Experiment
 from .._claims import Claim, PerSeed, at_most
 from .._counts import Counts, stack_columns
 from .._figure import Available, Drawing, PaperFigure
-from .._panels import draw_maps
 from .._tables import Table
 from .experiments import FIG3_EPOCH, FIG3_RATES, HIGHER, LINES, fig3, low_frequency, resnet
 

@@ -6,11 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 from ...activations import label
+from ...drawing._panels import draw_maps, draw_times
 from ...experiment import Experiment
 from .._claims import REPRODUCED, Claim, PerSeed, exactly, judge
 from .._counts import Counts, median_seed, stack_columns
 from .._figure import Drawing, PaperFigure
-from .._panels import draw_maps, draw_times
 from .._tables import settings_table
 from .._variant import Variant
 from .experiments import FIG4_EPOCHS, FIG4_LAYERS, LINES, six_layers

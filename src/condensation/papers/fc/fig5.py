@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from ...activations import label
 from ...drawing import look
+from ...drawing._panels import only_outer
 from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
 from ...measure import fit_polynomial
@@ -15,7 +16,6 @@ from ...runs import INITIAL_STAGE, Trajectory
 from .._claims import Claim, PerSeed, at_least, at_most
 from .._counts import relative_loss, stack_columns
 from .._figure import Available, Drawing, PaperFigure
-from .._panels import only_outer
 from .experiments import FIG5_ACTIVATIONS, FIG5_EPOCH, HIGHER, LINES, data_with_bias, one_input
 from .wording import by_kind
 

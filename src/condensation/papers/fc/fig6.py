@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from ...activations import label, multiplicity
 from ...drawing import draw_features, draw_field, look
+from ...drawing._panels import only_outer
 from ...drawing._style import PAGE
 from ...experiment import Experiment
 from ...measure import nearest_lines
@@ -14,7 +15,6 @@ from ...runs import Trajectory
 from ...theory import Directions, stationary_directions
 from .._claims import Claim, PerSeed, at_least, exactly
 from .._figure import Available, Drawing
-from .._panels import only_outer
 from .._tables import Table
 from .._variant import Variant
 from .experiments import FIG5_ACTIVATIONS, FIG6_EPOCH, LINES, data_with_bias, one_input

@@ -8,11 +8,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ...activations import label
+from ...drawing._panels import draw_maps, draw_times
 from ...runs import Trajectory
 from .._claims import Claim, at_most
 from .._counts import Counts, stack_columns
 from .._figure import Available, PaperFigure
-from .._panels import draw_maps, draw_times
 from .experiments import LINES
 
 

@@ -2,11 +2,9 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
-
-from ._claims import Rule, at_least, at_most, exactly
 
 WIDTH, HEIGHT, FLOOR = 124, 31, 26  # below the floor: the median
 MARGIN = 9  # left and right of the values, so that a clump of equal ones has room
@@ -16,6 +14,13 @@ _MARKS = {
     "fails": '<circle class="seed fails" cx="{x:.1f}" cy="{y:.1f}" r="{r}" fill="none"/>',
     "void": '<path class="seed void" d="M{x:.1f} {y:.1f}m-{r} -{r}l{d} {d}m0 -{d}l-{d} {d}"/>',
 }
+
+
+class Accepted(NamedTuple):
+    """The accepted values: exactly one, at least or at most it."""
+
+    word: str
+    value: float
 
 
 def strip(claim: dict[str, Any]) -> Markup:
@@ -55,14 +60,14 @@ def strip(claim: dict[str, Any]) -> Markup:
     )  # fmt: skip
 
 
-def accepted(expected: str) -> Rule:
-    """The rule that a claim's ``expected`` is the text of.
+def accepted(expected: str) -> Accepted:
+    """The accepted values that a claim's ``expected`` says.
 
     >>> accepted("at most 0.05"), accepted("3")
-    (Rule(word='at most', value=0.05), Rule(word='exactly', value=3.0))
+    (Accepted(word='at most', value=0.05), Accepted(word='exactly', value=3.0))
     """
     words, _, value = expected.rpartition(" ")
-    return {"at least": at_least, "at most": at_most}.get(words, exactly)(float(value))
+    return Accepted("at most" if words == "at most" else "at least" if words == "at least" else "exactly", float(value))
 
 
 def _title(claim: dict[str, Any]) -> str:
@@ -77,7 +82,7 @@ def _title(claim: dict[str, Any]) -> str:
     )
 
 
-def _range(values: Sequence[float], rule: Rule) -> tuple[float, float]:
+def _range(values: Sequence[float], rule: Accepted) -> tuple[float, float]:
     """The ends of the axis: all values and the bound, and never of no width."""
     low, high = min(values), max(values)
     if rule.word == "exactly":  # counts: a whole step to either side
@@ -88,7 +93,7 @@ def _range(values: Sequence[float], rule: Rule) -> tuple[float, float]:
     return low, high
 
 
-def _region(rule: Rule, place: Callable[[float], float]) -> Markup:
+def _region(rule: Accepted, place: Callable[[float], float]) -> Markup:
     """The accepted region, shaded, with its bound."""
     bound = place(rule.value)
     half = min(max((place(rule.value + 0.5) - place(rule.value - 0.5)) / 2, 2.5), MARGIN + 3)

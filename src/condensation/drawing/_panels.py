@@ -1,21 +1,38 @@
-"""Rows of pictures that several figures of the papers are composed of."""
+"""Rows of pictures that several figures are composed of."""
 
 from collections.abc import Mapping, Sequence
-from string import ascii_lowercase
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from ..drawing import draw_bar, draw_history, draw_similarity, look
-from ..drawing._style import COLOURS, FAINT, PAGE, note
+from ..measure import LineHistory
 from ..runs import Run
-from ._counts import Counts
+from ._curves import draw_history
+from ._similarity import draw_bar, draw_similarity
+from ._style import COLOURS, FAINT, PAGE, look
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@runtime_checkable
+class _LineCounts(Protocol):
+    """Lines of a layer over the seeds, whether it is condensed, the weights of one seed, and lines over time."""
+
+    @property
+    def lines(self) -> np.ndarray: ...
+    @property
+    def condensed(self) -> np.ndarray: ...
+    @property
+    def shown(self) -> np.ndarray: ...
+    @property
+    def history(self) -> LineHistory: ...
 
 
 def draw_maps(
-    counts: Mapping[str, Counts], expected: Mapping[str, int], weights: Mapping[str, np.ndarray] | None = None
+    counts: Mapping[str, _LineCounts], expected: Mapping[str, int], weights: Mapping[str, np.ndarray] | None = None
 ) -> Figure:
     """Heat maps of one seed in a row, and below each how many lines all seeds have.
 
@@ -30,9 +47,9 @@ def draw_maps(
         most = max(2, *(int(own.lines.max()) for own in counts.values()))
         for column, (title, own) in enumerate(counts.items()):
             shown = own.shown if weights is None else weights[title]
-            draw_similarity(shown, top[column], title=f"({ascii_lowercase[column]}) {title}", bar=False)
+            draw_similarity(shown, top[column], title=f"({LETTERS[column]}) {title}", bar=False)
             top[column].set(xlabel="", ylabel="", xticks=[], yticks=[])
-            _draw_distribution(bottom[column], own, expected[title], most)
+            draw_distribution(bottom[column], own, expected[title], most)
             if column:
                 bottom[column].set(ylabel="", yticklabels=[])
         draw_bar(top[-1].images[0], list(top))
@@ -45,7 +62,7 @@ def draw_maps(
     return figure
 
 
-def _draw_distribution(axes: Axes, counts: Counts, expected: int, most: int) -> None:
+def draw_distribution(axes: Axes, counts: _LineCounts, expected: int, most: int) -> None:
     """Bars of the share of seeds that have so many lines."""
     places = np.arange(most + 1)
     lines, condensed = np.maximum(counts.lines, 0), counts.condensed
@@ -55,20 +72,34 @@ def _draw_distribution(axes: Axes, counts: Counts, expected: int, most: int) -> 
     axes.bar(places, no, bottom=yes, color="white", edgecolor=FAINT, hatch="/////", width=0.8, linewidth=0.5)
     axes.set(xlabel="lines", ylabel="share of seeds", ylim=(0, 1), xlim=(-0.6, most + 0.6), yticks=[0, 0.5, 1])
     axes.set_xticks(places[:: 1 if most < 6 else 2])
-    seeds = f"{len(lines)} seed{'s' * (len(lines) > 1)}"
-    note(axes, seeds, (1, 1), (-2, -1), xycoords="axes fraction", ha="right", va="top", fontsize=6, color=FAINT)
+    axes.annotate(
+        f"{len(lines)} seed{'s' * (len(lines) > 1)}",
+        (1, 1),
+        xycoords="axes fraction",
+        xytext=(-2, -1),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+        fontsize=6,
+        color=FAINT,
+    )
 
 
-def draw_times(runs: Mapping[str, Run], counts: Mapping[str, Counts], epochs: Mapping[str, int]) -> Figure:
+def draw_times(runs: Mapping[str, Run], counts: Mapping[str, _LineCounts], epochs: Mapping[str, int]) -> Figure:
     """Lines against time, a panel a run; the dotted line is the captioned epoch."""
     with look():
-        figure = Figure(figsize=(PAGE, 2.1), layout="constrained")
-        row = figure.subplots(1, len(runs), sharey=True, squeeze=False)[0]
-        for axes, (name, run) in zip(row, runs.items(), strict=True):
-            draw_history(run.saved, counts[name].history, axes, title=name)
+        figure, row = _row(list(runs))
+        for name, axes in row.items():
+            draw_history(runs[name].saved, counts[name].history, axes, title=name)
             axes.axvline(epochs[name], color=FAINT, linestyle=":", linewidth=0.8)
-        only_outer(figure, row)
+        only_outer(figure, list(row.values()))
     return figure
+
+
+def _row(names: list[str], height: float = 2.1) -> tuple[Figure, dict[str, Axes]]:
+    """A figure with one picture for each name, side by side."""
+    figure = Figure(figsize=(PAGE, height), layout="constrained")
+    return figure, dict(zip(names, figure.subplots(1, len(names), sharey=True, squeeze=False)[0], strict=True))
 
 
 def only_outer(figure: Figure, row: Sequence[Axes]) -> None:
