@@ -79,12 +79,12 @@ def test_a_stub_lists_what_its_package_shows(room, names):
         module.nothing  # noqa: B018
 
 
-def test_the_wheel_brings_stubs_templates_and_the_type_marker():
+def test_the_wheel_brings_stubs_templates_tables_and_the_type_marker():
     """Lazy imports read the stubs when a user's program runs."""
     hatch = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
     assert hatch == {"targets": {"wheel": {"packages": ["src/condensation"]}}}  # the whole folder, nothing left out
     tracked = run("git", "ls-files", "src/condensation").stdout.split()
-    needed = [PACKAGE / "py.typed", *PACKAGE.rglob("__init__.pyi"), *PACKAGE.rglob("*.html")]
+    needed = [PACKAGE / "py.typed", *PACKAGE.rglob("__init__.pyi"), *PACKAGE.rglob("*.html"), *PACKAGE.rglob("*.toml")]
     assert {str(path.relative_to(ROOT)) for path in needed} <= {*tracked}  # what git ignores, hatch leaves out
     lazy = [path for path in PACKAGE.rglob("__init__.py") if "attach_stub" in path.read_text(encoding="utf-8")]
     assert [path for path in lazy if not path.with_suffix(".pyi").exists()] == []

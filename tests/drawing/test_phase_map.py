@@ -13,7 +13,7 @@ from matplotlib.text import Annotation
 
 from condensation.drawing import Boundary, Mark, Regime, draw_phase_map, draw_phase_maps, save
 from condensation.drawing._map_cells import SEQUENTIAL
-from condensation.drawing._map_scales import DIVERGING
+from condensation.drawing._phase_map import DIVERGING
 from condensation.drawing._style import FAINT, figure_of, new_axes
 from condensation.errors import InputError
 

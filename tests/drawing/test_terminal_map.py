@@ -7,19 +7,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from rich.console import Console
+from rich.segment import Segments
 
 from condensation.drawing import map_text
 from condensation.drawing._map_cells import SEQUENTIAL, colour_limits
-from condensation.drawing._terminal_map import LEVELS, MapText, _coloured
+from condensation.drawing._terminal_map import LEVELS, _coloured
 from condensation.errors import InputError
 
 NAMES = {"quantity": "lines", "labels": ("gamma", "rate")}
 
 
-def backgrounds(shown: MapText) -> list[list[tuple[int, ...] | None]]:
+def plain(shown: Segments) -> str:
+    """The characters of a map without their colours."""
+    return "".join(segment.text for segment in shown.segments)
+
+
+def backgrounds(shown: Segments) -> list[list[tuple[int, ...] | None]]:
     """Colours of the characters, line by line."""
     lines: list[list[tuple[int, ...] | None]] = [[]]
-    for text, style in shown.pieces:
+    for text, style, _ in shown.segments:
         triplet = style.bgcolor.triplet if style is not None and style.bgcolor is not None else None
         for character in text:
             if character == "\n":
@@ -57,7 +63,7 @@ def test_the_largest_y_is_on_top_and_x_grows_to_the_right():
         for columns in (slice(None), slice(None, None, -1)):
             x, y = np.array([0.1, 0.2, 0.3])[columns], np.array([-1.0, 1.0])[rows]
             shown = map_text(values[rows][:, columns], x, y, **NAMES)
-            lines = shown.plain.splitlines()
+            lines = plain(shown).splitlines()
             assert lines == ["lines", "rate", " 1     " + " ·", "-1       ", "   gamma: 0.1 to 0.3", *lines[5:]]
             assert lines[5] == "   0 " + 16 * " " + " 4"
             assert lines[6:] == ["   · 1 of 6 missing"]
@@ -71,7 +77,7 @@ def test_the_largest_y_is_on_top_and_x_grows_to_the_right():
 
 def test_ends_of_the_axes_stand_at_the_ends_of_the_map():
     shown = map_text(np.zeros((4, 9)), np.geomspace(1e-4, 1, 9), np.linspace(0, 1, 4), **NAMES)
-    lines = shown.plain.splitlines()
+    lines = plain(shown).splitlines()
     assert lines[6] == "  0.0001           1"
     assert lines[7].strip() == "gamma"
     assert lines[2].startswith("1 ")
@@ -81,11 +87,11 @@ def test_ends_of_the_axes_stand_at_the_ends_of_the_map():
 
 def test_names_stand_at_their_rows_and_below_the_columns():
     shown = map_text(np.eye(2, 3), ["tanh", "relu", "gelu"], ["GD", "Adam"], **NAMES)
-    lines = shown.plain.splitlines()
+    lines = plain(shown).splitlines()
     assert lines[2:4] == ["Adam " + 6 * " ", "  GD " + 6 * " "]
     assert lines[4].strip() == "gamma: tanh, relu, gelu"
     assert [len([colour for colour in line if colour]) for line in backgrounds(shown)[2:4]] == [6, 6]
-    kinds = map_text(np.eye(2), [None, 0.1], [True, False], **NAMES).plain
+    kinds = plain(map_text(np.eye(2), [None, 0.1], [True, False], **NAMES))
     assert "gamma: None, 0.1" in kinds
     assert "False " in kinds
 
@@ -93,7 +99,7 @@ def test_names_stand_at_their_rows_and_below_the_columns():
 def test_large_maps_are_thinned_and_say_so():
     values = np.arange(100.0)[:, None] + np.zeros(200)
     shown = map_text(values, np.arange(200), np.arange(100), **NAMES, width=60, height=31)
-    lines = shown.plain.splitlines()
+    lines = plain(shown).splitlines()
     assert lines[-1].strip() == "every 8th column, every 4th row"
     assert lines[2].startswith("96 ")
     assert lines[26].startswith(" 0 ")
@@ -108,17 +114,17 @@ def test_limits_and_values_beyond_them():
     shown = map_text(values, np.arange(6), [0], **NAMES, limits=(0.0, 1.0))
     row = backgrounds(shown)[2][2:]
     assert row[::2] == [ramp()[0], ramp()[0], ramp()[32], ramp()[-1], None, ramp()[-1]]
-    assert "1 of 6 missing" in shown.plain
-    assert "0 " + 16 * " " + " 1\n" in shown.plain
+    assert "1 of 6 missing" in plain(shown)
+    assert "0 " + 16 * " " + " 1\n" in plain(shown)
 
 
 def test_maps_of_one_value_or_none():
     assert colour_limits(np.full((2, 2), 3.0), None) == pytest.approx((2.7, 3.3))
     assert colour_limits(np.zeros((2, 2)), None) == (-1.0, 1.0)
     shown = map_text(np.full((1, 1), np.nan), [2.0], [1e-5], **NAMES)
-    assert "1 of 1 missing" in shown.plain
-    assert "1e-05  ·\n" in shown.plain
-    assert "gamma: 2\n" in shown.plain
+    assert "1 of 1 missing" in plain(shown)
+    assert "1e-05  ·\n" in plain(shown)
+    assert "gamma: 2\n" in plain(shown)
 
 
 @given(
@@ -133,7 +139,7 @@ def test_it_fits_into_the_width_and_height(values, width, height, named):
     shown = map_text(
         values, np.arange(columns) - 0.123456, y, quantity="q" * 130, labels=("x" * 99, "y"), width=width, height=height
     )
-    lines = shown.plain.splitlines()
+    lines = plain(shown).splitlines()
     assert len(lines) <= height
     assert max(map(len, lines)) <= width
     console = Console(file=io.StringIO(), force_terminal=True, color_system="truecolor", width=width)

@@ -100,11 +100,6 @@ def test_lines_of_weights_at_the_ends_of_their_precision(dtype, scale):
     assert found.cover == pytest.approx(1)
 
 
-def test_equal_units_without_their_mean_have_no_direction():
-    with pytest.raises(InputError, match="norm zero"):
-        find_lines(np.tile(np.random.default_rng(0).normal(size=6), (20, 1)), remove_mean=True)
-
-
 @pytest.mark.parametrize("units", [20, 100])
 def test_random_weights_with_heavy_tails_are_not_condensed_in_the_plane(units):
     stream = np.random.default_rng(units)
@@ -169,13 +164,6 @@ def test_light_or_lone_units_are_no_line():
     assert found.cover == pytest.approx(40 / 44.4)
     assert (found.labels[40:] == -1).all()
     assert (found.signs[40:] == 0).all()
-
-
-def test_a_common_mean_is_removed_on_request():
-    stream = np.random.default_rng(0)
-    weights = stream.normal(size=(100, 30)) + 20 * np.ones(30)
-    assert find_lines(weights).condensed
-    assert not find_lines(weights, remove_mean=True).condensed
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -7,8 +7,8 @@ from reference import check_initialization, initial_model, same, weights_at
 
 from condensation import reduce
 from condensation.playground._library import Library
+from condensation.playground._presets import hello as hello_of
 from condensation.playground._settings import OPTIMIZERS, Settings
-from condensation.playground._tour import hello as hello_of
 from condensation.prediction import predict
 
 pytestmark = pytest.mark.browser

@@ -5,10 +5,11 @@ import pytest
 from browser import Keys, until
 from reference import check_initialization, same, weights_at
 
-from condensation.playground._tour import scenes
+from condensation.playground._presets import presets
+from condensation.playground._settings import Settings
 
 pytestmark = pytest.mark.browser
-SCENES = {scene.name: scene for scene in scenes()}
+SCENES = {scene["name"]: scene for scene in presets()["scenes"]}
 
 
 def frame_at(page, time):
@@ -29,10 +30,10 @@ def compared(page):
 
 def shows(page, scene, settings=None):
     """The scene's settings are open, its card and its picture are marked, and it is to be played."""
-    until(lambda: page.settings == (settings or scene.settings.to_text()), f"the settings of {scene.name}")
-    assert page.text("#tour-card h2") == scene.title
-    assert scene.text in page.text("#tour-card")
-    assert page.js("return document.querySelector('.card.watched')?.dataset.view") == scene.watch
+    until(lambda: page.settings == (settings or scene["settings"]), f"the settings of {scene['name']}")
+    assert page.text("#tour-card h2") == scene["title"]
+    assert scene["text"] in page.text("#tour-card")
+    assert page.js("return document.querySelector('.card.watched')?.dataset.view") == scene["watch"]
     until(lambda: page.js("return playground.player.going"), "it to play")
 
 
@@ -40,8 +41,8 @@ def test_next_goes_through_all_scenes_and_back(page):
     page.go().click("#tour")
     for k, scene in enumerate(SCENES.values()):
         shows(page, scene)
-        assert page.js("return playground.player.speed") == scene.speed
-        until(lambda scene=scene: page.hash.get("scene") == scene.name, "the address to have the scene")
+        assert page.js("return playground.player.speed") == scene["speed"]
+        until(lambda scene=scene: page.hash.get("scene") == scene["name"], "the address to have the scene")
         assert page.all("#tour-card .dot")[k].get_attribute("aria-current") == "step"
         if k + 1 < len(SCENES):
             page.click("#tour-next")
@@ -60,7 +61,7 @@ def test_who_clicks_through_ends_at_the_last_scene(page):
         page.click("#tour-next")
     shows(page, list(SCENES.values())[-1])
     page.played(1).key(" ").settle()
-    same(page.weights, weights_at(list(SCENES.values())[-1].settings, page.step))
+    same(page.weights, weights_at(Settings.from_text(list(SCENES.values())[-1]["settings"]), page.step))
 
 
 @pytest.mark.parametrize("name", SCENES)
@@ -70,10 +71,10 @@ def test_a_link_opens_a_scene_and_its_comparisons_switch(page, name):
     shows(page, scene)
     until(lambda: page.state("layer") is not None, "the prediction")
     buttons = page.all("[data-compare]")
-    assert [button.text for button in buttons] == list(scene.compare)
-    for button, settings in zip(buttons, scene.compare.values(), strict=True):
+    assert [button.text for button in buttons] == [other["label"] for other in scene["compare"]]
+    for button, other in zip(buttons, scene["compare"], strict=True):
         button.click()
-        shows(page, scene, settings.to_text())
+        shows(page, scene, other["settings"])
         assert button.get_attribute("aria-pressed") == "true"
         assert sum(one.get_attribute("aria-pressed") == "true" for one in buttons) == 1
     page.played(1).key(Keys.HOME)  # it plays by itself

@@ -1,15 +1,27 @@
 """The page's settings: read, bounded, written; the experiments they are."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from condensation import InputError, Seed
-from condensation.papers.fc.experiments import fig3, one_input, six_layers
-from condensation.playground._presets import figures, settings_of, targets
+from condensation.papers.fc.experiments import FIG5_ACTIVATIONS, LINES, fig3, low_frequency, one_input, six_layers
+from condensation.playground._presets import presets
 from condensation.playground._settings import LIMITS, OPTIMIZERS, Settings
-from condensation.playground._tour import scenes
+from condensation.theory import labels_for
+
+PRESETS = presets()
+FIGURES = {figure["name"]: figure for figure in PRESETS["figures"]}
+PAPER = {
+    **{f"fc-fig3-{name}": fig3(name) for name in LINES},
+    "fc-fig4": six_layers(residual=True),
+    "fc-a5": six_layers(residual=False),
+    **{f"fc-fig6-{name}": one_input(name) for name in FIG5_ACTIVATIONS},
+    **{f"fc-a7-{name}": low_frequency(name) for name in LINES},
+}
 
 
 @given(
@@ -25,7 +37,7 @@ def test_words_and_back(optimizer, std, width, layers, seed, residual):
     again = Settings.from_text(settings.to_text())
     assert again.to_text() == settings.to_text()
     assert again.std_w == pytest.approx(std, rel=1e-11)
-    assert again.replace(std_w=1.0) == settings.replace(std_w=1.0)
+    assert replace(again, std_w=1.0) == replace(settings, std_w=1.0)
 
 
 @pytest.mark.parametrize(
@@ -76,9 +88,9 @@ def test_every_number_has_its_bounds():
     assert numbers == LIMITS.keys()
 
 
-@pytest.mark.parametrize("experiment", [fig3("tanh"), six_layers(True), one_input("x2_tanh")])
-def test_a_papers_experiment_as_settings_is_the_same(experiment):
-    made = settings_of(experiment).experiment()
+@pytest.mark.parametrize("name", PAPER)
+def test_the_examples_of_the_fc_paper_are_its_experiments(name):
+    made, experiment = Settings.from_text(FIGURES[name]["settings"]).experiment(), PAPER[name]
     assert (made.network, made.optimizer) == (experiment.network, experiment.optimizer)
     seed = Seed(2, 2)
     for drawn, known in zip(made.data.draw(seed), experiment.data.draw(seed), strict=True):
@@ -89,14 +101,20 @@ def test_a_papers_experiment_as_settings_is_the_same(experiment):
 
 
 def test_all_that_is_offered_can_be_opened():
-    offered = [one["settings"] for one in (*figures(), *targets())]
-    offered += [one["settings"] for scene in scenes() for one in (scene.plain(), *scene.plain()["compare"])]
+    comparisons = [comparison for scene in PRESETS["scenes"] for comparison in scene["compare"]]
+    offered = [*PRESETS["targets"], *PRESETS["figures"], *PRESETS["scenes"], *comparisons]
     assert len(offered) > 40
-    for settings in offered:
-        Settings.from_text(settings).experiment().data.draw(Seed(0, 0))
+    for preset in offered:
+        Settings.from_text(preset["settings"]).experiment().data.draw(Seed(0, 0))
 
 
 def test_figures_are_known_by_name():
-    names = [one["name"] for one in figures()]
-    assert len(set(names)) == len(names)
-    assert {"fc-fig3-tanh", "fc-fig4", "fc-a5", "fc-fig6-x2_tanh", "fc-a7-tanh", "cnn-fig2", "cnn-fig3"} <= set(names)
+    assert len(FIGURES) == len(PRESETS["figures"])
+    assert {*PAPER, "cnn-fig2", "cnn-fig3"} <= FIGURES.keys()
+
+
+def test_the_last_scene_has_the_targets_that_attract_to_the_axes_of_a_tetrahedron():
+    points = np.array(Settings.from_text(PRESETS["scenes"][-1]["settings"]).points)
+    corners = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) / np.sqrt(3)
+    targets = labels_for(corners, np.c_[points[:, :2], np.ones(len(points))], 3)
+    np.testing.assert_allclose(points[:, 2], targets / np.abs(targets).max(), atol=5e-5)

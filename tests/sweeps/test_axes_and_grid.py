@@ -237,10 +237,10 @@ def test_cells_of_one_experiment():
         ({"network.widths.3": [1]}, {}, "unknown field of tuple '3'"),
         ({"network.widths.-1": [1]}, {}, "unknown field of tuple '-1'"),
         ({WIDTH: [10, 10.5]}, {}, "network.widths.1 must be a whole number, not 10.5"),
-        ({WIDTH: [10, 0]}, {}, "the cell network.widths.1 = 0 cannot be: each width"),
+        ({WIDTH: [10, 0]}, {}, "the axis network.widths.1 cannot be: network.widths.1 must be a whole number of at least 1"),
         ({RATE: [0.1, "fast"]}, {}, "learning_rate must be a number, not 'fast'"),
         ({RATE: [True]}, {}, "learning_rate must be a number, not True"),
-        ({RATE: [0.1, -1]}, {}, "the cell optimizer.learning_rate = -1.0 cannot be: learning_rate must be a positive"),
+        ({RATE: [0.1, -1]}, {}, "the axis optimizer.learning_rate cannot be: optimizer.learning_rate must be a positive"),
         ({"optimizer": [c.Adam(1.0), c.Normal(1.0)]}, {}, "optimizer must be GD or Adam"),
         ({"optimizer": [{"kind": "adm"}]}, {}, "unknown kind of optimizer 'adm'; did you mean 'adam'"),
         ({"network.bias": [1]}, {}, "network.bias must be true or false, not 1"),
@@ -310,15 +310,15 @@ def test_a_sweep_is_changed_as_a_whole():
 
 def test_the_key_of_what_is_measured_is_pinned():
     """A changed key measures users' sweeps anew: change FORMAT with it."""
-    assert Sweep(BASE, {}).measured_key() == "d3774f38385dea2a"
+    assert Sweep(BASE, {}).measuring.key == "d3774f38385dea2a"
 
 
 def test_the_key_of_what_is_measured():
     def key(**options):
-        return Sweep(BASE, {RATE: [1, 2]}, **options).measured_key()
+        return Sweep(BASE, {RATE: [1, 2]}, **options).measuring.key
 
     assert key(measure=("lines", "change")) == key(measure=["change", "lines", "change"])
-    assert Sweep(BASE, {}).measured_key() == Sweep(BASE.replace(steps=7), {STD: [1.0]}, seeds=3).measured_key()
+    assert Sweep(BASE, {}).measuring.key == Sweep(BASE.replace(steps=7), {STD: [1.0]}, seeds=3).measuring.key
     several = [
         key(),
         key(measure="lines"),
@@ -341,14 +341,14 @@ from pathlib import Path
 import json
 from condensation.sweeps import Sweep
 sweep = Sweep.from_plain(json.loads(Path("sweep.json").read_text()))
-print(sweep.measured_key(), *(cell.fingerprint for cell in sweep.cells()))
+print(sweep.measuring.key, *(cell.fingerprint for cell in sweep.cells()))
 """
     folder = SweepFolder(tmp_path)
     folder.make(sweep)
     for experiment in experiments(sweep):
         folder.keep_arrays(experiment)
     told = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert told.stdout.split() == [sweep.measured_key(), *(cell.fingerprint for cell in sweep.cells())]
+    assert told.stdout.split() == [sweep.measuring.key, *(cell.fingerprint for cell in sweep.cells())]
 
 
 # Files
@@ -357,7 +357,7 @@ print(sweep.measured_key(), *(cell.fingerprint for cell in sweep.cells()))
 def same(one, other):
     cells, others = ([(cell.coordinates, cell.fingerprint) for cell in sweep.cells()] for sweep in (one, other))
     assert cells == others
-    assert one.measured_key() == other.measured_key()
+    assert one.measuring.key == other.measuring.key
     assert one.seeds == other.seeds
     return True
 

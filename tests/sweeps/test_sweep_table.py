@@ -28,7 +28,7 @@ def rows_of(sweep, steps=(8,), value=lambda cell, seed, step: 0.0, **more):
         cell.coordinates
         | {"seed_data": seed.data, "seed_init": seed.init, "fingerprint": cell.fingerprint, "experiment": "{}"}
         | {"diverged": -1, "step": step, "loss": 0.5, "dense1.k_eff": float(value(number, seed, step))}
-        | {"measured": sweep.measured_key(), "host": "here"}
+        | {"measured": sweep.measuring.key, "host": "here"}
         | more
         for number, cell in enumerate(sweep.cells())
         for seed in sweep.seeds
@@ -116,7 +116,7 @@ def test_rows_are_in_the_order_of_the_grid(tmp_path):
     assert found == expected
     assert table.rows.column_names[:2] == [STD, RATE]
     assert table.places.tolist() == [[cell, seed] for cell in range(4) for seed in (0, 1) for _ in (0, 8)]
-    assert list(table.to_pandas()[STD]) == [row[STD] for row in rows]
+    assert table.column(STD).tolist() == [row[STD] for row in rows]
 
 
 def test_cells_of_one_experiment_share_their_rows(tmp_path):

@@ -1,9 +1,12 @@
-"""Samples and residuals whose leading-order tensor has given entries, and orthonormal matrices: for the tests here."""
+"""Tensors with given entries, orthonormal matrices, and the leading-order motion of neurons: for the tests here."""
 
 from itertools import combinations_with_replacement
 from math import factorial
 
 import numpy as np
+
+from condensation.theory import Tensor
+from condensation.theory._paths import NeuronDynamics
 
 
 def samples_of(entries, dim, p, seed=0):
@@ -35,3 +38,8 @@ def same_lines(a, b):
     """The largest distance from a line of one set to the nearest of the other, both ways; signs do not count."""
     away = np.minimum(np.linalg.norm(a[:, None] - b, axis=2), np.linalg.norm(a[:, None] + b, axis=2))
     return max(away.min(axis=1).max(), away.min(axis=0).max())
+
+
+def leading(x, residual, p, c):
+    """The dynamics of neurons at leading order, for multiplicity p and coefficient c."""
+    return NeuronDynamics(Tensor(x, residual[:, None] / len(x), p).field, p, c)

@@ -2,10 +2,11 @@ import jax
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from tensors import leading
 
 import condensation as c
 from condensation.theory import compare_fates, fates, stationary_directions
-from condensation.theory._paths import NeuronDynamics, NeuronStates, follow_neurons
+from condensation.theory._paths import NeuronStates, follow_neurons
 
 DATA = c.sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
 
@@ -39,7 +40,7 @@ def test_the_closed_form_of_p_1_is_what_following_the_neurons_gives():
     w, a, x, r = case()
     found = fates(w, a, x, r, "tanh")
     g = r @ x / len(r)
-    dynamics, u = NeuronDynamics.leading(x, r, 1, 1.0), g / np.linalg.norm(g)
+    dynamics, u = leading(x, r, 1, 1.0), g / np.linalg.norm(g)
     for unit in range(20):
         begin = NeuronStates.begin(dynamics, w[[unit]], a[[unit]])
         end, _ = follow_neurons(dynamics, begin, until=float(found.times[unit]))

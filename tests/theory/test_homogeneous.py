@@ -142,7 +142,7 @@ def test_many_samples_in_the_plane_are_swept_at_once():
 @pytest.mark.parametrize(
     ("r", "slope", "sentence"),
     [
-        (np.ones((3, 2)), 0.0, "single output, not of 2"),
+        (np.ones((3, 2)), 0.0, "one residual for each sample is needed, not 2"),
         (np.zeros(3), 0.0, "all residuals are zero"),
         (np.ones(3), 1.0, "number below 1"),
         (np.ones(3), "0.1", "number below 1"),

@@ -1,4 +1,4 @@
-"""The runs of both kinds as one protocol, and the initial stage."""
+"""What the runs of both kinds have in common, and the initial stage."""
 
 from dataclasses import replace
 
@@ -44,7 +44,7 @@ def runs(tmp_path_factory) -> dict[str, Run]:
 
 
 @pytest.mark.parametrize("kind", ["trained", "watched"])
-def test_both_kinds_fulfil_the_protocol(runs, kind):
+def test_both_kinds_are_runs(runs, kind):
     run = runs[kind]
     assert isinstance(run, Run)
     assert isinstance(run, Trajectory if kind == "trained" else WatchedRun)

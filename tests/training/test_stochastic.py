@@ -158,7 +158,7 @@ def test_dropout_and_batches_on_a_convolutional_network():
         (lambda: GD(0.1, weight_decay=-1.0), "weight_decay must be"),
         (lambda: Cosine(0), "steps must be"),
         (lambda: Cosine(5, 2.0), "final is a share"),
-        (lambda: StepDecay((0,)), "a step of the decay"),
+        (lambda: StepDecay((0,)), r"at\[0\] must be a whole number of at least 1"),
         (lambda: Dense((2, 3, 1), dropout=1.0), "dropout is a share"),
     ],
 )

@@ -9,10 +9,9 @@ from typing import Annotated, Any
 import tyro
 from rich.markup import escape
 from rich.progress import DownloadColumn, TaskID, TransferSpeedColumn
-from rich.table import Table
 
 from ..errors import InputError
-from ._output import print_json, print_table, progress_bars
+from ._output import print_json, print_rows, progress_bars
 
 
 def fetch(
@@ -70,11 +69,8 @@ def _show_sets(entries: list[Any], json: bool) -> None:
     if json:
         print_json([dataclasses.asdict(entry) for entry in entries])
     elif entries:
-        table = Table("set", "MB", "source", "folder", box=None)
-        for entry in entries:
-            cells = (entry.name, f"{entry.bytes / 1e6:.1f}", entry.problem or entry.source, entry.folder)
-            table.add_row(*map(escape, cells))
-        print_table(table)
+        rows = ((e.name, f"{e.bytes / 1e6:.1f}", e.problem or e.source, e.folder) for e in entries)
+        print_rows(("set", "MB", "source", "folder"), (map(escape, row) for row in rows))
 
 
 @contextmanager

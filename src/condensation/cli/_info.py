@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-from rich.table import Table
-
-from ._output import cell_text, print_json, print_table
+from ._output import cell_text, print_json, print_rows
 
 
 def info(json: bool = False) -> None:
@@ -32,9 +30,6 @@ def info(json: bool = False) -> None:
     }
     if json:
         print_json(facts)
-        return
-    table = Table(show_header=False, box=None)
-    for name, value in facts.items():
-        pairs = value.items() if isinstance(value, dict) else ()
-        table.add_row(name, ", ".join(f"{k} {v}" for k, v in pairs) or cell_text(value))
-    print_table(table)
+    else:
+        facts["versions"] = [f"{name} {version}" for name, version in versions().items()]
+        print_rows((), ((name, cell_text(value)) for name, value in facts.items()))

@@ -5,17 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from ..errors import InputError
-from ._output import File, number, print_json, print_table
+from ._output import File, console, number, print_json
 
 if TYPE_CHECKING:
     from ..weights import Measured
 
-WIDTH = 160  # of a table that goes to a file
 SHORTEST = 24  # a layer's name
 _NOT_IN_SERIES = ("kind", "inputs")  # columns that would repeat at every step
 
@@ -86,7 +84,7 @@ def _show(measured: "Measured", json: bool) -> None:
     headings = columns(shown, series=series)
     names = [name for name in headings if name != "layer" and not (series and name in _NOT_IN_SERIES)]
     cells = [[cell(name, record[name]) for name in names] for record in shown]
-    print_table(_table([record["layer"] for record in shown], [headings[name] for name in names], cells))
+    console().print(_table([record["layer"] for record in shown], [headings[name] for name in names], cells))
     for reason, layers in measured.reasons.items():
         print(f" {layers[0]}: {reason}" if len(layers) == 1 else f" {len(layers)} such as {layers[0]}: {reason}")
 
@@ -97,8 +95,7 @@ def _table(layers: Sequence[str], headings: Sequence[str], cells: Sequence[Seque
         max(max((len(row[k]) for row in cells), default=0), *(len(line) for line in heading.split("\n"))) + 1
         for k, heading in enumerate(headings)
     ]
-    width = Console().width if sys.stdout.isatty() else WIDTH
-    room = max(SHORTEST, width - sum(widths) - 1)
+    room = max(SHORTEST, console().width - sum(widths) - 1)
     table = Table(box=None, padding=(0, 1, 0, 0))
     table.add_column("layer", no_wrap=True)
     for heading in headings:

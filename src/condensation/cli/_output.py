@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,9 +28,17 @@ File = Annotated[Path, tyro.conf.Positional]
 Report = Callable[[Any], None]  # called with the progress of a training
 
 
-def print_table(table: Table) -> None:
-    """Print a table as wide as the terminal, or 160 characters wide into a file."""
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
+def console() -> Console:
+    """Standard output, as wide as the terminal, or 160 characters wide if it is a file."""
+    return Console(width=None if sys.stdout.isatty() else 160)
+
+
+def print_rows(headings: Sequence[str], rows: Iterable[Iterable[str]]) -> None:
+    """Print rows of cells as a table, below their headings if there are any."""
+    table = Table(*headings, show_header=bool(headings), box=None)
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)
 
 
 def number(value: Any) -> Any:

@@ -3,10 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
 from ..errors import InputError
-from ._output import File, cell_text, print_json, print_table, training_progress
+from ._output import File, cell_text, print_json, print_rows, training_progress
 from ._train import load_experiment
 
 
@@ -49,9 +47,7 @@ def predict(
             if trajectory is not None:
                 counts, comparison = _compare(trajectory, seed, name, prediction, lines, step)
             rows += _rows(seed, name, prediction, lines, counts)
-            surface = (
-                f"lines of {chosen.optimizer.kind} on the cube" if cube else "lines of gradient flow on the sphere"
-            )
+            surface = f"{chosen.optimizer.kind} on the cube" if cube else "gradient flow on the sphere"
             certified = "all certified" if lines.certified else "not certified"
             share = f"{prediction.field.share:.1%} of the field is common to all neurons"
             parts = [f"lines of {surface}, {certified}", share, prediction.note, lines.note, comparison]
@@ -59,11 +55,8 @@ def predict(
     if json:
         print_json({"lines": rows, "notes": notes})
         return
-    names = list(rows[0]) if rows else []
-    table = Table(*(name.replace("_", " ") for name in names), box=None)
-    for row in rows:
-        table.add_row(*(cell_text(value) if value is not None else "-" for value in row.values()))
-    print_table(table)
+    headings = [name.replace("_", " ") for name in (rows[0] if rows else ())]
+    print_rows(headings, (["-" if value is None else cell_text(value) for value in row.values()] for row in rows))
     for note in notes:
         print(f" {note}")
 

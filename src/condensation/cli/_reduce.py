@@ -3,11 +3,9 @@
 import sys
 from pathlib import Path
 
-from rich.table import Table
-
 from .._files import make_folder
 from ..errors import InputError
-from ._output import File, cell_text, number, print_json, print_table
+from ._output import File, cell_text, number, print_json, print_rows
 
 ERRORS = ("centred_error", "untrained_error", "pruned_error")
 
@@ -73,11 +71,11 @@ def reduce(
     if json:
         print_json(rows)
         return
-    table = Table("seed", "step", *rows[0]["sizes"], *(name.replace("_", " ") for name in ERRORS), box=None)
+    cells = []
     for row in rows:
         sizes = [f"{before} -> {after}" for before, after in row["sizes"].values()]
         errors = ["-" if row[name] is None else cell_text(row[name]) for name in ERRORS]
-        table.add_row(row["seed"], str(chosen), *sizes, *errors)
-    print_table(table)
+        cells.append([row["seed"], str(chosen), *sizes, *errors])
+    print_rows(["seed", "step", *rows[0]["sizes"], *(name.replace("_", " ") for name in ERRORS)], cells)
     for reason in reasons:
         print(f" seed {reason}")

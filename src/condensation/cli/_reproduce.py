@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
-from rich.table import Table
 
-from ._output import FAILED, figure_progress, print_json, print_table
+from ._output import FAILED, figure_progress, print_json, print_rows
 
 COLOURS = {"reproduced": "green", "partly": "yellow", "not reproduced": "red", "not run": "dim"}
 
@@ -36,21 +35,21 @@ def reproduce(
     --optimizer on make a variant, a section of its own in the report.
 
     Args:
-        names: figures to make, such as fc-fig3; all of them without a name.
-        scale: paper for the captioned settings, quick for what two cores can do; on a CPU quick if not given.
-        seeds: how many seeds of data and start; 10 if not given, of convolutional networks and ResNets 3 (5 and 1 at
-            the paper's scale).
+        names: figures to make, such as fc-fig3; by default all of them.
+        scale: paper for the captioned settings, quick for what two cores can do; on a CPU quick by default.
+        seeds: number of seeds of data and initialization; by default 10, and 3 for convolutional networks and ResNets
+            (5 and 1 at the paper's scale).
         out: the folder for figures, data, runs, claims.json and index.html.
         force: train and make also what is finished.
-        n_jobs: processes that train; one a core, at most four, if not given, on a GPU one.
-        optimizer: in place of the captioned Adam.
-        learning_rate: of the optimizer.
-        eps: Adam's.
+        n_jobs: number of processes that train; by default one for each core, at most four, and one on a GPU.
+        optimizer: the optimizer in place of the captioned Adam.
+        learning_rate: the learning rate of the optimizer.
+        eps: the eps of Adam.
         threshold: the cosine that decides which units are of one line.
-        init_scale: factor of all stds of the start.
-        output_scale: factor of the output layer's std alone.
+        init_scale: a factor for the standard deviations of all initial weights.
+        output_scale: a factor for the standard deviation of the output layer alone.
         dtype: the precision.
-        rotated: turn the inputs of synthetic data by a random rotation.
+        rotated: rotate the inputs of synthetic data at random.
         json: print the claims as JSON.
     """
     from ..papers import Variant
@@ -69,24 +68,18 @@ def reproduce(
             progress=progress,
         )
     claims = [claim for section in sections for claim in section.claims]
-    failed = [section for section in sections if section.status == "failed"]
     if json:
         print_json(claims)
     else:
-        table = Table("claim", "expected", "median", "holds", "verdict", box=None)
+        rows = []
         for claim in claims:
-            middle = claim["measured"]["median"]
-            table.add_row(
-                claim["statement"],
-                claim["expected"],
-                "-" if middle is None else f"{middle:.3g}",
-                f"{sum(claim['holds'])}/{len(claim['holds'])}",
-                f"[{COLOURS[claim['verdict']]}]{claim['verdict']}[/]",
-            )
-        print_table(table)
+            median, verdict = claim["measured"]["median"], claim["verdict"]
+            counts = "-" if median is None else f"{median:.3g}", f"{sum(claim['holds'])}/{len(claim['holds'])}"
+            rows.append((claim["statement"], claim["expected"], *counts, f"[{COLOURS[verdict]}]{verdict}[/]"))
+        print_rows(("claim", "expected", "median", "holds", "verdict"), rows)
         for section in sections:
             if section.status != "done":
                 print(f"{section.name} {'failed' if section.status == 'failed' else 'was not run'}: {section.reason}")
         print(f"report: {out / 'index.html'}")
-    if failed:
+    if any(section.status == "failed" for section in sections):
         sys.exit(FAILED)

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
-from rich.table import Table
 
 from ..errors import InputError
-from ._output import DIVERGED, File, number, print_json, print_table, training_progress
+from ._output import DIVERGED, File, number, print_json, print_rows, training_progress
 
 
 def load_experiment(path: Path) -> Any:
@@ -34,10 +33,7 @@ def train(experiment: File, /, seeds: int = 10, out: Path = Path("runs"), json: 
 
     chosen = load_experiment(experiment)
     if not json:
-        settings = Table(show_header=False, box=None)
-        for name, phrase in chosen.describe().items():
-            settings.add_row(name, escape(phrase))
-        print_table(settings)
+        print_rows((), ((name, escape(phrase)) for name, phrase in chosen.describe().items()))
     with training_progress(experiment.stem) as report:
         trajectory = run(chosen, seeds, out=out, progress=report)
     folder = run_folder(out, chosen)
@@ -62,11 +58,11 @@ def train(experiment: File, /, seeds: int = 10, out: Path = Path("runs"), json: 
     if json:
         print_json(result)
     else:
-        table = Table("layer", f"lines at step {result['step']}, by seed", "condensed", box=None)
+        rows = []
         for layer, counts in layers.items():
             lines = " ".join(map(str, counts["lines"])) or counts["reason"]
-            table.add_row(layer, lines, f"{counts['condensed']}/{result['seeds']}")
-        print_table(table)
+            rows.append((layer, lines, f"{counts['condensed']}/{result['seeds']}"))
+        print_rows(("layer", f"lines at step {result['step']}, by seed", "condensed"), rows)
         print(f"run: {result['run']}")
     if trajectory.diverged:
         sys.exit(DIVERGED)

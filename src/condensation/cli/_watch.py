@@ -1,16 +1,14 @@
 """``condensation watch``."""
 
 import contextlib
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.live import Live
 
 from ..errors import InputError
-from ._output import File
+from ._output import File, console
 
 if TYPE_CHECKING:
     from ..runs import WatchedRun
@@ -27,13 +25,12 @@ def watch(run: File, /, once: bool = False) -> None:
     """
     from ..drawing._terminal import frame
 
-    console = Console(width=None if sys.stdout.isatty() else 160)
     seen, finished = _seen(run), _finished(run)
     shown = frame(_load(run), finished)
     if once or finished:
-        console.print(shown)
+        console().print(shown)
         return
-    with contextlib.suppress(KeyboardInterrupt), Live(shown, console=console, auto_refresh=False) as live:
+    with contextlib.suppress(KeyboardInterrupt), Live(shown, console=console(), auto_refresh=False) as live:
         while not finished:
             time.sleep(WAIT)
             if _seen(run) != seen:

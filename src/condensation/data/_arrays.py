@@ -4,26 +4,25 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from .._files import read_arrays
 from .._phrases import counted
+from .._serialization import Part
 from ..errors import InputError, unknown_name
 from ..seeds import Seed
 
 
 @dataclass(frozen=True, eq=False)
-class Arrays:
+class Arrays(Part, kind="arrays"):
     """Samples x (n x inputs, or n x channels x height x width) and targets y (n x outputs, or n), for every seed.
 
     The arrays are copied and frozen; two such data are equal when all their numbers are. ``Arrays.load`` reads them
     from a file, whose name an experiment file then carries.
     """
-
-    kind: ClassVar[str] = "arrays"
 
     x: np.ndarray
     y: np.ndarray
@@ -83,13 +82,13 @@ class Arrays:
                 raise unknown_name(f"field in {place}", name, known)
         if not isinstance(plain.get("file"), str):
             raise InputError(f"missing in {place}: file (an .npz or .safetensors file with arrays x and y)")
-        made = cls.load(plain["file"], folder)
-        for name, value in made.__plain__().items():
+        arrays = cls.load(plain["file"], folder)
+        for name, value in arrays.__plain__().items():
             if plain.get(name, value) != value:
                 raise InputError(
                     f"the data file {plain['file']} is not the one this experiment used: its {name} differs"
                 )
-        return made
+        return arrays
 
     def __plain__(self) -> dict[str, Any]:
         shapes = {"x_shape": list(self.x.shape), "y_shape": list(self.y.shape)}

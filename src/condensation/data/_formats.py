@@ -1,4 +1,4 @@
-"""Bytes to arrays: the formats in which sets of images are handed round.
+"""Bytes to arrays: the formats in which sets of images are distributed.
 
 Every reader gives images as samples x channels x height x width and labels, both uint8. CIFAR's python batches are
 pickles; they are read by an unpickler that knows nothing but NumPy arrays.

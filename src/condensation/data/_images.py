@@ -1,15 +1,15 @@
 """Sets of images as data: which images, how their pixels are scaled, and what the targets are."""
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, ClassVar
+from functools import lru_cache, partial
+from typing import Annotated, Any
 
 import numpy as np
 from jaxtyping import Float32, Int, UInt8
 
 from .._phrases import listed
-from .._serialization import coerce_fields
-from ..errors import InputError, check_whole, unknown_name
+from .._serialization import Part
+from ..errors import InputError, check_whole, one_of
 from ..seeds import Seed
 from ._catalog import SPLITS, known
 from ._sources import load
@@ -23,7 +23,7 @@ TARGETS = {"index": "class numbers", "one_hot": "one-hot classes", "sign": "clas
 
 
 @dataclass(frozen=True)
-class Images:
+class Images(Part, kind="images"):
     """Images of a known set, fetched when they are first drawn.
 
     Args:
@@ -44,24 +44,19 @@ class Images:
     ((20, 1, 8, 8), (20, 1))
     """
 
-    kind: ClassVar[str] = "images"
-
     name: str
     n: int | None = None
-    split: str = "train"
+    split: Annotated[str, one_of("split", SPLITS)] = "train"
     classes: tuple[int, ...] | None = None
     balanced: bool = False
-    scale: str = "centred"
-    target: str = "one_hot"
+    scale: Annotated[str, one_of("scale", SCALES)] = "centred"
+    target: Annotated[str, one_of("target", TARGETS)] = "one_hot"
     flat: bool = False
-    drawn_by: int | None = None
+    drawn_by: Annotated[int, partial(check_whole, least=0)] | None = None
 
     def __post_init__(self) -> None:
-        coerce_fields(self)
+        super().__post_init__()
         known_set = known(self.name)
-        for what, options in (("split", SPLITS), ("scale", SCALES), ("target", TARGETS)):
-            if getattr(self, what) not in options:
-                raise unknown_name(what, getattr(self, what), options)
         chosen = self.chosen
         if len({c for c in chosen if 0 <= c < known_set.classes}) < max(2, len(chosen)):
             raise InputError(
@@ -70,10 +65,8 @@ class Images:
             )
         if self.n is None and self.balanced:
             raise InputError("balanced=True draws a number of images: n is needed")
-        if self.drawn_by is not None:
-            check_whole("drawn_by", self.drawn_by, least=0)
-            if self.n is None:
-                raise InputError("drawn_by draws a number of images: n is needed")
+        if self.n is None and self.drawn_by is not None:
+            raise InputError("drawn_by draws a number of images: n is needed")
         count = known_set.counts[SPLITS.index(self.split)]
         if self.n is not None and not len(chosen) <= self.n <= count:
             raise InputError(

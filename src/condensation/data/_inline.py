@@ -2,21 +2,20 @@
 
 import re
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
 from .._formula import Formula
 from .._phrases import counted
-from .._serialization import coerce_fields
+from .._serialization import Count, Part
 from ..errors import InputError
 from ..seeds import Seed
-from ._sampling import check_spread, check_turn, describe_spread, describe_turn, spread, turn
+from ._sampling import InCube, Spacing, check_turn, describe_turn, turn
 
 
 @dataclass(frozen=True)
-class Expression:
+class Expression(InCube, kind="expression"):
     """A target function given as a formula, and the points it is sampled at.
 
     Args:
@@ -30,19 +29,16 @@ class Expression:
         turned: degrees by which the points are turned, after the targets are computed; for dim = 2.
     """
 
-    kind: ClassVar[str] = "expression"
-
     formula: str
-    dim: int
-    n: int
+    dim: Count
+    n: Count
     low: float
     high: float
-    spacing: str = "random"
+    spacing: Spacing = "random"
     turned: float = 0.0
 
     def __post_init__(self) -> None:
-        coerce_fields(self)
-        check_spread(self.dim, self.n, self.low, self.high, self.spacing)
+        super().__post_init__()
         check_turn(self.turned, self.dim)
         names = Formula(self.formula).names
         if "x" in names and len(names) > 1:
@@ -79,10 +75,6 @@ class Expression:
             value = formula(**{name: x[:, int(name[1:]) - 1] for name in formula.names})
         return np.array(np.broadcast_to(value, len(x)))[:, None]
 
-    def points(self, seed: Seed) -> Float[np.ndarray, "samples dim"]:
-        """The sampled points, not turned."""
-        return spread(self.dim, self.n, self.low, self.high, self.spacing, seed)
-
     def draw(self, seed: Seed) -> tuple[Float[np.ndarray, "samples dim"], Float[np.ndarray, "samples 1"]]:
         """Samples and their targets, which must be finite."""
         x = self.points(seed)
@@ -108,12 +100,11 @@ class Expression:
             variable = "x" if self.dim == 1 else "x_k"
             summed = re.sub(r"\bx\b", variable, target)
             target = target if self.dim == 1 else f"sum ({summed})"
-        where = describe_spread(variable, self.low, self.high, self.spacing)
-        return f"{counted(self.n, 'point')} of {target}, {where}{describe_turn(self.turned)}"
+        return self.describe_points(target, variable) + describe_turn(self.turned)
 
 
 @dataclass(frozen=True)
-class Points:
+class Points(Part, kind="points"):
     """Samples written out, the same for every seed.
 
     >>> Points(((0.0, 1.0), (0.5, -1.0))).draw(Seed(0, 0))
@@ -126,13 +117,11 @@ class Points:
         turned: degrees by which the points are turned in the plane; for two coordinates.
     """
 
-    kind: ClassVar[str] = "points"
-
     rows: tuple[tuple[float, ...], ...]
     turned: float = 0.0
 
     def __post_init__(self) -> None:
-        coerce_fields(self)
+        super().__post_init__()
         if not self.rows:
             raise InputError("at least one row x1, ..., xd, y is needed, not none")
         length = len(self.rows[0])
@@ -166,5 +155,4 @@ class Points:
         >>> Points(((0.0, 1.0), (0.5, -1.0))).describe()
         '2 given points of one coordinate'
         """
-        coordinates = counted(self.dim, "coordinate")
-        return f"{counted(self.n, 'given point')} of {coordinates}{describe_turn(self.turned)}"
+        return f"{counted(self.n, 'given point')} of {counted(self.dim, 'coordinate')}{describe_turn(self.turned)}"

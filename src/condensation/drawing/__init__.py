@@ -1,4 +1,7 @@
-"""Pictures, one a file. Each ``draw_*`` takes axes to draw on, or makes a figure; ``save`` writes vector files."""
+"""Pictures, one kind a file; ``save`` writes vector files.
+
+Each ``draw_*`` draws on the ``axes`` it is given, or makes a figure; ``title`` is the text above the picture.
+"""
 
 import lazy_loader
 

@@ -16,8 +16,6 @@ def draw_features(
     Args:
         weights: units x 2, weight and bias.
         output: output weights; the amplitude is then |a| |w| instead of |w|.
-        axes: where to draw; a new figure without it.
-        title: what stands above.
     """
     with look():
         axes = axes or new_axes()
@@ -29,9 +27,8 @@ def draw_features(
                 name = f"line {line + 1}" if line >= 0 else "no line"
                 colour = COLOURS[line % len(COLOURS)] if line >= 0 else FAINT
                 axes.scatter(angle[chosen], amplitude[chosen], s=8, color=colour, linewidth=0, label=name)
-        axes.set(xlabel="orientation (angle of weight and bias)", title=title)
+        axes.set(xlabel="orientation (angle of weight and bias)", xlim=(-np.pi, np.pi), title=title)
         axes.set_ylabel("amplitude $|w|$" if output is None else "amplitude $|a||w|$")
-        axes.set_xlim(-np.pi, np.pi)
         axes.set_xticks([-np.pi, -np.pi / 2, 0, np.pi / 2, np.pi], ["$-\\pi$", "$-\\pi/2$", "0", "$\\pi/2$", "$\\pi$"])
         axes.set_ylim(bottom=0)
         axes.legend(loc="best", handletextpad=0.2)

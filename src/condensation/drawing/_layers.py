@@ -14,11 +14,17 @@ from ..errors import InputError
 from ..measure import Row, permuted
 from ..measure._similarity import as_weights, norms
 from ._similarity import draw_bar, draw_similarity
-from ._style import COLOURS, FAINT, INK, PAGE, look, new_axes
+from ._style import COLOURS, FAINT, INK, PAGE, look, new_axes, note
 
 MOST_UNITS = 200
 QUANTITIES = {"lines": "lines", "k_eff": "$k_{eff}$ / units", "effective_rank": "effective rank", "change": "RD"}
+RING: dict[str, Any] = {"markersize": 6.2, "markerfacecolor": "none"}
 _MARKS = "osD^vPX*<>hp"
+
+
+def _look_of(number: int) -> dict[str, Any]:
+    """The colour and the mark of the kind or layer with a number."""
+    return {"color": COLOURS[number % len(COLOURS)], "marker": _MARKS[number % len(_MARKS)]}
 
 
 def draw_layers(
@@ -32,8 +38,6 @@ def draw_layers(
 
     Args:
         rows: of the layers, in the order of the model; what was not measured is left out.
-        axes: where to draw; a new figure without it.
-        title: what stands above.
         numbered: layers beside whose marks 1, 2, 3, ... stand.
     """
     measured = [row for row in rows if not row.reason]
@@ -47,26 +51,20 @@ def draw_layers(
         axes.hlines(null, places - 0.4, places + 0.4, color=FAINT, linewidth=2.2, zorder=1)
         for number, kind in enumerate(kinds):
             own = [k for k, row in enumerate(measured) if (row.kind or "unit") == kind]
-            colour, mark = COLOURS[number % len(COLOURS)], _MARKS[number % len(_MARKS)]
             centred = [measured[k].centred_k_eff / measured[k].units for k in own]
             plain = [measured[k].k_eff / measured[k].units for k in own]
-            look_of: dict[str, Any] = {"linestyle": "", "marker": mark, "color": colour}
-            axes.plot(places[own], plain, markersize=3.2, zorder=3, **look_of)
-            axes.plot(
-                places[own], centred, markersize=6.2, markerfacecolor="none", markeredgewidth=0.8, zorder=2, **look_of
-            )
-        axes.set_yscale("log")
+            marks: dict[str, Any] = {"linestyle": ""} | _look_of(number)
+            axes.plot(places[own], plain, markersize=3.2, zorder=3, **marks)
+            axes.plot(places[own], centred, **RING, markeredgewidth=0.8, zorder=2, **marks)
         lowest = np.nanmin([[row.k_eff / row.units, row.centred_k_eff / row.units] for row in measured])
-        axes.set_ylim(min(0.09, 0.6 * lowest), 1.6)
+        axes.set(yscale="log", ylim=(min(0.09, 0.6 * lowest), 1.6), xlim=(0, len(measured) + 1))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         for place, row in zip(places, measured, strict=True):
             if row.layer in numbered:
-                at, text = (place, row.k_eff / row.units), str(numbered.index(row.layer) + 1)
-                axes.annotate(text, at, xytext=(5, -2), textcoords="offset points", fontsize=7)
-        axes.set_xlim(0, len(measured) + 1)
+                note(axes, str(numbered.index(row.layer) + 1), (place, row.k_eff / row.units), (5, -2))
         axes.set(xlabel="layer, in the order of the model", ylabel="$k_{eff}$ / units", title=title)
-        with_null = bool(np.isfinite(null).any())
-        axes.legend(handles=_legend(kinds, with_null), loc="center left", bbox_to_anchor=(1.01, 0.5))
+        handles = _legend(kinds, with_null=bool(np.isfinite(null).any()))
+        axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.01, 0.5))
     return axes
 
 
@@ -74,13 +72,12 @@ def _legend(kinds: Sequence[str], with_null: bool) -> list[Line2D]:
     own: dict[str, Any] = {"linestyle": "", "color": INK, "marker": "o"}
     known = [
         Line2D([], [], markersize=3.2, label="as it is", **own),
-        Line2D([], [], markersize=6.2, markerfacecolor="none", label="mean removed", **own),
+        Line2D([], [], **RING, label="mean removed", **own),
         Line2D([], [], color=FAINT, linewidth=2.2, label="its null"),
     ][: None if with_null else 0]
-    for number, kind in enumerate(kinds):
-        colour, mark = COLOURS[number % len(COLOURS)], _MARKS[number % len(_MARKS)]
-        known.append(Line2D([], [], linestyle="", marker=mark, color=colour, markersize=4, label=kind))
-    return known
+    return known + [
+        Line2D([], [], linestyle="", markersize=4, label=kind, **_look_of(number)) for number, kind in enumerate(kinds)
+    ]
 
 
 def draw_beside_null(weights: ArrayLike, *, title: str = "", seed: int = 0) -> Figure:
@@ -90,7 +87,6 @@ def draw_beside_null(weights: ArrayLike, *, title: str = "", seed: int = 0) -> F
 
     Args:
         weights: units x inputs.
-        title: of the layer.
         seed: of the permutation, and of the choice among many units.
     """
     array = as_weights(weights)
@@ -110,12 +106,7 @@ def draw_beside_null(weights: ArrayLike, *, title: str = "", seed: int = 0) -> F
 
 
 def draw_steps(history: Mapping[str, Mapping[int, Row]], *, title: str = "") -> Figure:
-    """Lines, k_eff over units, effective rank and relative change of some layers against the step.
-
-    Args:
-        history: rows by layer and step.
-        title: what stands above.
-    """
+    """Lines, k_eff over units, effective rank and change of layers against the step, from rows by layer and step."""
     if not history:
         raise InputError("no layer was given: there is nothing to draw")
     with look():
@@ -126,8 +117,7 @@ def draw_steps(history: Mapping[str, Mapping[int, Row]], *, title: str = "") -> 
             for number, (layer, rows) in enumerate(history.items()):
                 known = {step: row for step, row in rows.items() if not row.reason}
                 values = [getattr(row, quantity) / (row.units if quantity == "k_eff" else 1) for row in known.values()]
-                colour, mark = COLOURS[number % len(COLOURS)], _MARKS[number % len(_MARKS)]
-                axes.plot(list(known), values, color=colour, marker=mark, markersize=3, label=layer)
+                axes.plot(list(known), values, markersize=3, label=layer, **_look_of(number))
             axes.set_xscale("symlog", linthresh=1)
             axes.set(xlabel="step", ylabel=name)
             axes.set_ylim(bottom=0)

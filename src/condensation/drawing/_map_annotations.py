@@ -66,18 +66,15 @@ def _boundary_style(boundary: Boundary, every: Sequence[Boundary]) -> dict[str, 
     return line | halo | (points if boundary.found else {})
 
 
-def legend_handles(boundaries: Sequence[Boundary], missing: bool) -> list[Line2D | Patch]:
-    """Legend entries: one for each boundary, and one for missing cells if there are any."""
+def legend_options(boundaries: Sequence[Boundary], missing: bool, inches: float) -> dict[str, Any]:
+    """A legend of the boundaries, and of missing cells if there are any, so wide; nothing where it would be empty."""
     handles: list[Line2D | Patch] = [Line2D([], [], **_boundary_style(boundary, boundaries)) for boundary in boundaries]
     if missing:
         handles.append(Patch(facecolor=FAINT, label="missing or diverged", **MISSING))
-    return handles
-
-
-def legend_columns(handles: Sequence[Line2D | Patch], inches: float) -> int:
-    """How many entries of a legend fit side by side."""
+    if not handles:
+        return {}
     longest = max(_text_extent(str(handle.get_label()), 7)[0] for handle in handles)
-    return max(1, int(inches * 72 / (45 + longest)))
+    return {"handles": handles, "ncols": max(1, int(inches * 72 / (45 + longest))), "handlelength": 3}
 
 
 def draw_annotations(
@@ -92,10 +89,10 @@ def draw_annotations(
         axes.plot(boundary.x, boundary.y, zorder=3, **_boundary_style(boundary, every))
     halo = [withStroke(linewidth=2.2, foreground="white")]
     own: dict[str, Any] = {"clip_on": True, "zorder": 5, "path_effects": halo}
-    size = _in_points(axes, axes.get_xlim()[1], axes.get_ylim()[1])
+    size = _in_points(axes, (axes.get_xlim()[1], axes.get_ylim()[1]))
     taken: list[Bbox] = []
     for regime in regimes:
-        place = _in_points(axes, regime.x, regime.y)
+        place = _in_points(axes, (regime.x, regime.y))
         if _is_inside(place, size):
             extent = _text_extent(regime.name, 8.5)
             place = np.clip(place, extent / 2 + 2, np.maximum(size - extent / 2 - 2, extent / 2 + 2))
@@ -105,9 +102,9 @@ def draw_annotations(
             axes.text(across, up, regime.name, transform=axes.transAxes, **centre, **own)
     named: dict[tuple[float, float], list[str]] = {}
     for mark in marks:
-        if _is_inside(_in_points(axes, mark.x, mark.y), size):
+        if _is_inside(_in_points(axes, (mark.x, mark.y)), size):
             named.setdefault((mark.x, mark.y), []).append(mark.label)
-    dots = [_in_points(axes, *at) for at in named]
+    dots = [_in_points(axes, at) for at in named]
     taken += [Bbox([dot - 3.5, dot + 3.5]) for dot in dots]
     crossed = np.concatenate([_points_along(axes, boundary) for boundary in boundaries] or [np.empty((0, 2))])
     for (at, names), dot in zip(named.items(), dots, strict=True):
@@ -121,13 +118,13 @@ def draw_annotations(
         axes.annotate(text, at, (AWAY * right, AWAY * up), textcoords="offset points", fontsize=7, **own)
 
 
-def _in_points(axes: Axes, x: float, y: float) -> np.ndarray:
-    """A place in points from the lower left corner of the map."""
-    return (axes.transData.transform((x, y)) - axes.bbox.p0) * 72 / figure_of(axes).dpi
+def _in_points(axes: Axes, at: tuple[float, float] | np.ndarray) -> np.ndarray:
+    """Places (x, y) in points from the lower left corner of the map."""
+    return (axes.transData.transform(at) - axes.bbox.p0) * 72 / figure_of(axes).dpi
 
 
 def _points_along(axes: Axes, boundary: Boundary) -> np.ndarray:
-    corners = np.array([_in_points(axes, x, y) for x, y in zip(boundary.x, boundary.y, strict=True)]).reshape(-1, 2)
+    corners = _in_points(axes, np.column_stack([boundary.x, boundary.y]))
     corners = corners[np.isfinite(corners).all(axis=1)]
     if not len(corners):
         return corners

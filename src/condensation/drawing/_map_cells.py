@@ -9,11 +9,12 @@ from jaxtyping import Float, Int
 from ..errors import InputError
 
 Places = Sequence[Any] | np.ndarray
+MOST_UNEVEN = 2.0  # ratio of the largest to the least step of an axis up to which they count as even
 # even steps in lightness (CIELAB 13 to 92) from navy over teal to beige: also readable without red, green or colour
 SEQUENTIAL = ("#0c1f4a", "#1b4680", "#2a6f92", "#4d9a8c", "#a3c08c", "#f6e7c9")
 
 
-class Centres(NamedTuple):
+class MapAxis(NamedTuple):
     """One axis of a map, in rising order.
 
     Attributes:
@@ -30,42 +31,54 @@ class Centres(NamedTuple):
         """The name or number at the centre of a cell."""
         return self.names[cell] if self.names else f"{self.places[cell]:.4g}"
 
+    @property
+    def log(self) -> bool:
+        """Whether its scale is logarithmic."""
+        if self.names or len(self.places) < 3 or self.places[0] <= 0:
+            return False
+        even, even_log = (steps.max() / steps.min() for steps in (np.diff(self.places), np.diff(np.log(self.places))))
+        return bool(even_log < even and even_log <= MOST_UNEVEN)
 
-def read_centres(what: str, places: Places, count: int) -> Centres:
-    """An axis as it is drawn: numbers sorted, anything else as names in the given order.
+    @property
+    def edges(self) -> Float[np.ndarray, " edges"]:
+        """Where cells meet and end: half-way between their centres."""
+        if len(self.places) == 1:
+            half = 0.5 if self.names else 0.5 * abs(self.places[0]) or 0.5
+            return self.places[0] + np.array([-half, half])
+        at = np.log(self.places) if self.log else self.places
+        middles = (at[1:] + at[:-1]) / 2
+        edges = np.concatenate([[2 * at[0] - middles[0]], middles, [2 * at[-1] - middles[-1]]])
+        return np.exp(edges) if self.log else edges
 
-    Args:
-        what: the axis, for messages.
-        places: one for each row or column of cells.
-        count: how many rows or columns there are.
-    """
-    given = np.asarray(places, None if isinstance(places, np.ndarray) or _are_numbers(places) else object)
-    if given.ndim != 1 or len(given) != count:
-        raise InputError(f"the {what} axis must be one value for each of {count} cells, not of shape {given.shape}")
-    if given.dtype.kind not in "fiu":
-        return Centres(np.arange(count), np.arange(float(count)), tuple(str(place) for place in given))
-    numbers = given.astype(float)
+
+def _read_axis(name: str, places: Places, count: int) -> MapAxis:
+    """An axis as it is drawn: numbers sorted, anything else as names in the given order."""
+    array = np.asarray(places, None if isinstance(places, np.ndarray) or _are_numbers(places) else object)
+    if array.ndim != 1 or len(array) != count:
+        raise InputError(f"the {name} axis must be one value for each of {count} cells, not of shape {array.shape}")
+    if array.dtype.kind not in "fiu":
+        return MapAxis(np.arange(count), np.arange(float(count)), tuple(str(place) for place in array))
+    numbers = array.astype(float)
     order = np.argsort(numbers, kind="stable")
     numbers = numbers[order]
     if not np.isfinite(numbers).all() or (np.diff(numbers) == 0).any():
-        raise InputError(f"the {what} axis must consist of different finite numbers, not of {given.tolist()}")
-    return Centres(order, numbers, ())
+        raise InputError(f"the {name} axis must consist of different finite numbers, not of {array.tolist()}")
+    return MapAxis(order, numbers, ())
 
 
 def _are_numbers(places: Sequence[Any]) -> bool:
-    return all(isinstance(place, int | float | np.integer | np.floating) for place in places) and not any(
-        isinstance(place, bool) for place in places
-    )
+    numeric = int | float | np.integer | np.floating
+    return all(isinstance(place, numeric) and not isinstance(place, bool) for place in places)
 
 
 def read_cells(
     values: Float[np.ndarray, "rows columns"], x: Places, y: Places
-) -> tuple[Float[np.ndarray, "rows columns"], Centres, Centres]:
+) -> tuple[Float[np.ndarray, "rows columns"], MapAxis, MapAxis]:
     """Cells in the order of their axes, NaN where they are not finite; the axis of columns, the axis of rows."""
     cells = np.array(values, float)
     if cells.ndim != 2 or 0 in cells.shape:
         raise InputError(f"a map needs values of rows x columns, both at least 1, not of shape {cells.shape}")
-    columns, rows = read_centres("x", x, cells.shape[1]), read_centres("y", y, cells.shape[0])
+    columns, rows = _read_axis("x", x, cells.shape[1]), _read_axis("y", y, cells.shape[0])
     cells[~np.isfinite(cells)] = np.nan
     return cells[rows.order][:, columns.order], columns, rows
 

@@ -7,7 +7,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 
 from ..networks import Model
-from ._style import COLOURS, INK, look, new_axes
+from ._style import COLOURS, INK, look, new_axes, note
 
 FAINTEST = 0.02  # of the largest weight: fainter lines are not drawn
 
@@ -21,9 +21,7 @@ def draw_network(
 
     Args:
         model: a dense network with its parameters.
-        axes: where to draw; a new figure without it.
         order: an order of the last hidden layer's neurons, from below.
-        title: what stands above.
     """
     with look():
         axes = axes or new_axes(height=2.8)
@@ -38,16 +36,12 @@ def draw_network(
             left = places[depth] if not (depth and layer.has_bias) else np.append(places[depth], -0.62)
             _draw_lines(axes, depth, left, places[depth + 1], weights / max(np.abs(weights).max(), 1e-300))
         for depth, heights in enumerate(places):
-            size = min(60.0, 900 / len(heights))
-            axes.scatter(
-                np.full(len(heights), depth), heights, s=size, color="white", edgecolor=INK, linewidth=0.7, zorder=3
-            )
+            circle = {"s": min(60.0, 900 / len(heights)), "color": "white", "edgecolor": INK, "linewidth": 0.7}
+            axes.scatter(np.full(len(heights), depth), heights, zorder=3, **circle)
         names = [f"$x_{k + 1}$" for k in range(layers[0].weight[1])] + ["1"] * layers[0].has_bias
         for name, height in zip(names, places[0], strict=True):
-            axes.annotate(
-                name, (0, height), xytext=(-7, 0), textcoords="offset points", ha="right", va="center", fontsize=7
-            )
-        axes.annotate("f", (len(layers), 0), xytext=(7, 0), textcoords="offset points", va="center", fontsize=8)
+            note(axes, name, (0, height), (-7, 0), ha="right", va="center")
+        note(axes, "f", (len(layers), 0), (7, 0), va="center", fontsize=8)
         axes.set(xlim=(-0.22, len(layers) + 0.16), ylim=(-0.56, 0.56), title=title)
         axes.axis("off")
     return axes

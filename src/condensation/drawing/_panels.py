@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 
 from ..measure import LineHistory
 from ..runs import Run
-from ._history import draw_history
+from ._curves import draw_history
 from ._similarity import draw_bar, draw_similarity
 from ._style import COLOURS, FAINT, PAGE, look
 

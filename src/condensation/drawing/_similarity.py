@@ -14,8 +14,6 @@ def draw_similarity(
 
     Args:
         weights: units x inputs.
-        axes: where to draw; a new figure without it.
-        title: what stands above.
         ordered: put the units in block order; else as they are.
         bar: draw the colour bar.
     """
@@ -27,8 +25,7 @@ def draw_similarity(
             cosines = cosines[order][:, order]
         image = axes.imshow(cosines, cmap=SIMILARITY, vmin=-1, vmax=1, interpolation="nearest", rasterized=True)
         axes.set(xlabel="unit", ylabel="unit", title=title)
-        for side in axes.spines.values():
-            side.set_visible(False)
+        axes.spines[:].set_visible(False)
         if bar:
             draw_bar(image, axes)
     return axes

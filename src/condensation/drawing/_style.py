@@ -18,41 +18,24 @@ FAINT = "#b8b8b8"
 INK = "#222222"
 SIMILARITY = LinearSegmentedColormap.from_list("condensation", [NAVY, "#2f6690", "#8fb8b0", BEIGE])
 
-_RC: dict[str, Any] = {
-    "font.family": "sans-serif",
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.labelsize": 8,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.fontsize": 7,
-    "legend.frameon": False,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "lines.linewidth": 1.2,
-    "axes.edgecolor": INK,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "pdf.fonttype": 42,
-    "svg.fonttype": "none",
-}
+_SETTINGS = mpl.rc_params_from_file(Path(__file__).with_name("pictures.mplstyle"), use_default_template=False)
 
 
 @contextmanager
 def look() -> Iterator[None]:
     """Matplotlib's settings for our pictures, while the context lasts."""
-    with mpl.rc_context(_RC):  # pyright: ignore[reportArgumentType]
+    with mpl.rc_context(_SETTINGS):  # pyright: ignore[reportArgumentType]
         yield
 
 
 def new_axes(width: float = COLUMN, height: float = 2.4) -> Axes:
     """Axes in a new figure of their own, as wide as a column."""
     return Figure(figsize=(width, height), layout="constrained").subplots()
+
+
+def note(axes: Axes, text: str, at: tuple[Any, Any], shift: tuple[int, int], fontsize: float = 7, **style: Any) -> None:
+    """A small text near a place, shifted from it by points."""
+    axes.annotate(text, at, xytext=shift, textcoords="offset points", fontsize=fontsize, **style)
 
 
 def figure_of(axes: Axes) -> Figure:

@@ -33,17 +33,10 @@ def draw_sweep(
         return None
     quantity = quantity or known[0]
     third = next((name for name in axes if name not in (x, y, "step")), None)
-    panels = {}
-    for value in table.sweep.labels[third] if third else [None]:
-        at = {} if third is None else {third: value}
-        panels["" if third is None else f"{third} = {value}"] = table.map(quantity, x, y, at=at)
-    if len(panels) > 12:
-        raise InputError(f"{third} has {len(panels)} values, too many for a panel each: name other axes to draw")
-    _, columns, rows = next(iter(panels.values()))
-    return draw_phase_maps(
-        {title: np.asarray(values) for title, (values, _, _) in panels.items()},
-        columns,
-        rows,
-        quantity=quantity,
-        labels=(x, y),
-    )
+    places = {f"{third} = {value}": {third: value} for value in table.sweep.labels[third]} if third else {"": {}}
+    if len(places) > 12:
+        raise InputError(f"{third} has {len(places)} values, too many for a panel each: name other axes to draw")
+    maps = {title: table.map(quantity, x, y, at=at) for title, at in places.items()}
+    _, columns, rows = next(iter(maps.values()))
+    panels = {title: np.asarray(values) for title, (values, _, _) in maps.items()}
+    return draw_phase_maps(panels, columns, rows, quantity=quantity, labels=(x, y))

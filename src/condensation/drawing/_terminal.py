@@ -3,15 +3,15 @@
 import math
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from rich.console import Console, Group
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
 
 from ..runs import WatchedLayer, WatchedRun
-
-if TYPE_CHECKING:  # imported where a table is shown
-    from rich.console import Group
-    from rich.live import Live
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 WIDTH = 24
@@ -32,12 +32,8 @@ def sparkline(values: Sequence[float] | np.ndarray, width: int = WIDTH) -> str:
     return "".join(BLOCKS[int(place)] if math.isfinite(place) else " " for place in places)
 
 
-def frame(run: WatchedRun, finished: bool = False) -> "Group":
+def frame(run: WatchedRun, finished: bool = False) -> Group:
     """The step, the loss and the table of all layers as they were measured last."""
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
     watched = run.watched
     table = Table("layer", "units", "lines", "cover", "k_eff", "rank", "change", "k_eff over steps", box=None)
     for number in range(1, 7):
@@ -52,12 +48,9 @@ def frame(run: WatchedRun, finished: bool = False) -> "Group":
 
 
 def _row(layer: WatchedLayer, run: WatchedRun) -> list[str]:
-    from rich.markup import escape
-
     def last(quantity: str) -> float:
         return float(run.curves[f"{quantity}/{layer.name}"][0, -1])
 
-    k_eff = run.curves[f"k_eff/{layer.name}"][0]
     cells = ["-"] * 5
     if not math.isnan(last("lines")):
         change = last("change")
@@ -68,7 +61,7 @@ def _row(layer: WatchedLayer, run: WatchedRun) -> list[str]:
             f"{last('effective_rank'):.3g}",
             "-" if math.isnan(change) else f"{change:.3g}",
         ]
-    return [escape(layer.name), str(layer.units), *cells, sparkline(k_eff)]
+    return [escape(layer.name), str(layer.units), *cells, sparkline(run.curves[f"k_eff/{layer.name}"][0])]
 
 
 class LiveTable:
@@ -79,15 +72,11 @@ class LiveTable:
 
     def show(self, run: WatchedRun) -> None:
         """Show a watched run as it is now."""
-        from rich.console import Console
-        from rich.live import Live
-
         console = Console(stderr=True)
         if self._live is None and console.is_terminal:
             # what the loop prints on the same terminal goes above the table
-            live = Live(console=console, auto_refresh=False, redirect_stdout=sys.stdout.isatty())
-            live.start()
-            self._live = live
+            self._live = Live(console=console, auto_refresh=False, redirect_stdout=sys.stdout.isatty())
+            self._live.start()
         if self._live is not None:
             self._live.update(frame(run), refresh=True)
 

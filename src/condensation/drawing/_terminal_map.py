@@ -1,44 +1,21 @@
 """A small heat map for the terminal, shown while a sweep runs; it needs no matplotlib."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
+from rich.color import Color
+from rich.segment import Segment, Segments
+from rich.style import Style
 
 from ..errors import check_whole
-from ._map_cells import SEQUENTIAL, Centres, Places, colour_limits, read_cells
-
-if TYPE_CHECKING:  # imported where a map is shown
-    from rich.console import Console, ConsoleOptions
-    from rich.segment import Segment
-    from rich.style import Style
+from ._map_cells import SEQUENTIAL, MapAxis, Places, colour_limits, read_cells
 
 LEVELS = 64  # more colours than an eye tells apart
 SCALE = 16  # characters of the colour scale
 LEAST_WIDTH = 40  # in which the scale with its numbers fits
 OTHER_LINES = 6  # of the text, besides the map's own
-
-Piece = tuple[str, "Style | None"]
-
-
-@dataclass(frozen=True)
-class MapText:
-    """A map that rich prints. Its pieces are ready: rich's own text would be taken apart anew at each refresh."""
-
-    pieces: tuple[Piece, ...]
-
-    @property
-    def plain(self) -> str:
-        """The map's characters without their colours, as a log file would show them."""
-        return "".join(text for text, _ in self.pieces)
-
-    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[Segment]":
-        from rich.segment import Segment
-
-        return (Segment(text, style) for text, style in self.pieces)
+BOLD, DIM = Style(bold=True), Style(dim=True)
 
 
 def map_text(
@@ -51,16 +28,14 @@ def map_text(
     limits: tuple[float, float] | None = None,
     width: int = 80,
     height: int = 36,
-) -> MapText:
+) -> Segments:
     """A heat map as coloured text, the largest y on top; cells that are not finite are dots.
 
+    Rich prints its segments as they are: a ``Text`` would be taken apart anew at each refresh.
+
+    The other arguments are those of ``draw_phase_map``.
+
     Args:
-        values: ``values[i, j]`` is the cell at ``y[i]`` and ``x[j]``.
-        x: numbers or names, one a column.
-        y: numbers or names, one a row.
-        quantity: what the values are.
-        labels: what x and y are.
-        limits: of the colours; without it the least and largest value.
         width: how many characters there are in a line; of a larger map every k-th column is shown.
         height: how many lines there are; of a larger map every k-th row is shown.
     """
@@ -74,34 +49,33 @@ def map_text(
     each_column = -(-cells.shape[1] // ((width - margin - 1) // 2))
     shown_rows, shown_columns = range(0, len(cells), each_row)[::-1], range(0, cells.shape[1], each_column)
     levels = np.rint(np.clip((cells - low) / (high - low), 0, 1) * (LEVELS - 1))
-    pieces: list[Piece] = [(_line(quantity, 0, width), _written("bold")), (_line(labels[1], 0, width), None)]
+    pieces = [Segment(_line(quantity, 0, width), BOLD), Segment(_line(labels[1], 0, width))]
     for row in shown_rows:
         ends = row in (shown_rows[0], shown_rows[-1])
-        pieces.append((_fitted(rows.text(row) if rows.names or ends else "", margin).rjust(margin) + " ", None))
-        pieces += _row(levels[row, :: shown_columns.step])
-        pieces.append(("\n", None))
-    pieces.append((_below(columns, shown_columns, labels[0], margin + 1, width), None))
+        name = _fitted(rows.text(row) if rows.names or ends else "", margin).rjust(margin)
+        pieces += [Segment(name + " "), *_row(levels[row, :: shown_columns.step]), Segment("\n")]
+    pieces.append(Segment(_below(columns, shown_columns, labels[0], margin + 1, width)))
     pieces += _scale(low, high, margin + 1, width)
     missing = int(np.isnan(cells).sum())
     notes = [f"· {missing} of {cells.size} missing"] if missing else []
-    notes += [f"every {_ordinal(k)} {what}" for k, what in ((each_column, "column"), (each_row, "row")) if k > 1]
+    notes += [f"every {_ordinal(k)} {noun}" for k, noun in ((each_column, "column"), (each_row, "row")) if k > 1]
     if notes:
-        pieces.append((_line(", ".join(notes), margin + 1, width), _written("dim")))
-    return MapText(tuple(pieces))
+        pieces.append(Segment(_line(", ".join(notes), margin + 1, width), DIM))
+    return Segments(pieces)
 
 
-def _row(levels: Float[np.ndarray, " columns"]) -> list[Piece]:
+def _row(levels: Float[np.ndarray, " columns"]) -> list[Segment]:
     """Cells side by side, those of one colour in one piece."""
     numbers = np.where(np.isnan(levels), -1, levels).astype(int)
     starts = np.flatnonzero(np.diff(numbers, prepend=-2))
     lengths = np.diff(starts, append=len(numbers))
-    pieces = zip(numbers[starts].tolist(), lengths.tolist(), strict=True)
+    runs = zip(numbers[starts].tolist(), lengths.tolist(), strict=True)
     return [
-        (" ·" * length, _written("dim")) if level < 0 else ("  " * length, _coloured(level)) for level, length in pieces
+        Segment(" ·" * length, DIM) if level < 0 else Segment("  " * length, _coloured(level)) for level, length in runs
     ]
 
 
-def _below(columns: Centres, shown: range, label: str, indent: int, width: int) -> str:
+def _below(columns: MapAxis, shown: range, label: str, indent: int, width: int) -> str:
     """What stands at the ends of the columns, and their name."""
     if columns.names:
         return _line(f"{label}: {', '.join(columns.names[column] for column in shown)}", indent, width)
@@ -113,30 +87,20 @@ def _below(columns: Centres, shown: range, label: str, indent: int, width: int) 
     return _line(first + " " * room + last, indent, width) + _line(label, middle, width)
 
 
-def _scale(low: float, high: float, indent: int, width: int) -> list[Piece]:
+def _scale(low: float, high: float, indent: int, width: int) -> list[Segment]:
     least, most = f"{low:.3g} ", f" {high:.3g}"
     indent = min(indent, width - len(least) - SCALE - len(most))
-    steps = [(" ", _coloured(round(k * (LEVELS - 1) / (SCALE - 1)))) for k in range(SCALE)]
-    return [(" " * indent + least, None), *steps, (most + "\n", None)]
+    steps = [Segment(" ", _coloured(round(k * (LEVELS - 1) / (SCALE - 1)))) for k in range(SCALE)]
+    return [Segment(" " * indent + least), *steps, Segment(most + "\n")]
 
 
 @cache
-def _coloured(level: int) -> "Style":
+def _coloured(level: int) -> Style:
     """The background of a level, between the anchors in straight lines."""
-    from rich.color import Color
-    from rich.style import Style
-
-    anchors = np.array([[int(anchor[k : k + 2], 16) for k in (1, 3, 5)] for anchor in SEQUENTIAL])
+    anchors = np.array([Color.parse(anchor).get_truecolor() for anchor in SEQUENTIAL])
     at = level / (LEVELS - 1) * (len(SEQUENTIAL) - 1)
     red, green, blue = (np.interp(at, range(len(SEQUENTIAL)), channel) for channel in anchors.T)
     return Style(bgcolor=Color.from_rgb(round(red), round(green), round(blue)))
-
-
-@cache
-def _written(look: str) -> "Style":
-    from rich.style import Style
-
-    return Style.parse(look)
 
 
 def _line(text: str, indent: int, width: int) -> str:

@@ -20,10 +20,11 @@ VALLEY = 0.5
 DRAWS = 2000
 QUANTILE = 0.002  # well below 1% false alarms, also for units that are not equally heavy
 
+Draws = Float[np.ndarray, "draws units"]
+PerUnit = Float[np.ndarray, " units"]
 
-def density(
-    theta: Float[np.ndarray, "draws units"], shares: Float[np.ndarray, " units"]
-) -> Float[np.ndarray, "draws bins"]:
+
+def density(theta: Draws, shares: PerUnit) -> Float[np.ndarray, "draws bins"]:
     """Smoothed mass in each bin of the half circle, a row for each draw of angles."""
     bins = np.floor(np.mod(theta, np.pi) / np.pi * BINS).astype(int) % BINS
     rows = np.arange(len(theta))[:, None] * BINS
@@ -33,9 +34,7 @@ def density(
     return np.fft.irfft(waves * np.exp(-0.5 * (wave_number * WIDTH) ** 2), BINS, axis=1)
 
 
-def modes(
-    theta: Float[np.ndarray, " units"], shares: Float[np.ndarray, " units"], reach: float
-) -> Int[np.ndarray, " units"]:
+def modes(theta: PerUnit, shares: PerUnit, reach: float) -> Int[np.ndarray, " units"]:
     """For each unit the nearest mode of the density if it is within reach (radians), else -1."""
     centres = (_peaks(density(theta[None], shares)[0]) + 0.5) * np.pi / BINS
     away = np.abs(np.mod(theta[:, None] - centres + np.pi / 2, np.pi) - np.pi / 2)
@@ -60,15 +59,17 @@ def _peaks(smooth: Float[np.ndarray, " bins"]) -> Int[np.ndarray, " modes"]:
     return peaks
 
 
-def is_condensed(theta: Float[np.ndarray, " units"], shares: Float[np.ndarray, " units"]) -> bool:
-    """Whether the units occupy little of the circle, and less than chance gives."""
-    part = occupied(theta[None], shares)[0]
-    return bool(part < MOST_OCCUPIED and part < chance_occupied(shares))
+def is_condensed(theta: PerUnit, shares: PerUnit) -> bool:
+    r"""Whether the units occupy little of the circle, and less than chance gives.
+
+    Units of unequal shares count as $1/\sum_j s_j^2$ equal ones, rounded down to a power of 1.1 so that few numbers of
+    units ever need a simulation.
+    """
+    part, units = occupied(theta[None], shares)[0], 1.1 ** np.floor(np.log(1 / (shares**2).sum()) / np.log(1.1))
+    return bool(part < MOST_OCCUPIED and part < _chance_occupied(int(units)))
 
 
-def occupied(
-    theta: Float[np.ndarray, "draws units"], shares: Float[np.ndarray, " units"]
-) -> Float[np.ndarray, " draws"]:
+def occupied(theta: Draws, shares: PerUnit) -> Float[np.ndarray, " draws"]:
     """Smallest part of the circle that holds 90% of the smoothed mass.
 
     >>> occupied(np.zeros((1, 5)), np.full(5, 0.2)).round(3)  # one line: 3.3 widths of the Gaussian
@@ -78,16 +79,8 @@ def occupied(
     return (np.cumsum(falling, axis=1) < HELD).sum(axis=1) / BINS
 
 
-def chance_occupied(shares: Float[np.ndarray, " units"]) -> float:
-    r"""The occupied part that random units hardly ever fall below.
-
-    Units of unequal shares count as $1/\sum_j s_j^2$ equal ones, rounded down to a power of 1.1 so that few
-    numbers of units ever need a simulation.
-    """
-    return _chance_occupied(int(1.1 ** np.floor(np.log(1 / (shares**2).sum()) / np.log(1.1))))
-
-
 @lru_cache(maxsize=1024)
 def _chance_occupied(units: int) -> float:
+    """The occupied part that random units hardly ever fall below."""
     theta = np.random.default_rng(0).uniform(0, np.pi, (DRAWS, units))
     return float(np.quantile(occupied(theta, np.full(units, 1 / units)), QUANTILE))

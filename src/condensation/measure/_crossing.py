@@ -20,18 +20,18 @@ def crossing(
     sides = [np.take_along_axis(beyond, np.maximum(last + k, k)[..., None], -1)[..., 0] for k in (0, 1)]
     with np.errstate(divide="ignore", invalid="ignore"):
         part = sides[0] / (sides[0] - sides[1])
-        found = x[np.maximum(last, 0)] + part * np.diff(x)[np.maximum(last, 0)]
-    return np.where(last >= 0, found, np.nan)
+        passes = x[np.maximum(last, 0)] + part * np.diff(x)[np.maximum(last, 0)]
+    return np.where(last >= 0, passes, np.nan)
 
 
-def factor(found: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+def factor(measured: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     """How many times one is the other, whichever is larger; NaN where one is none.
 
     >>> factor(np.array([1.0, 4.0]), np.array([2.0, 2.0]))
     array([2., 2.])
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.exp(np.abs(np.log(found / predicted)))
+        return np.exp(np.abs(np.log(measured / predicted)))
 
 
 def zeros(gamma: np.ndarray, slope: np.ndarray) -> np.ndarray:

@@ -1,9 +1,9 @@
-r"""How many lines a layer has condensed on.
+r"""How many lines a layer has condensed on, once or against time.
 
 A *line* is a pair {u, -u}; an *orientation* is u alone. Units are weighted by their share of the norm, the *mass*.
 Average linkage on the angle $\arccos|\cos|$ is cut at $\arccos(c)$ with $c = \max(0.95, c_{chance}(D))$; a group
 with at least two units and 5% of the mass is a line, and the layer is *condensed* when its lines cover 90% of the
-mass. In two dimensions modes of a density take the place of the clustering (``circle``).
+mass. In two dimensions modes of a density take the place of the clustering (``_circle``).
 
 $k_{eff} = 1 / \sum_{ij} w_i w_j [\,|\cos_{ij}| \ge c\,]$ needs no clustering: k equal lines give k, random weights
 in many dimensions about as many as there are units (at most $1/P(|\cos| \ge c)$: 5 in the plane, 100 at D = 3 and 4).
@@ -14,13 +14,12 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
 from ..errors import InputError
 from . import _circle as circle
-from ._chance import chance_cosine
-from ._similarity import as_weights, norms
+from ._similarity import as_weights, chance_cosine, norms
 
 LEAST_COSINE = 0.95  # from which on a unit is on a line, unless chance alone reaches it
 LEAST_SHARE = 0.05
@@ -61,13 +60,12 @@ class Lines:
         return len(self.shares)
 
 
-def find_lines(weights: ArrayLike, *, threshold: float | None = None, remove_mean: bool = False) -> Lines:
+def find_lines(weights: ArrayLike, *, threshold: float | None = None) -> Lines:
     """The lines on which the units of a layer lie.
 
     Args:
         weights: units x inputs, bias included; from any framework.
         threshold: the cosine c that decides; by default 0.95, or more where chance alone would reach it.
-        remove_mean: take the units' mean weight away first, for models whose units share a common direction.
 
     Returns:
         The lines. A unit of norm zero has no direction: it is on no line, and a warning says so.
@@ -80,9 +78,6 @@ def find_lines(weights: ArrayLike, *, threshold: float | None = None, remove_mea
     if array.shape[1] < 2:
         raise InputError(f"directions need at least 2 inputs (the bias counts as one), not {array.shape[1]}")
     r = norms(array)
-    if remove_mean:
-        array = array - array.mean(axis=0)
-        r = np.where(norms(array) > 1e-7 * r, norms(array), 0)  # of equal units rounding is all that is left
     mass = r.sum()
     if not mass > 0:
         raise InputError(f"all {len(r)} units have norm zero: there is no direction")
@@ -102,43 +97,67 @@ def find_lines(weights: ArrayLike, *, threshold: float | None = None, remove_mea
     signs = np.where(labels >= 0, np.where(along >= 0, 1, -1), 0)
     line_shares = np.bincount(labels[labels >= 0], shares[labels >= 0], len(axes)).astype(float)
     cover = float(line_shares.sum())
-    enough = cover >= LEAST_COVER
-    if enough and in_plane:
-        enough = circle.is_condensed(angles, shares)
+    sides = [(labels == k) & (signs == sign) for k in range(len(axes)) for sign in (1, -1)]
+    condensed = cover >= LEAST_COVER and (not in_plane or circle.is_condensed(angles, shares))
     return Lines(
         directions=axes,
         shares=line_shares,
         labels=labels,
         signs=signs,
-        orientations=sum(
-            _is_group(shares, (labels == k) & (signs == side)) for k in range(len(axes)) for side in (1, -1)
-        ),
+        orientations=len([side for side in sides if side.sum() >= LEAST_UNITS and shares[side].sum() >= LEAST_SHARE]),
         cover=cover,
         k_eff=sample.effective_count(c),
         threshold=float(c),
-        condensed=bool(enough),
+        condensed=condensed,
     )
 
 
-def _is_group(shares: np.ndarray, members: np.ndarray) -> bool:
-    return bool(members.sum() >= LEAST_UNITS and shares[members].sum() >= LEAST_SHARE)
+@dataclass(frozen=True)
+class LineHistory:
+    """For each seed and saved step: lines, orientations, k_eff, cover, and whether the layer is condensed.
+
+    Where the weights are not finite (a seed that diverged) lines and orientations are -1, the others NaN or False.
+    """
+
+    lines: Int[np.ndarray, "seeds steps"]
+    orientations: Int[np.ndarray, "seeds steps"]
+    k_eff: Float[np.ndarray, "seeds steps"]
+    cover: Float[np.ndarray, "seeds steps"]
+    condensed: Bool[np.ndarray, "seeds steps"]
+
+
+def count_lines(weights: Float[np.ndarray, "seeds steps units inputs"], threshold: float | None = None) -> LineHistory:
+    """Count the lines of one layer at every step of every seed (``trajectory.history(layer)``).
+
+    >>> one_line = np.ones((1, 2, 20, 3))
+    >>> count_lines(one_line).lines
+    array([[1, 1]])
+    """
+    weights = np.asarray(weights)
+    if weights.ndim != 4:
+        raise InputError(f"weights must be seeds x steps x units x inputs, not of shape {weights.shape}")
+    shape = weights.shape[:2]
+    lines, orientations = np.full(shape, -1), np.full(shape, -1)
+    k_eff, cover, condensed = np.full(shape, np.nan), np.full(shape, np.nan), np.zeros(shape, bool)
+    now = None
+    for index in np.ndindex(*shape):
+        if np.isfinite(weights[index]).all():
+            seed, step = index
+            if now is None or step == 0 or not np.array_equal(weights[index], weights[seed, step - 1]):
+                now = find_lines(weights[index], threshold=threshold)  # a flow that has stopped repeats itself
+            lines[index], orientations[index] = now.count, now.orientations
+            k_eff[index], cover[index], condensed[index] = now.k_eff, now.cover, now.condensed
+    return LineHistory(lines, orientations, k_eff, cover, condensed)
 
 
 @dataclass(frozen=True)
 class _Sample:
-    """The units with a direction and their |cos|; of a large layer a fixed sample drawn by mass.
+    """The units with a direction and their |cos|; of a large layer a fixed sample drawn by mass."""
 
-    Attributes:
-        shares: of the norm, of all units.
-        chosen: numbers of the units.
-        counts: how often each was drawn; None where all units are there.
-        cosines: |cos| of each pair.
-    """
-
-    shares: np.ndarray
-    chosen: np.ndarray
-    counts: np.ndarray | None
-    cosines: np.ndarray
+    shares: np.ndarray  # of the norm, of all units
+    chosen: np.ndarray  # numbers of the units in the sample
+    counts: np.ndarray | None  # how often each was drawn; None where all units are there
+    cosines: np.ndarray  # |cos| of each pair
 
     @staticmethod
     def of(array: np.ndarray, r: np.ndarray, shares: np.ndarray) -> "_Sample":

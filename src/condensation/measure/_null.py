@@ -26,20 +26,15 @@ def permuted(weights: ArrayLike, seed: int = 0, units: int | None = None) -> Flo
     return np.take_along_axis(array, rows, axis=0)
 
 
-def null_count(weights: ArrayLike, threshold: float, seed: int = 0) -> float:
+def null_count(weights: ArrayLike, threshold: float) -> float:
     """k_eff of the null, at a threshold: the mean over as many permutations as make some hundred units.
 
     >>> round(null_count(np.random.default_rng(0).normal(size=(50, 100)), 0.95) / 50, 1)
     1.0
     """
     array = as_weights(weights)
-    counts = [_count(permuted(array, draw, SAMPLE), len(array), threshold) for draw in _draws(len(array), seed)]
-    return float(np.mean(counts))
-
-
-def _draws(units: int, seed: int) -> range:
-    count = min(20, -(-SAMPLE // (2 * units)))
-    return range(seed * count, (seed + 1) * count)
+    seeds = range(min(20, -(-SAMPLE // (2 * len(array)))))
+    return float(np.mean([_count(permuted(array, seed, SAMPLE), len(array), threshold) for seed in seeds]))
 
 
 def _count(rows: np.ndarray, units: int, threshold: float) -> float:

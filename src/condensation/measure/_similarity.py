@@ -1,8 +1,9 @@
-r"""Cosine similarity of units, and the order in which its blocks show."""
+"""Cosine similarity: of units and of whole networks, the order in which its blocks show, and what chance gives."""
 
 import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
+from scipy.special import betaincinv
 
 from ..errors import InputError
 
@@ -36,11 +37,7 @@ def as_weights(weights: ArrayLike) -> Float[np.ndarray, "units inputs"]:
 
 
 def norms(weights: Float[np.ndarray, "units inputs"]) -> Float[np.ndarray, " units"]:
-    """Euclidean norm (amplitude) of each unit, exact also where the squares of a small unit vanish.
-
-    >>> norms(np.array([[3.0, 4.0]]))
-    array([5.])
-    """
+    """Euclidean norm (amplitude) of each unit, exact also where the squares of a small unit vanish."""
     r = np.sqrt(np.einsum("ij,ij->i", weights, weights).astype(float))
     small = np.flatnonzero(r < 1e-15)
     if len(small):
@@ -58,8 +55,8 @@ def directions(weights: ArrayLike) -> Float[np.ndarray, "units inputs"]:
     """
     array = as_weights(weights)
     r = norms(array)
-    if not (r > 0).all():
-        zero = np.flatnonzero(r == 0)
+    zero = np.flatnonzero(r == 0)
+    if len(zero):
         raise InputError(f"{len(zero)} of {len(r)} units have norm zero and so no direction, first unit {zero[0]}")
     return (array / r[:, None]).astype(array.dtype)
 
@@ -106,3 +103,34 @@ def nearest_lines(
     """
     cosines = np.abs(directions(weights) @ directions(lines).T)
     return cosines.argmax(axis=1), cosines.max(axis=1)
+
+
+def similarity_to_others(similarity: ArrayLike) -> Float[np.ndarray, " networks"]:
+    """For each of several networks the median of its similarities to all others.
+
+    Args:
+        similarity: of each network of one set (a row) to each of another set, or of the same (a column), networks x
+            networks. The row and the column at one position belong together: their common entry is left out.
+
+    >>> similarity_to_others(np.array([[1.0, 0.2, 0.4], [0.2, 1.0, 0.6], [0.4, 0.6, 1.0]]))
+    array([0.3, 0.4, 0.5])
+    """
+    matrix = as_floats("similarities", similarity)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
+        raise InputError(f"similarities must be of two networks or more to as many, not of shape {matrix.shape}")
+    others = ~np.eye(len(matrix), dtype=bool)
+    return np.array([np.median([*matrix[k, others[k]], *matrix[others[k], k]]) for k in range(len(matrix))])
+
+
+def chance_cosine(dim: int, probability: float = 0.01) -> float:
+    r"""The |cos| that two random directions exceed with the given probability.
+
+    For independent uniform directions in $R^D$: $P(|\cos| > c) = I_{1-c^2}\left(\frac{D-1}2, \frac12\right)$, the
+    regularised incomplete beta function.
+
+    >>> round(chance_cosine(3, probability=0.5), 12)  # in three dimensions |cos| is uniform
+    0.5
+    """
+    if dim < 2:
+        raise InputError(f"directions need at least 2 dimensions, not {dim}")
+    return float(np.sqrt(1 - betaincinv((dim - 1) / 2, 0.5, probability)))

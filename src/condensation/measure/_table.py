@@ -122,7 +122,8 @@ def measure_units(
     try:
         array = as_weights(weights)
     except InputError as error:
-        return Row(layer, kind, *_shape(weights), reason=str(error))
+        shape = np.shape(weights)
+        return Row(layer, kind, *(shape if len(shape) == 2 else (0, 0)), reason=str(error))
     row = Row(layer, kind, *array.shape)
     if len(array) < 2:
         return replace(row, reason="a single unit: lines are of two and more")
@@ -162,11 +163,6 @@ def _beside_null(row: Row, array: np.ndarray, c: float, threshold: float | None)
         centred_k_eff=left.k_eff,
         null_k_eff=null_count(centred, c),
     )
-
-
-def _shape(weights: ArrayLike) -> tuple[int, int]:
-    shape = np.shape(weights)
-    return (shape[0], shape[1]) if len(shape) == 2 else (0, 0)
 
 
 def most_condensed_first(rows: Iterable[Row]) -> list[Row]:

@@ -14,7 +14,7 @@ The path of one frame, from the player of the page and back to its pictures:
 10. ``page/player.js``: in the next animation frame, the player gives the frame to the cards.
 11. ``page/cards.js``: each view in ``page/views/`` draws its picture.
 
-The other files: ``_settings.py`` (the controls), ``_presets.py`` and ``_tour.py`` (what the page offers),
+The other files: ``_settings.py`` (the controls), ``_presets.py`` and ``presets.toml`` (what the page offers),
 ``_answers.py`` (messages about a run and a layer), ``_library.py`` (the user's runs and sweeps), ``_export.py``,
 ``_access.py`` (host and token), ``_memory.py``.
 """

@@ -16,7 +16,7 @@ CURVE_POINTS = 200  # of a curve that is computed at once
 
 def describe_run(run: ShownRun, title: str, settings: Settings | None, builder: FrameBuilder) -> Answer:
     """The message for a run that was opened; ``settings`` is None if the controls cannot express it."""
-    data, moments = run.data(), run.recording.moments
+    data, moments = run.data, run.recording.moments
     header = {
         "kind": "opened",
         "settings": None if settings is None else settings.to_text(),

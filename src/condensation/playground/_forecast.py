@@ -87,14 +87,13 @@ class Forecast:
 
 def no_forecast(weights: Float[np.ndarray, "units inputs"], why: str = "") -> Forecast:
     """A picture without a prediction, in the plane in which the units spread most; ``why`` is the reason."""
-    inputs = weights.shape[1]
-    no_lines = np.zeros((0, inputs))
+    no_lines = np.zeros((0, weights.shape[1]))
     return Forecast(None, no_lines, np.zeros((0, 2), bool), plane(no_lines, weights), why=why)
 
 
 def forecast(run: ShownRun, layer: str, view: str | None) -> Forecast:
     """The prediction for a layer from the first moment of a run."""
-    weights, data, model = run.weights(run.first, layer, view), run.data(), run.model(run.first)
+    weights, data, model = run.weights(run.first, layer, view), run.data, run.model(run.first)
     if run.experiment is None or data is None:
         return no_forecast(weights, "this run was watched, not trained here, so its data are unknown")
     if model is None:
@@ -115,33 +114,32 @@ def forecast(run: ShownRun, layer: str, view: str | None) -> Forecast:
 
 def _of_units(model: Model, prediction: Prediction, by_signs: bool) -> Forecast:
     """The lines of a dense layer: on the sphere, or on the cube for optimizers that step ``by_signs``."""
-    weights, own_field, fates = model.weights(prediction.layer), prediction.field, prediction.fates
-    cube = prediction.on_the_cube() if by_signs else None
-    directions = prediction.directions if cube is None else cube
-    lines = directions.directions if cube is None else unit_vectors(cube.directions)
-    attracts = np.stack([directions.attracts_positive, directions.attracts_negative], axis=1)
-    fate, sign, confidence = np.zeros(0, int), np.zeros(0, int), np.zeros(0)
-    if cube is None:
-        kind = "orientations" if prediction.directions.oriented else "sphere"
-        if fates is not None:
-            fate, sign, confidence = fates.lines, fates.signs, fates.confidence
-    else:
-        kind = "cube"
+    weights, fates = model.weights(prediction.layer), prediction.fates
+    known: dict[str, Any] = {}  # of each unit
+    if by_signs:
+        directions = prediction.on_the_cube()
+        kind, lines = "cube", unit_vectors(directions.directions)
         if fates is not None:
             a, residual = model.parameters["output.weight"][0].astype(float), prediction.whole_residual
-            ends = cube_fates(weights, a, own_field.inputs, residual, own_field.activation, directions=cube)
-            fate, sign, confidence = ends.lines, ends.signs, ends.decided.astype(float)
+            inputs, activation = prediction.field.inputs, prediction.field.activation
+            ends = cube_fates(weights, a, inputs, residual, activation, directions=directions)
+            known = {"fate": ends.lines, "sign": ends.signs, "confidence": ends.decided.astype(float)}
+    else:
+        directions = prediction.directions
+        kind, lines = "orientations" if directions.oriented else "sphere", directions.directions
+        if fates is not None:
+            known = {"fate": fates.lines, "sign": fates.signs, "confidence": fates.confidence}
+    attracts = np.stack([directions.attracts_positive, directions.attracts_negative], axis=1)
     basis = plane(lines[attracts.any(axis=1)], weights)
+    both_signs = np.concatenate([directions.orientations(1), directions.orientations(-1)])
     return Forecast(
         kind=kind,
         lines=lines,
         attracts=attracts,
         basis=basis,
-        fate=fate,
-        sign=sign,
-        confidence=confidence,
         arrows=_arrows(prediction, basis, by_signs),
-        orientations=_distinct(directions),
+        orientations=len(np.unique(both_signs.round(6), axis=0)),
+        **known,
     )
 
 
@@ -174,12 +172,6 @@ def _of_kernels(experiment: Experiment, model: Model, x: Any, y: Any, layer: str
         sign=sides,
         orientations=2 * len(lines),
     )
-
-
-def _distinct(directions: Any) -> int:
-    """Number of different orientations that attract."""
-    both_signs = np.concatenate([directions.orientations(1), directions.orientations(-1)])
-    return len(np.unique(both_signs.round(6), axis=0))
 
 
 def plane(lines: Float[np.ndarray, "lines inputs"], weights: Float[np.ndarray, "units inputs"]) -> np.ndarray:

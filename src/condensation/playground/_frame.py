@@ -119,7 +119,7 @@ class FrameBuilder:
 
     def _leading_error(self, moment: Moment, weights: np.ndarray) -> float:
         """The error of the leading order; NaN if there is no leading order."""
-        model, data = self.run.model(moment), self.run.data()
+        model, data = self.run.model(moment), self.run.data
         if model is None or data is None or not isinstance(model.network, Dense):
             return np.nan
         if multiplicity(self.activation) is None:
@@ -151,7 +151,7 @@ class FrameBuilder:
     def _add_outputs(self, model: Model, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """The network's output on the grid and its best polynomial, or its output on the samples."""
         if self.points is None:
-            data = self.run.data()
+            data = self.run.data
             if data is not None and data[1].shape[1] == 1:
                 arrays["fit"] = model(data[0])[:, 0].astype(np.float32)
             return
@@ -174,7 +174,7 @@ class FrameBuilder:
         if weights.shape[1] > 2:
             shown = weights[self.chosen]
             slow.arrays["order"] = block_order(np.where(norms(shown)[:, None] > 0, shown, 1.0)).astype(np.uint16)
-        data = self.run.data()
+        data = self.run.data
         hurried = self.slow.step < 0 and not settled  # the first picture comes at once
         if not hurried and model is not None and data is not None and isinstance(model.network, Dense):
             self._reduce(model, data[0], reduce_to, slow)
@@ -213,12 +213,10 @@ class FrameBuilder:
 
 def output_grid(run: ShownRun) -> tuple[np.ndarray | None, int | None, np.ndarray | None]:
     """The points at which the output is drawn, the number of inputs (1 or 2), and the page's grid or its ranges."""
-    data = run.data()
-    if data is None or run.experiment is None or not isinstance(run.experiment.network, Dense):
+    dense = run.experiment is not None and isinstance(run.experiment.network, Dense)
+    if run.data is None or not dense or run.data[1].shape[1] != 1 or run.data[0].shape[1] > 2:
         return None, None, None
-    x, y = data
-    if y.shape[1] != 1 or x.shape[1] > 2:
-        return None, None, None
+    x = run.data[0]
     low, high = x.min(axis=0), x.max(axis=0)
     margin = 0.08 * np.where(high > low, high - low, 1)
     ranges = np.stack([low - margin, high + margin], axis=1)

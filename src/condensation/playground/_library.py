@@ -24,6 +24,11 @@ class LibraryEntry:
     kind: str
     path: Path
 
+    @property
+    def title(self) -> str:
+        """A run's network and optimizer beside its name, which is a fingerprint; a sweep's name says enough."""
+        return self.name if self.kind == "sweep" else open_run(self.path).title(self.name)
+
 
 class Library:
     """The runs and sweeps in some folders."""
@@ -42,7 +47,7 @@ class Library:
 
     def listed(self) -> list[dict[str, str]]:
         """Name, kind and title of each entry, for the page."""
-        return [{"name": entry.name, "kind": entry.kind, "title": _title(entry)} for entry in self.entries.values()]
+        return [{"name": entry.name, "kind": entry.kind, "title": entry.title} for entry in self.entries.values()]
 
     def _entry(self, name: Any, kind: str) -> LibraryEntry:
         known = [entry.name for entry in self.entries.values() if entry.kind == kind]
@@ -52,7 +57,7 @@ class Library:
 
     def title(self, name: Any) -> str:
         """A run's network and optimizer, and its name."""
-        return _title(self._entry(name, "run"))
+        return self._entry(name, "run").title
 
     def run(self, name: Any) -> Run:
         """A saved run."""
@@ -72,11 +77,6 @@ class Library:
         cell = list(sweep.cells())[number]
         values = {name: f"{v:.4g}" if isinstance(v, float) else v for name, v in cell.coordinates.items()}
         return cell.experiment, sweep.seeds[seed], ", ".join(f"{name} = {value}" for name, value in values.items())
-
-
-def _title(entry: LibraryEntry) -> str:
-    """A run's network and optimizer beside its name, which is a fingerprint; a sweep's name says enough."""
-    return entry.name if entry.kind == "sweep" else open_run(entry.path).title(entry.name)
 
 
 def _kinds(folder: Path) -> dict[Path, str]:

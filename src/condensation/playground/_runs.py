@@ -1,6 +1,5 @@
 """Runs that a page can show: a training that goes on while the page watches, and a saved run."""
 
-from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,12 @@ LAST_STEP = 10_000_000  # where every training ends
 ON_THE_WAY, SLICE = 60, 20  # moments recorded on the way to a step, and steps between them at least
 
 
-class ShownRun(ABC):
+class ShownRun:
     """A run, its recording, and the network at each moment of it.
 
     Attributes:
         experiment: None for a run that was watched and not trained by an experiment.
+        data: samples and targets; None for a watched run.
         layers: names of the layers that can be shown.
         diverged: the step at which the loss was no longer finite.
     """
@@ -30,6 +30,7 @@ class ShownRun(ABC):
     trains = False
     experiment: Experiment | None
     seed: Seed
+    data: tuple[np.ndarray, np.ndarray] | None
     layers: tuple[str, ...]
     recording: Recording
     diverged: int | None = None
@@ -43,13 +44,6 @@ class ShownRun(ABC):
     def first(self) -> Moment:
         """The first moment, before training."""
         return self.recording.moments[0]
-
-    @abstractmethod
-    def data(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Samples and targets; None if they are unknown."""
-
-    def prepare(self) -> None:  # noqa: B027 - a saved run needs nothing
-        """Compile what training needs."""
 
     def later(self, shown: int, steps: int, seconds: float) -> Moment:
         """A recorded moment that is some steps after the one shown, or the next one if they are farther apart."""
@@ -93,16 +87,9 @@ class LiveRun(ShownRun):
         self.experiment, self.seed = experiment, seed
         self.layers = tuple(layer.name for layer in experiment.network.layers[:-1])
         self.live = Live(experiment, seed)
+        self.data = self.live.x, self.live.y
         self.recording = Recording()
         self.recording.add(self.live.first())
-
-    def data(self) -> tuple[np.ndarray, np.ndarray]:
-        """Samples and targets."""
-        return self.live.x, self.live.y
-
-    def prepare(self) -> None:
-        """Compile the training."""
-        self.live.prepare()
 
     def later(self, shown: int, steps: int, seconds: float) -> Moment:
         """A recorded moment while there are some, then the moment after some steps of training."""
@@ -130,6 +117,7 @@ class SavedRun(ShownRun):
     def __init__(self, run: Run, seed: Seed) -> None:
         self.run, self.seed = run, seed
         self.experiment = run.origin
+        self.data = None if run.origin is None else run.origin.data.draw(seed)
         self.diverged = run.diverged.get(seed)
         layers = run.layers
         if self.experiment is not None and layers != ("output",):
@@ -148,7 +136,3 @@ class SavedRun(ShownRun):
             )
             for k, step in enumerate(finite)
         ]
-
-    def data(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Samples and targets; None for a watched run."""
-        return None if self.experiment is None else self.experiment.data.draw(self.seed)

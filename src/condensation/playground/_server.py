@@ -25,9 +25,9 @@ from ._frame import Answer
 from ._library import Library
 from ._memory import MemoryTrimmer
 from ._messages import pack
+from ._presets import hello
 from ._session import Session
 from ._settings import Settings
-from ._tour import hello
 
 PAGE = Path(__file__).parent / "page"
 MOST_PAGES = 24  # fewer than the number of compiled programs that are kept

@@ -108,8 +108,8 @@ class Session:
         """Compile the training."""
         with self.lock:
             run = self.run
-        if run is not None:
-            run.prepare()
+        if isinstance(run, LiveRun):
+            run.live.prepare()
             with self.lock:
                 self.prepared = self.prepared or self.run is run
 

@@ -1,11 +1,12 @@
 """The settings of the page: checked values, and the same as texts in the address, in requests and in answers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ..activations import ACTIVATIONS
 from ..data import Expression, Images, Points
+from ..data._sampling import SPACINGS
 from ..errors import InputError, unknown_name
 from ..experiment import Experiment
 from ..initialization import Init, Normal
@@ -22,21 +23,6 @@ OPTIMIZERS = {
     "sign_gd": "sign descent",
 }
 DATA = ("formula", "points", "digits")
-SPACINGS = ("random", "even")
-LIMITS: dict[str, tuple[float, float]] = {  # least and most of each number
-    "inputs": (1, 6),
-    "n": (2, 400),
-    "low": (-1e3, 1e3),
-    "high": (-1e3, 1e3),
-    "turn": (-360, 360),
-    "width": (1, 400),
-    "std_w": (1e-12, 10),
-    "std_a": (1e-12, 10),
-    "rate": (1e-9, 100),
-    "eps": (1e-40, 1),
-    "seed": (0, 2**31 - 1),
-    "reduce": (1, 400),
-}
 MOST_LAYERS, MOST_POINTS, POINT_RANGE = 5, 400, 2.0
 DEEP_WIDTH, MOST_CHANNELS, KERNEL = 128, 32, 3
 CLASSES = 10
@@ -46,30 +32,35 @@ FLOW_STEPS = 500  # of the integrator between two frames
 FLOW_RTOL, FLOW_ATOL = 1e-5, 1e-6  # 1e-8 is very slow at the kinks of relu; the second is times the initial weights
 
 
+def _within(least: float, most: float, default: Any) -> Any:
+    """A field with a default and bounds."""
+    return field(default=default, metadata={"limits": (least, most)})
+
+
 @dataclass(frozen=True)
 class Settings:
     """One field for each control. ``reduce`` is the size of the reduced network, None for as many units as lines."""
 
     data: str = "formula"
     formula: str = "sin(3*x) + sin(6*x)/2"
-    inputs: int = 1
-    n: int = 40
-    low: float = -1.0
-    high: float = 1.5
+    inputs: int = _within(1, 6, default=1)
+    n: int = _within(2, 400, default=40)
+    low: float = _within(-1e3, 1e3, default=-1.0)
+    high: float = _within(-1e3, 1e3, default=1.5)
     spacing: str = "even"
-    turn: float = 0.0
+    turn: float = _within(-360, 360, default=0.0)
     points: tuple[tuple[float, ...], ...] = ()
     layers: tuple[str, ...] = ("x_tanh",)
-    width: int = 100
+    width: int = _within(1, 400, default=100)
     residual: bool = False
     bias: bool = True
-    std_w: float = 0.005
-    std_a: float = 0.005
+    std_w: float = _within(1e-12, 10, default=0.005)
+    std_a: float = _within(1e-12, 10, default=0.005)
     optimizer: str = "normalised_gd"
-    rate: float = 1e-4
-    eps: float = 1e-8
-    seed: int = 0
-    reduce: int | None = None
+    rate: float = _within(1e-9, 100, default=1e-4)
+    eps: float = _within(1e-40, 1, default=1e-8)
+    seed: int = _within(0, 2**31 - 1, default=0)
+    reduce: int | None = _within(1, 400, default=None)
 
     def __post_init__(self) -> None:
         for name, (least, most) in LIMITS.items():
@@ -141,10 +132,6 @@ class Settings:
         """
         return {field.name: _write(getattr(self, field.name)) for field in fields(self)}
 
-    def replace(self, **changes: Any) -> "Settings":
-        """A copy with some settings changed."""
-        return replace(self, **changes)
-
     @property
     def seeds(self) -> Seed:
         """The seed of data and initialization."""
@@ -176,6 +163,11 @@ class Settings:
         if self.optimizer == "adam":
             return Adam(self.rate, eps=self.eps)
         return {"gd": GD, "normalised_gd": NormalisedGD, "sign_gd": SignGD}[self.optimizer](self.rate)
+
+
+LIMITS: dict[str, tuple[float, float]] = {
+    field.name: field.metadata["limits"] for field in fields(Settings) if "limits" in field.metadata
+}
 
 
 def _read(name: str, text: str, default: Any) -> Any:

@@ -11,6 +11,7 @@ from ..networks import Conv, Model
 from ..optimizers import GD
 from ..runs import Trajectory
 from ..theory import KernelDynamics
+from ..theory._kernels import FilterOutputs, Filters
 
 _DYNAMICS: WeakKeyDictionary[Trajectory, dict[int, KernelDynamics]] = WeakKeyDictionary()  # kept as long as their run
 
@@ -26,9 +27,7 @@ def dynamics(run: Trajectory, k: int) -> KernelDynamics:
     return of_run[k]
 
 
-def initial_filters(
-    run: Trajectory, k: int
-) -> tuple[Float[np.ndarray, "filters columns"], Float[np.ndarray, "filters rows"]]:
+def initial_filters(run: Trajectory, k: int) -> tuple[Filters, FilterOutputs]:
     """The initial filters of a run's k-th seed, and the output weights of each in the order of the rows of Z."""
     network = run.experiment.network
     initial = run.experiment.init.draw(network, run.seeds[k].init_stream())
@@ -92,6 +91,5 @@ def cosines_to(
 def cosine_to_v1(run: Trajectory) -> Float[np.ndarray, "seeds saved"]:
     """The median |cos| of the filters with the v1 of their seed, at all saved steps."""
     history = run.history("conv1", view="filter").astype(float)
-    return np.stack(
-        [np.median(np.abs(cosines_to(history[k], dynamics(run, k).v1)), axis=-1) for k in range(len(run.seeds))]
-    )
+    cosines = (cosines_to(history[k], dynamics(run, k).v1) for k in range(len(run.seeds)))
+    return np.stack([np.median(np.abs(each), axis=-1) for each in cosines])

@@ -97,25 +97,14 @@ def validity(
         if name not in fields:
             raise InputError(f"the clock is for hidden layers ({', '.join(fields)}), not for {name}")
         field, weights = fields[name], model.weights(name)
-        lines = _attracting(field)
+        predicted, size = field.directions(), leading_size(field.inputs, weights, field.activation)
+        lines = predicted.directions[predicted.attracts]
         first = lines if first is None else first
-        rows.append(
-            (
-                *leading_size(field.inputs, weights, field.activation),
-                turned(first, lines),
-                field.share,
-                *_rates(field, weights),
-            )
-        )
+        rows.append((*size, turned(first, lines), field.share, *_rates(field, weights)))
     size, error, drift, share, turning, growing = np.array(rows).T
     at = np.searchsorted(trajectory.recorded, chosen)
     loss = trajectory.loss[trajectory.seeds.index(as_seed(seed))]
     return Validity(np.array(chosen), loss[at] / loss[0], size, error, drift, share, turning, growing)
-
-
-def _attracting(field: LayerField) -> np.ndarray:
-    lines = field.directions()
-    return lines.directions[lines.attracts]
 
 
 def leading_size(

@@ -37,13 +37,12 @@ def guarded(name: str, tell: Callable[..., Any]) -> Callable[..., None]:
 
 def named(rows: Iterable[WatchedRow]) -> dict[str, float]:
     """The measured numbers of rows by the names that loggers give them: ``condensation/LAYER/k_eff``."""
-    numbers = {
-        f"condensation/{row.layer}/{name}": float(getattr(row, name))
+    return {
+        f"condensation/{row.layer}/{name}": value
         for row in rows
-        if not row.reason
         for name in QUANTITIES
+        if not row.reason and not math.isnan(value := float(getattr(row, name)))
     }
-    return {name: value for name, value in numbers.items() if not math.isnan(value)}
 
 
 def _as_logger(logger: Any) -> Tell:
@@ -55,11 +54,10 @@ def _as_logger(logger: Any) -> Tell:
 
         return scalars
     if callable(getattr(logger, "log_metrics", None)):  # Lightning's loggers
-        return lambda numbers, step: logger.log_metrics(numbers, step)
+        return logger.log_metrics
     log = getattr(logger, "log", None)
     if callable(log):  # Weights & Biases and its like
-        by_name = _has_step(log)
-        return lambda numbers, step: log(numbers, step=step) if by_name else log(numbers, step)
+        return (lambda numbers, step: log(numbers, step=step)) if _has_step(log) else log
     if callable(logger):
         return logger
     raise InputError(

@@ -7,7 +7,7 @@ from torch import nn
 
 from ..errors import InputError, unknown_name
 from ..weights import Units
-from ._units import units
+from ._units import units, unwrapped
 
 
 def as_names(names: Iterable[str] | None) -> list[str] | None:
@@ -15,34 +15,31 @@ def as_names(names: Iterable[str] | None) -> list[str] | None:
     return [names] if isinstance(names, str) else None if names is None else list(names)
 
 
-def listed(model: nn.Module, heads: bool, view: str, names: list[str]) -> list[Units]:
-    """All units, and those which only the other way of cutting attention projections has, if they are named."""
+def chosen(
+    model: nn.Module, layers: list[str] | None, keep: list[str], *, heads: bool, view: str
+) -> tuple[list[Units], list[Units]]:
+    """The units to measure and those of them to keep; a named head or projection is cut as its name says."""
     every = units(model, heads=heads, view=view)
     known = {name for layer in every for name in (layer.name, layer.parameter)}
-    if known.issuperset(names):
-        return every
-    return every + [layer for layer in units(model, heads=not heads, view=view) if layer.name in {*names} - known]
-
-
-def chosen(model: str, every: list[Units], layers: list[str] | None) -> list[Units]:
-    """The listed units that are to be measured."""
+    if missing := {*(layers or ()), *keep} - known:
+        every += [layer for layer in units(model, heads=not heads, view=view) if layer.name in missing]
     measurable = [layer for layer in every if not layer.reason]
     if not measurable:
-        raise InputError(f"the model {model} has no units to watch; {every[0].name}: {every[0].reason}")
-    if layers is None:
-        return measurable
-    if not layers:
+        name = type(unwrapped(model)).__name__
+        raise InputError(f"the model {name} has no units to watch; {every[0].name}: {every[0].reason}")
+    if layers == []:
         raise InputError("layers names no layer: leave it out to watch all of them")
-    return find_named(measurable, layers, "layer", {layer.name: layer.reason for layer in every if layer.reason})
+    measured = measurable if layers is None else _named(every, layers, "layer")
+    return measured, _named(measured, keep, "layer to keep")
 
 
-def find_named(
-    measurable: list[Units], names: list[str], what: str, reasons: dict[str, str] | None = None
-) -> list[Units]:
+def _named(every: list[Units], names: list[str], what: str) -> list[Units]:
     """The units of these names; the name of a parameter stands for all that it was cut into."""
+    measurable = [layer for layer in every if not layer.reason]
+    reasons = {layer.name: layer.reason for layer in every if layer.reason}
     for name in names:
-        if name in (reasons or {}):
-            raise InputError(f"the layer {name} has no units: {(reasons or {})[name]}")
+        if name in reasons:
+            raise InputError(f"the layer {name} has no units: {reasons[name]}")
         if not any(name in (layer.name, layer.parameter) for layer in measurable):
             raise unknown_name(what, name, [layer.name for layer in measurable])
     return [layer for layer in measurable if layer.name in names or layer.parameter in names]

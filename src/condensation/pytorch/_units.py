@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from torch.nn.modules.conv import _ConvNd
 from torch.nn.parameter import is_lazy
 from torch.nn.utils.prune import BasePruningMethod
 from torch.nn.utils.spectral_norm import SpectralNorm
@@ -19,11 +20,8 @@ from ..weights._attention import Heads
 from ..weights._layout import Read, UnitLayout, list_units
 from ..weights._pickled import as_array
 
-_CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
-_TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
-_RECURRENT = (nn.RNNBase, nn.RNNCellBase)
 _NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
-_WRAPPERS = ("module", "_orig_mod")  # of DistributedDataParallel and of torch.compile
+_WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
 
 
 def units(model: nn.Module, *, heads: bool = True, view: str = "filter") -> list[Units]:
@@ -44,8 +42,8 @@ def units(model: nn.Module, *, heads: bool = True, view: str = "filter") -> list
     layouts: dict[str, UnitLayout | str] = {}
     seen: dict[tuple[Any, ...], str] = {}
     for prefix, module in model.named_modules(remove_duplicate=False):
-        where = "".join(f"{part}." for part in prefix.split(".") if part and part not in _WRAPPERS[1:])
-        own = {where + name: (name, value) for name, value in _parameters(prefix, module)}
+        where = "".join(f"{part}." for part in prefix.split(".") if part not in ("", "_orig_mod"))
+        own = {where + name: (name, value) for name, value in _parameters(module)}
         shapes = {name: () if is_lazy(value) else tuple(value.shape) for name, (_, value) in own.items()}
         for name, (short, value) in own.items():
             reads[name] = (shapes[name], partial(_read, model, prefix, short))
@@ -65,19 +63,12 @@ def unwrapped(model: nn.Module) -> nn.Module:
     """The user's own model, out of DistributedDataParallel and torch.compile."""
     if not isinstance(model, nn.Module):
         raise InputError(f"a model must be a torch.nn.Module, not {type(model).__name__}")
-    while True:
-        inner = next((getattr(model, name, None) for name in _WRAPPERS if _wraps(model, name)), None)
-        if not isinstance(inner, nn.Module):
-            return model
+    while isinstance(inner := getattr(model, _WRAPPERS.get(type(model).__name__, ""), None), nn.Module):
         model = inner
+    return model
 
 
-def _wraps(model: nn.Module, name: str) -> bool:
-    kinds = ("DistributedDataParallel", "DataParallel", "OptimizedModule")
-    return type(model).__name__ in kinds and name in dict(model.named_children())
-
-
-def _parameters(prefix: str, module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+def _parameters(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     """The module's own parameters; a parametrized one as the weight that it makes."""
     for name in (*(getattr(module, "parametrizations", None) or ()), *_hooks(module)):
         yield name, _made(module, name)
@@ -167,7 +158,7 @@ def _layout(
         return names.NORM
     if len(shape) < 2 or 0 in shape:
         return names.why_not(name, shape, shapes)
-    if isinstance(module, _RECURRENT):
+    if isinstance(module, nn.RNNBase | nn.RNNCellBase):
         return names.recurrent(name, shapes)
     if isinstance(module, nn.MultiheadAttention) and own.endswith("proj_weight"):
         bias = f"{name.removesuffix(own)}in_proj_bias"
@@ -177,9 +168,9 @@ def _layout(
         return UnitLayout("embedding")
     if isinstance(module, nn.Bilinear):
         return UnitLayout(bias=names.bias_of(name, shape[0], shapes))
-    if isinstance(module, (*_CONVOLUTIONS, *_TRANSPOSED)):
+    if isinstance(module, _ConvNd):
         depthwise = module.groups == module.in_channels == module.out_channels
-        axis = int(isinstance(module, _TRANSPOSED) and not depthwise)
+        axis = int(module.transposed and not depthwise)
         groups = 1 if depthwise else module.groups  # depthwise filters are kernels: they can be compared
         return UnitLayout("filter", axis, groups, bias=names.bias_of(name, module.out_channels, shapes))
     if len(shape) == 2 and own == "weight" and (isinstance(module, nn.Linear) or _is_conv1d(module, shape)):

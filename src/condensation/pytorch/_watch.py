@@ -27,7 +27,7 @@ from ..runs import Watched, WatchedLayer, WatchedRow, WatchedRun, WatchWriter
 from ..runs._watched import QUANTITIES
 from ..saving import At, Every, Geometric, OpenSaveSchedule
 from ._loggers import as_loggers, guarded, named
-from ._selection import about, as_names, chosen, find_named, initial_weights, listed, weights_of
+from ._selection import about, as_names, chosen, initial_weights, weights_of
 from ._units import unwrapped
 
 DEFAULT = Geometric(10)
@@ -54,7 +54,14 @@ def check_options(options: Options) -> None:
     for name in options:
         if name not in Options.__annotations__:
             raise unknown_name("option of watch", name, Options.__annotations__)
-    _check(options.get("schedule", DEFAULT), options.get("budget"), options.get("threshold"))
+    schedule, meanings = options.get("schedule", DEFAULT), {"budget": "a share of the time", "threshold": "a cosine"}
+    if not isinstance(schedule, At | Every | Geometric):
+        known = "Geometric(per_decade), Every(k) or At(steps), which need no last step"
+        raise InputError(f"a schedule is {known}, not {schedule!r}")
+    for name, meaning in meanings.items():
+        value = options.get(name)
+        if value is not None and not (isinstance(value, int | float) and 0 < value < 1):
+            raise InputError(f"{name} is {meaning} between 0 and 1, not {value!r}")
     as_loggers(options.get("to", ()))
 
 
@@ -108,15 +115,14 @@ class Watcher:
         **options: Unpack[Options],
     ) -> None:
         check_options(options)
-        name = type(unwrapped(model)).__name__
-        layers, keep = as_names(options.get("layers")), as_names(options.get("keep", ()))
+        layers, keep = as_names(options.get("layers")), as_names(options.get("keep", ())) or []
         heads, view = options.get("heads", False), options.get("view", "filter")
-        self._units = chosen(name, listed(model, heads, view, [*(layers or ()), *(keep or ())]), layers)
+        self._units, kept = chosen(model, layers, keep, heads=heads, view=view)
         watched = Watched(
-            name,
+            type(unwrapped(model)).__name__,
             tuple(WatchedLayer(*about(layer)) for layer in self._units),
             options.get("schedule", DEFAULT),
-            tuple(layer.name for layer in find_named(self._units, keep or [], "layer to keep")),
+            tuple(layer.name for layer in kept),
             options.get("threshold"),
             str(torch.__version__),
         )
@@ -282,15 +288,6 @@ class Watcher:
     def _over_budget(self) -> bool:
         spent = self._measuring + self._writer.seconds_written
         return self._budget is not None and spent > self._budget * self._writer.seconds
-
-
-def _check(schedule: Any, budget: Any, threshold: Any) -> None:
-    if not isinstance(schedule, At | Every | Geometric):
-        known = "Geometric(per_decade), Every(k) or At(steps), which need no last step"
-        raise InputError(f"a schedule is {known}, not {schedule!r}")
-    for name, value, meaning in (("budget", budget, "a share of the time"), ("threshold", threshold, "a cosine")):
-        if value is not None and not (isinstance(value, int | float) and 0 < value < 1):
-            raise InputError(f"{name} is {meaning} between 0 and 1, not {value!r}")
 
 
 def _rank() -> int:

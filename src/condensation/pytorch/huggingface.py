@@ -40,14 +40,10 @@ class WatchCallback(TrainerCallback):
         return [] if self.watcher is None else self.watcher.rows
 
     def on_train_begin(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        model: nn.Module | None = None,
-        **kwargs: Any,
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Begin with the weights as they are, of a checkpoint where one was loaded."""
+        model: nn.Module | None = kwargs.get("model")
         if model is None or not state.is_world_process_zero:
             return
         if self.watcher is not None:
@@ -62,22 +58,14 @@ class WatchCallback(TrainerCallback):
         if self.watcher is not None:
             self.watcher.step(self._loss, state.global_step)
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Take the loss, also for the step that was just told."""
+        logs: dict[str, Any] | None = kwargs.get("logs")
         if self.watcher is not None and logs and "loss" in logs:
             self._loss = float(logs["loss"])
             self.watcher.tell(self._loss)
 
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Measure the last step."""
         if self.watcher is not None:
             self.watcher.close()

@@ -7,7 +7,7 @@ import numpy as np
 from .._serialization import coerce
 from ..errors import InputError, check_whole, unknown_name
 from ..networks import Model
-from ._merge import Merge, hidden_layers, merge_rule, replace_units, unit_weights, unrolled
+from ._merge import Merge, merge_rule, mergeable, replace_units, unit_weights, unrolled
 
 
 def embed(
@@ -27,7 +27,7 @@ def embed(
             is divided by the scale to the activation's degree.
     """
     model = unrolled(model)
-    known = hidden_layers(model.network)
+    known = mergeable(model.network)
     if layer not in known:
         raise unknown_name("layer that can be embedded", layer, known)
     weights = unit_weights(model, model.layer(layer))

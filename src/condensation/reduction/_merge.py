@@ -93,31 +93,11 @@ def merge_groups(
     return Merge(made, combine, rule.constant * np.where(np.abs(rest) < 1e-12, 0, rest))  # rounding asks for no bias
 
 
-def in_place(merge: Merge, groups: Int[np.ndarray, " units"], weights: Float[np.ndarray, "units inputs"]) -> Merge:
-    """The merge written with as many units as before, so that one compiled network computes many reductions.
-
-    The first unit of a group stands for it, nothing reads the others.
-    """
-    _, first = np.unique(groups, return_index=True)
-    rows, combine = weights.copy(), np.zeros((len(weights), len(weights)))
-    rows[first], combine[:, first] = merge.weights, merge.combine
-    return Merge(rows, combine, merge.constant)
-
-
-def keep_units(weights: Float[np.ndarray, "units inputs"], kept: Int[np.ndarray, " kept"]) -> Merge:
-    """Some units as they are, the others left out."""
-    combine = np.zeros((len(weights), len(kept)))
-    combine[kept, np.arange(len(kept))] = 1
-    return Merge(weights[kept], combine, np.zeros(len(weights)))
-
-
-def hidden_layers(network: Network) -> dict[str, Activation]:
+def mergeable(network: Network) -> dict[str, Activation]:
     """The layers whose units can be merged, and their activations."""
     chain = [layer.name for layer in network.layers[:-1]]
-    chain = chain[
-        len(chain) - len(network.activations) :
-    ]  # of a ResNet the dense ones: batch norm stands between others
-    return dict(zip(chain, network.activations, strict=True))
+    dense = chain[len(chain) - len(network.activations) :]  # of a ResNet: batch norm stands between the others
+    return dict(zip(dense, network.activations, strict=True))
 
 
 def unrolled(model: Model) -> Model:
@@ -133,43 +113,26 @@ def unrolled(model: Model) -> Model:
 
 def output_weights(model: Model, layer: str) -> Float[np.ndarray, "units outputs"]:
     """The output weights of a layer's units: whatever reads them."""
-    views = [view(model.parameters[f"{name}.weight"]) for name, view in _readers(model.network, layer)]
-    return np.concatenate([np.moveaxis(part, 1, 0).reshape(part.shape[1], -1) for part in views], axis=1)
+    units = model.layer(layer).weight[0]
+    readers = _readers(model.network, layer).items()
+    views = [_view(model.parameters[f"{name}.weight"], columns, units) for name, columns in readers]
+    return np.concatenate([np.moveaxis(part, 1, 0).reshape(units, -1) for part in views], axis=1)
 
 
-def _readers(network: Network, name: str) -> list[tuple[str, Any]]:
-    """The layers that read a layer's units, each with a view of its weight as outputs x units x entries."""
-    names = [layer.name for layer in network.layers]
-    place = names.index(name)
-    layer = network.layers[place]
+def _readers(network: Network, name: str) -> dict[str, slice]:
+    """The layers that read a layer's units, and the columns of their flat weights that do, a run for each unit."""
+    place = [layer.name for layer in network.layers].index(name)
     if isinstance(network, Dense) and network.concatenated:
-        before = sum(earlier.weight[0] for earlier in network.layers[:place])
-        return [(reader.name, _View(before, layer.weight[0], 1)) for reader in network.layers[place + 1 :]]
+        end = sum(layer.weight[0] for layer in network.layers[: place + 1])
+        own = slice(end - network.layers[place].weight[0], end)
+        return {reader.name: own for reader in network.layers[place + 1 :]}
     reader = network.layers[place + 1]
-    entries = int(np.prod(reader.weight[1:])) // layer.weight[0]
-    return [(reader.name, _View(0, layer.weight[0], entries))]
+    return {reader.name: slice(0, int(np.prod(reader.weight[1:])))}
 
 
-@dataclass(frozen=True)
-class _View:
-    """The columns of a reader's weight that belong to a layer's units, a run of ``entries`` for each."""
-
-    before: int
-    units: int
-    entries: int
-
-    def __call__(self, weight: np.ndarray) -> np.ndarray:
-        flat = weight.reshape(len(weight), -1)
-        return flat[:, self.before : self.before + self.units * self.entries].reshape(
-            len(weight), self.units, self.entries
-        )
-
-    def replaced(self, weight: np.ndarray, part: np.ndarray) -> np.ndarray:
-        """The weight with other columns there."""
-        flat = weight.reshape(len(weight), -1)
-        end = self.before + self.units * self.entries
-        whole = np.concatenate([flat[:, : self.before], part.reshape(len(weight), -1), flat[:, end:]], axis=1)
-        return whole if weight.ndim == 2 else whole.reshape(len(weight), -1, *weight.shape[2:])
+def _view(weight: np.ndarray, columns: slice, units: int) -> Float[np.ndarray, "outputs units entries"]:
+    """The columns of a reader's weight that belong to some units, entries apart."""
+    return weight.reshape(len(weight), -1)[:, columns].reshape(len(weight), units, -1)
 
 
 def replace_units(model: Model, merges: Mapping[str, Merge]) -> Model:
@@ -184,12 +147,14 @@ def replace_units(model: Model, merges: Mapping[str, Merge]) -> Model:
             parameters[f"{name}.bias"] = merge.weights[:, -1]
     for name in reversed([layer.name for layer in network.layers if layer.name in merges]):  # columns before stay put
         merge = merges[name]
-        for reader, view in _readers(network, name):
+        for reader, columns in _readers(network, name).items():
             weight = parameters[f"{reader}.weight"]
-            columns = view(weight)
-            parameters[f"{reader}.weight"] = view.replaced(weight, np.einsum("oue,un->one", columns, merge.combine))
+            flat, view = weight.reshape(len(weight), -1), _view(weight, columns, len(merge.combine))
+            combined = np.einsum("oue,un->one", view, merge.combine).reshape(len(weight), -1)
+            flat = np.concatenate([flat[:, : columns.start], combined, flat[:, columns.stop :]], axis=1)
+            parameters[f"{reader}.weight"] = flat.reshape(len(weight), -1, *weight.shape[2:])
             if np.any(merge.constant):
-                shift = np.einsum("oue,u->o", columns, merge.constant)
+                shift = np.einsum("oue,u->o", view, merge.constant)
                 parameters[f"{reader}.bias"] = parameters.get(f"{reader}.bias", 0) + shift
     counts = {name: len(merge.weights) for name, merge in merges.items()}
     return _model(network, parameters, counts, np.result_type(*model.parameters.values()))

@@ -18,20 +18,9 @@ from ..measure import chance_cosine
 from ..measure._lines import LEAST_COSINE
 from ..measure._similarity import norms
 from ..networks import Model
-from ._merge import (
-    Merge,
-    hidden_layers,
-    in_place,
-    keep_units,
-    merge_groups,
-    merge_rule,
-    output_weights,
-    replace_units,
-    unit_weights,
-    unrolled,
-)
+from ._merge import Merge, merge_groups, merge_rule, mergeable, output_weights, replace_units, unit_weights, unrolled
 from ._search import LayerSizes, merging_order, smallest
-from ._tree import Tree, merging_tree
+from ._tree import merging_tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,24 +137,21 @@ class _Reducer:
         for name, value in model.parameters.items():
             if not np.isfinite(value).all():
                 raise InputError(f"the parameter {name} holds NaN or Inf")
-        known = hidden_layers(model.network)
+        known = mergeable(model.network)
         for name in layers or ():
             if name not in known:
                 raise unknown_name("layer that can be reduced", name, known)
         self.rules = {name: merge_rule(known[name]) for name in (known if layers is None else layers)}
         self.weights = {name: unit_weights(model, model.layer(name)) for name in self.rules}
         self.amounts = {name: norms(output_weights(model, name).astype(float)) for name in self.rules}
-        self.trees: dict[str, Tree] = {
-            name: merging_tree(self.weights[name], rule.oriented) for name, rule in self.rules.items()
-        }
+        self.trees = {name: merging_tree(self.weights[name], rule.oriented) for name, rule in self.rules.items()}
 
     def checked(self, units: int | Mapping[str, int]) -> LayerSizes:
         """The number of units that each layer is left with."""
         wanted: LayerSizes = dict(units) if isinstance(units, Mapping) else dict.fromkeys(self.rules, units)
-        for name in wanted:
+        for name, count in wanted.items():
             if name not in self.rules:
                 raise unknown_name("layer that can be reduced", name, self.rules)
-        for name, count in wanted.items():
             check_whole(f"units of {name}", count)
             if count > len(self.weights[name]):
                 raise InputError(f"{name} has {len(self.weights[name])} units and cannot be reduced to {count}")
@@ -187,11 +173,17 @@ class _Reducer:
         return replace_units(self.model, self._merges(groups))
 
     def in_place(self, groups: dict[str, np.ndarray]) -> Model:
-        """The function of ``merged`` by a network with as many units as before."""
-        merges = self._merges(groups).items()
-        return replace_units(
-            self.model, {name: in_place(merge, groups[name], self.weights[name]) for name, merge in merges}
-        )
+        """The function of ``merged`` with as many units as before, so that one compiled network computes many.
+
+        The first unit of a group stands for it, nothing reads the others.
+        """
+        merges = self._merges(groups)
+        for name, merge in merges.items():
+            _, first = np.unique(groups[name], return_index=True)
+            weights, combine = self.weights[name].copy(), np.zeros((len(groups[name]), len(groups[name])))
+            weights[first], combine[:, first] = merge.weights, merge.combine
+            merges[name] = Merge(weights, combine, merge.constant)
+        return replace_units(self.model, merges)
 
     def _merges(self, groups: dict[str, np.ndarray]) -> dict[str, Merge]:
         return {
@@ -203,8 +195,9 @@ class _Reducer:
         """The model with only the units of largest output times input weight."""
         merges = {}
         for name, count in sizes.items():
-            size = self.amounts[name] * norms(self.weights[name])
-            merges[name] = keep_units(self.weights[name], np.sort(np.argsort(-size, kind="stable")[:count]))
+            weights = self.weights[name]
+            kept = np.sort(np.argsort(-self.amounts[name] * norms(weights), kind="stable")[:count])
+            merges[name] = Merge(weights[kept], np.eye(len(weights))[:, kept], np.zeros(len(weights)))
         return replace_units(self.model, merges)
 
 

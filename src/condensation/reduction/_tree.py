@@ -77,7 +77,8 @@ def merging_tree(weights: Float[np.ndarray, "units inputs"], oriented: bool) -> 
     """
     mass, cosine = norms(weights), _cosines(weights, oriented)
     squared = 2 * (1 - cosine if oriented else 1 - cosine**2)
-    cost = _pair_weight(mass[:, None], mass[None, :]) * squared
+    tiny = np.finfo(float).tiny
+    cost = np.outer(mass, mass) / np.maximum(np.add.outer(mass, mass), tiny) * squared
     np.fill_diagonal(cost, np.inf)
     nearest, least = cost.argmin(axis=1), cost.min(axis=1)
     merges, costs = [], []
@@ -87,22 +88,17 @@ def merging_tree(weights: Float[np.ndarray, "units inputs"], oriented: bool) -> 
         merges.append((i, j))
         costs.append(max(least[i], 0.0))
         others = np.flatnonzero(np.isfinite(cost[i]) & (np.arange(len(cost)) != j))
-        first, second, both, third = (mass[i] + mass[others], mass[j] + mass[others], mass[i] + mass[j], mass[others])
+        first, second, both, third = mass[i] + mass[others], mass[j] + mass[others], mass[i] + mass[j], mass[others]
         merged = first * cost[i, others] + second * cost[j, others] - third * cost[i, j]  # Lance and Williams
-        merged /= np.maximum(both + third, np.finfo(float).tiny)
+        merged /= np.maximum(both + third, tiny)
         cost[j] = cost[:, j] = np.inf
         cost[i, others] = cost[others, i] = merged
         mass[i] += mass[j]
-        stale = np.flatnonzero((nearest == i) | (nearest == j))
+        stale = np.union1d(np.flatnonzero((nearest == i) | (nearest == j)), [i, j])
         closer = cost[:, i] < least
         nearest[closer], least[closer] = i, cost[closer, i]
-        stale = np.union1d(stale, [i, j])
         nearest[stale], least[stale] = cost[stale].argmin(axis=1), cost[stale].min(axis=1)
     return Tree(weights, oriented, np.array(merges, int).reshape(-1, 2), np.array(costs))
-
-
-def _pair_weight(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return a * b / np.maximum(a + b, np.finfo(float).tiny)
 
 
 def renumber(labels: Int[np.ndarray, " units"]) -> Int[np.ndarray, " units"]:

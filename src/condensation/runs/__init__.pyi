@@ -1,6 +1,6 @@
-from ._checkpoint import Checkpoint as Checkpoint
-from ._checkpoint import Record as Record
 from ._run import INITIAL_STAGE as INITIAL_STAGE
+from ._run import Checkpoint as Checkpoint
+from ._run import Record as Record
 from ._run import Run as Run
 from ._run import in_initial_stage as in_initial_stage
 from ._store import RunFolder as RunFolder

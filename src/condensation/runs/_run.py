@@ -1,8 +1,11 @@
-"""What runs have in common: those of an experiment (``Trajectory``) and those that were watched (``WatchedRun``)."""
+"""What runs have in common: those of an experiment (``Trajectory``) and those that were watched (``WatchedRun``).
+
+A ``Record`` is what one network leaves while it trains, a ``Checkpoint`` what it takes to go on with it.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -10,7 +13,6 @@ from jaxtyping import Bool, Float, Int
 from ..errors import InputError
 from ..experiment import Experiment
 from ..seeds import Seed, as_seed
-from ._checkpoint import Record
 
 INITIAL_STAGE = 0.7  # share of the first loss: the initial stage lasts until the loss falls below
 
@@ -26,63 +28,40 @@ def in_initial_stage(
     return ~(loss < fraction * loss[..., first : first + 1])
 
 
-@runtime_checkable
-class Run(Protocol):
-    """A run of either kind, as drawings, measures of weights, the playground and the commands need it."""
+@dataclass
+class Record:
+    """What one network leaves: rows at the recorded steps; rows after a divergence stay NaN."""
 
-    @property
-    def origin(self) -> Experiment | None:
-        """The experiment that was trained; None for a watched run."""
-        ...
+    weights: dict[str, np.ndarray]
+    curves: dict[str, np.ndarray]
+    diverged: int | None = None
+    seconds: float = 0.0
 
-    @property
-    def seeds(self) -> tuple[Seed, ...]:
-        """The seeds; a watched run counts as one."""
-        ...
 
-    @property
-    def saved(self) -> Int[np.ndarray, " saved"]:
-        """The steps at which weights were kept."""
-        ...
+@dataclass
+class Checkpoint:
+    """A record with the place and the state of its training: enough to go on as if nothing had happened."""
 
-    @property
-    def recorded(self) -> Int[np.ndarray, " recorded"]:
-        """The steps of the curves."""
-        ...
-
-    @property
-    def parameters(self) -> dict[str, np.ndarray]:
-        """Arrays of seeds x saved steps x their shape, by name."""
-        ...
-
-    @property
-    def curves(self) -> dict[str, Float[np.ndarray, "seeds recorded"]]:
-        """The loss and others, by name."""
-        ...
-
-    @property
-    def diverged(self) -> dict[Seed, int]:
-        """The step at which a seed's loss or weights were no longer finite, for seeds that have one."""
-        ...
-
-    @property
-    def loss_ratio(self) -> Float[np.ndarray, "seeds recorded"]:
-        """The loss over its first known value."""
-        ...
-
-    @property
-    def layers(self) -> tuple[str, ...]:
-        """Names of the layers whose weights were kept."""
-        ...
-
-    def initial_stage_end(self, fraction: float = INITIAL_STAGE) -> tuple[int | None, ...]:
-        """For each seed the first recorded step at which the loss is below a share of its first value."""
-        ...
+    record: Record
+    row: int
+    offset: int
+    leaves: list[np.ndarray]
+    finished: bool = False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RunArrays:
-    """The arrays of a run of either kind. What follows a loss that is not finite is NaN."""
+class Run:
+    """A run of either kind. What follows a loss that is not finite is NaN.
+
+    Attributes:
+        seeds: a watched run counts as one.
+        saved: the steps at which weights were kept.
+        recorded: the steps of the curves.
+        parameters: arrays of seeds x saved steps x their shape, by name.
+        curves: the loss and others, by name.
+        diverged: the step at which a seed's loss or weights were no longer finite, for seeds that have one.
+        seconds: how long the training took.
+    """
 
     first_loss: ClassVar[int] = 0  # place of the first loss that is known
 
@@ -93,6 +72,16 @@ class RunArrays:
     curves: dict[str, Float[np.ndarray, "seeds recorded"]]
     diverged: dict[Seed, int]
     seconds: float
+
+    @property
+    def origin(self) -> Experiment | None:
+        """The experiment that was trained; None for a watched run."""
+        return None
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the layers whose weights were kept."""
+        return tuple(self.parameters)
 
     @property
     def loss(self) -> Float[np.ndarray, "seeds recorded"]:

@@ -26,7 +26,7 @@ from ..errors import InputError
 from ..experiment import Experiment
 from ..networks import Dense
 from ..seeds import Seed
-from ._checkpoint import Checkpoint, Record
+from ._run import Checkpoint, Record
 from ._trajectory import Trajectory, collect
 from ._watched import Watched
 from ._watched_run import SEED, WatchedRun, collect_watched
@@ -41,10 +41,10 @@ class RunFolder:
     """The folder of a run: ``ExperimentFolder`` or ``WatchedFolder``."""
 
     kind: ClassVar[Any]  # the key in run.json, a literal in each kind of folder
+    source: Any  # what was run: an Experiment or a Watched
 
     def __init__(self, path: Path, source: Experiment | Watched) -> None:
-        self.path, self.source = path, source
-        self.fingerprint = source.fingerprint()
+        self.path, self.source, self.fingerprint = path, source, source.fingerprint()
 
     def describe(self) -> None:
         """Write run.json: what was run, versions, and what the files of the seeds say."""
@@ -99,13 +99,12 @@ class RunFolder:
             raise InputError(f"{path} was not written by condensation")
         try:
             header = json.loads(about["condensation"])
-            check_format(f"file {path}", header["format"])
-            if header["fingerprint"] != self.fingerprint:
-                raise InputError(f"{path} belongs to another experiment")
+            version, fingerprint = header["format"], header["fingerprint"]
         except (ValueError, KeyError, TypeError) as error:
-            if isinstance(error, InputError):
-                raise
             raise InputError(f"{path} was not written by condensation: {error}") from error
+        check_format(f"file {path}", version)
+        if fingerprint != self.fingerprint:
+            raise InputError(f"{path} belongs to another experiment")
         return header, arrays
 
     def read(self, seed: Seed) -> Checkpoint:
@@ -125,10 +124,7 @@ class ExperimentFolder(RunFolder):
     """The folder of an experiment's run."""
 
     kind: ClassVar[Literal["experiment"]] = "experiment"
-
-    def __init__(self, path: Path, experiment: Experiment) -> None:
-        super().__init__(path, experiment)
-        self.experiment = experiment
+    source: Experiment
 
     @classmethod
     def make(cls, out: str | Path, experiment: Experiment) -> "ExperimentFolder":
@@ -150,38 +146,35 @@ class ExperimentFolder(RunFolder):
 
     def load(self) -> Trajectory:
         """The trajectory of all finished seeds."""
-        checkpoints = {seed: self.read(seed) for seed in self.seeds()}
-        records = {seed: checkpoint.record for seed, checkpoint in checkpoints.items() if checkpoint.finished}
+        checkpoints = ((seed, self.read(seed)) for seed in self.seeds())
+        records = {seed: checkpoint.record for seed, checkpoint in checkpoints if checkpoint.finished}
         if not records:
             raise self.unfinished()
-        return collect(self.experiment, tuple(records), list(records.values()))
+        return collect(self.source, tuple(records), list(records.values()))
 
     def title(self, name: str) -> str:
         """Network and optimizer beside the run's name, which is a fingerprint."""
-        network = self.experiment.network
+        network = self.source.network
         shape = "-".join(map(str, network.widths)) if isinstance(network, Dense) else type(network).__name__
         activations = ", ".join(dict.fromkeys(label(activation) for activation in network.activations))
-        return f"{shape}, {activations}, {type(self.experiment.optimizer).__name__} ({name[:6]})"
+        return f"{shape}, {activations}, {type(self.source.optimizer).__name__} ({name[:6]})"
 
 
 class WatchedFolder(RunFolder):
     """The folder of a watched run."""
 
     kind: ClassVar[Literal["watched"]] = "watched"
-
-    def __init__(self, path: Path, watched: Watched) -> None:
-        super().__init__(path, watched)
-        self.watched = watched
+    source: Watched
 
     def load(self) -> WatchedRun:
         """The run as far as it was written, finished or not."""
         if not self.file_of(SEED).exists():
             raise self.unfinished()
-        return collect_watched(self.watched, self.read(SEED))
+        return collect_watched(self.source, self.read(SEED))
 
     def title(self, name: str) -> str:
         """The model's class beside the run's name."""
-        return f"{self.watched.model}, watched ({name})"
+        return f"{self.source.model}, watched ({name})"
 
 
 def open_run(path: str | Path) -> ExperimentFolder | WatchedFolder:

@@ -11,19 +11,17 @@ from ..experiment import Experiment
 from ..networks import Model
 from ..networks._model import find_layer
 from ..seeds import Seed
-from ._checkpoint import Record
-from ._run import RunArrays, stack_records
+from ._run import Record, Run, stack_records
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Trajectory(RunArrays):
+class Trajectory(Run):
     """Weights at the saved steps; loss and gradient sizes at the recorded steps (the saved ones among them).
 
     ``parameters`` maps a name such as ``dense1.weight`` to an array of seeds x saved steps x its shape. ``curves`` maps
     ``loss``, ``accuracy`` (where the targets are classes), the same with ``test_`` before (where the experiment has
-    held-out data), ``time`` (of gradient flow) and ``gradient.NAME`` (the mean
-    size |g| of the entries of a parameter's gradient: what Adam's eps is compared with) to seeds x recorded steps. What
-    a seed would have left after its loss was no longer finite is NaN; ``diverged`` tells the step of each such seed.
+    held-out data), ``time`` (of gradient flow) and ``gradient.NAME`` (the mean size |g| of the entries of a parameter's
+    gradient: what Adam's eps is compared with) to seeds x recorded steps.
     """
 
     experiment: Experiment

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._files import make_folder
 from ..errors import InputError
-from ._checkpoint import Checkpoint, Record
+from ._run import Checkpoint, Record
 from ._store import WatchedFolder, open_run
 from ._watched import InitialWeights, Watched, WatchedRow, pack_reasons, to_curves
 from ._watched_run import SEED, WatchedRun, collect_watched
@@ -61,7 +61,7 @@ class WatchWriter:
         folder = open_run(path)
         if folder.kind == "experiment":
             raise InputError(f"the folder {path} holds the run of an experiment; a watched run needs one of its own")
-        watched = folder.watched
+        watched = folder.source
         if not resume:
             raise InputError(
                 f"the folder {path} already holds a watched run of {watched.model}: resume=True goes on with it"

@@ -137,10 +137,9 @@ def to_curves(rows: Sequence[WatchedRow]) -> dict[str, np.ndarray]:
 
 
 def to_rows(
-    layers: Iterable[WatchedLayer], curves: Mapping[str, np.ndarray], reasons: Mapping[tuple[int, str], str]
+    layers: Sequence[WatchedLayer], curves: Mapping[str, np.ndarray], reasons: Mapping[tuple[int, str], str]
 ) -> list[WatchedRow]:
     """The rows that were written as curves, step after step."""
-    layers = list(layers)
     rows = []
     for k, step in enumerate(curves["step"].astype(int).tolist()):
         for layer in layers:
@@ -171,8 +170,7 @@ class InitialWeights:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.final = folder / "initial.safetensors"
-        self.path = self.final
+        self.path = self.final = folder / "initial.safetensors"
         self.drop: Callable[[], None] = lambda: None
 
     def write(self, layers: Sequence[WatchedLayer], weights: Iterator[np.ndarray]) -> None:

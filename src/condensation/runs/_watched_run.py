@@ -8,15 +8,14 @@ import numpy as np
 
 from ..errors import InputError, unknown_name
 from ..seeds import Seed
-from ._checkpoint import Checkpoint
-from ._run import RunArrays, listed, stack_records
+from ._run import Checkpoint, Run, listed, stack_records
 from ._watched import Watched, WatchedRow, to_rows, unpack_reasons
 
 SEED = Seed(0, 0)  # under which a watched run is kept
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class WatchedRun(RunArrays):
+class WatchedRun(Run):
     """Weights of the layers that were to be kept, as units x inputs, and curves, at the measured steps.
 
     ``curves`` has the loss and ``QUANTITY/LAYER`` (``k_eff/0.weight``); ``reasons`` tells, by step and layer, why a
@@ -29,10 +28,6 @@ class WatchedRun(RunArrays):
     reasons: dict[tuple[int, str], str]
 
     @property
-    def origin(self) -> None:
-        """None: it was not trained from an experiment."""
-
-    @property
     def experiment(self) -> NoReturn:
         """Refused, as ``model``, ``output`` and ``data`` are: only the run of an experiment has them."""
         raise InputError(
@@ -43,32 +38,24 @@ class WatchedRun(RunArrays):
     model = output = data = experiment
 
     @property
-    def layers(self) -> tuple[str, ...]:
-        """Names of the layers whose weights were kept."""
-        return tuple(self.parameters)
-
-    @property
     def rows(self) -> list[WatchedRow]:
         """The measures of all layers, step after step."""
         curves = {name: curve[0] for name, curve in self.curves.items()}
         return to_rows(self.watched.layers, curves | {"step": self.recorded}, self.reasons)
 
     def _units(self, layer: str | int, view: str | None, get: Callable[[str], np.ndarray]) -> np.ndarray:
-        return get(self._layer(layer, view))
-
-    def _layer(self, layer: str | int, view: str | None) -> str:
         if view is not None:
             raise InputError(f"the units of a watched run are those that were watched, not {view!r} ones")
         kept = self.layers
         if not kept:
             raise InputError("no weights were kept of this watched run; watch(..., keep=...) names layers to keep")
         if isinstance(layer, int) and 1 <= layer <= len(kept):
-            return kept[layer - 1]
+            return get(kept[layer - 1])
         if layer not in kept:
             if layer in [measured.name for measured in self.watched.layers]:
                 raise InputError(f"the layer {layer} was measured but not kept; kept are {listed(kept)}")
             raise unknown_name("kept layer", layer, kept)
-        return str(layer)
+        return get(str(layer))
 
 
 def collect_watched(watched: Watched, checkpoint: Checkpoint) -> WatchedRun:

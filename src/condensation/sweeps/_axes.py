@@ -27,9 +27,9 @@ def linspace(first: float, last: float, count: int) -> tuple[float, ...]:
     >>> linspace(0, 1, 3)
     (0.0, 0.5, 1.0)
     """
-    first, last = _check_ends("linspace", first, last, count)
+    first, last, between = _check_ends("linspace", first, last, count)
     digits = DIGITS - math.ceil(math.log10(max(abs(first), abs(last))))
-    return first, *(round(first * (1 - t) + last * t, digits) for t in _between(count)), last
+    return first, *(round(first * (1 - t) + last * t, digits) for t in between), last
 
 
 def logspace(first: float, last: float, count: int) -> tuple[float, ...]:
@@ -38,41 +38,37 @@ def logspace(first: float, last: float, count: int) -> tuple[float, ...]:
     >>> logspace(1e-4, 1, 3)
     (0.0001, 0.01, 1.0)
     """
-    first, last = _check_ends("logspace", first, last, count)
+    first, last, between = _check_ends("logspace", first, last, count)
     for end in (first, last):
         check_positive("an end of logspace", end)
     low, high = math.log10(first), math.log10(last)
-    return first, *(float(f"{10 ** (low * (1 - t) + high * t):.{DIGITS}g}") for t in _between(count)), last
+    return first, *(float(f"{10 ** (low * (1 - t) + high * t):.{DIGITS}g}") for t in between), last
 
 
 SPACINGS = {"linspace": linspace, "logspace": logspace}
 
 
-def _check_ends(spacing: str, first: float, last: float, count: int) -> tuple[float, float]:
+def _check_ends(spacing: str, first: float, last: float, count: int) -> tuple[float, float, list[float]]:
+    """Both ends, and where the values between them stand, as parts of the way from the first to the last."""
     check_whole(f"the count of {spacing}", count, least=2)
     numeric = all(isinstance(end, numbers.Real) and not isinstance(end, bool) for end in (first, last))
     if not numeric or not math.isfinite(first) or not math.isfinite(last) or first == last:
         raise InputError(f"{spacing} goes from one finite number to another, not from {first!r} to {last!r}")
-    return float(first), float(last)
+    return float(first), float(last), [k / (count - 1) for k in range(1, count - 1)]
 
 
-def _between(count: int) -> list[float]:
-    """Where the values between the ends stand, as parts of the way from the first to the last."""
-    return [k / (count - 1) for k in range(1, count - 1)]
-
-
-def read_axis(name: str, given: Any) -> tuple[Any, ...]:
+def read_axis(name: str, axis: Any) -> tuple[Any, ...]:
     """The values of an axis from a list, or from a table such as ``{"logspace": [1e-5, 1, 9]}``."""
-    if isinstance(given, Mapping):
-        if len(given) != 1 or next(iter(given)) not in SPACINGS:
-            raise unknown_name(f"spacing of the axis {name}", ", ".join(map(str, given)), SPACINGS)
-        spacing, ends = next(iter(given.items()))
+    if isinstance(axis, Mapping):
+        if len(axis) != 1 or next(iter(axis)) not in SPACINGS:
+            raise unknown_name(f"spacing of the axis {name}", ", ".join(map(str, axis)), SPACINGS)
+        spacing, ends = next(iter(axis.items()))
         if not isinstance(ends, list | tuple) or len(ends) != 3:
             raise InputError(f"the axis {name} needs {spacing} = [first, last, count], not {ends!r}")
         return SPACINGS[spacing](*ends)
-    if not isinstance(given, Iterable) or isinstance(given, str | Set):  # a set has no order
-        raise InputError(f"the axis {name} needs a list of values, linspace or logspace, not {given!r}")
-    values = tuple(value.item() if isinstance(value, np.generic) else value for value in given)
+    if not isinstance(axis, Iterable) or isinstance(axis, str | Set):  # a set has no order
+        raise InputError(f"the axis {name} needs a list of values, linspace or logspace, not {axis!r}")
+    values = tuple(value.item() if isinstance(value, np.generic) else value for value in axis)
     if not values:
         raise InputError(f"the axis {name} has no values")
     return values

@@ -1,11 +1,15 @@
-"""Backends, where the tasks of a sweep run: processes of this machine, Dask or Ray; always through joblib."""
+"""Backends, where the tasks of a sweep run: processes of this machine, Dask or Ray; always through joblib.
+
+``workers`` tells how many tasks run side by side; ``run`` runs packed tasks and gives their outcomes in the same order.
+An error of ``run`` that is no ``InputError`` means a lost scheduler or lost workers.
+"""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 from joblib import Parallel, delayed, parallel_config
 from joblib.parallel import ParallelBackendBase
@@ -17,21 +21,6 @@ from ._worker import work
 
 WAIT = 30  # seconds for a scheduler, and for a worker, that is being started again
 AHEAD = 256  # tasks that are sent to a cluster at least, so that workers that come later find some
-
-
-@runtime_checkable
-class Backend(Protocol):
-    """Runs packed tasks. An error of any other kind than ``InputError`` means a lost scheduler or lost workers."""
-
-    name: ClassVar[str]
-
-    def workers(self) -> int:
-        """How many tasks run side by side."""
-        ...
-
-    def run(self, payloads: Iterable[bytes]) -> list[Outcome]:
-        """Run all tasks; their outcomes in the same order."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -63,8 +52,37 @@ class Local:
             return _parallel(payloads, pinned=True)
 
 
+class _Cluster:
+    """A cluster. Its workers need this package and the sweep's folder."""
+
+    n_jobs: int
+
+    def workers(self) -> int:
+        """The given number of tasks side by side, or as many as the cluster has cores."""
+        if self.n_jobs > 0:
+            return self.n_jobs
+        with self._connect() as futures:
+            return futures.cores
+
+    def run(self, payloads: Iterable[bytes]) -> list[Outcome]:
+        """Run all tasks over a new connection, so that a cluster that was started again is found."""
+        with self._connect() as futures:
+            ahead = self.n_jobs if self.n_jobs > 0 else max(AHEAD, 2 * futures.cores)
+            return _parallel(payloads, pinned=False, n_jobs=ahead, pre_dispatch=ahead, backend=futures)
+
+    def _connect(self) -> "AbstractContextManager[_Futures]":
+        raise NotImplementedError
+
+
+def _import(module: str, package: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise InputError(f"{package} is not installed ({error}): pip install 'condensation[cluster]'") from error
+
+
 @dataclass(frozen=True)
-class Dask:
+class Dask(_Cluster):
     """A Dask cluster, by its scheduler's address. Its workers need this package and the sweep's folder.
 
     Args:
@@ -77,43 +95,24 @@ class Dask:
     scheduler: str
     n_jobs: int = -1
 
-    def workers(self) -> int:
-        """The given number, or the threads of all workers."""
-        if self.n_jobs > 0:
-            return self.n_jobs
-        with self._client() as client:
-            return sum(client.nthreads().values())
-
-    def run(self, payloads: Iterable[bytes]) -> list[Outcome]:
-        """Run all tasks over a new connection, so that a scheduler that was started again is found."""
-        with self._client() as client:
-            from distributed import KilledWorker
-
-            ahead = self.n_jobs if self.n_jobs > 0 else max(AHEAD, 2 * sum(client.nthreads().values()))
-            return _on_cluster(payloads, ahead, lambda call: client.submit(call, pure=False), (KilledWorker,))
-
     @contextmanager
-    def _client(self) -> Iterator[Any]:
+    def _connect(self) -> "Iterator[_Futures]":
+        distributed = _import("distributed", "dask")
         try:
-            from distributed import Client
-        except ImportError as error:
-            raise _missing("dask", error) from error
-        try:
-            client = Client(self.scheduler, timeout=WAIT)
+            client = distributed.Client(self.scheduler, timeout=WAIT)
         except (OSError, TimeoutError) as error:
             raise InputError(f"no Dask scheduler answers at {self.scheduler}: {error}") from error
-        try:
+        with closing(client):
             try:
                 client.wait_for_workers(1, timeout=WAIT)
             except TimeoutError as error:
                 raise InputError(f"the Dask scheduler {self.scheduler} has no workers") from error
-            yield client
-        finally:
-            client.close()
+            threads = sum(client.nthreads().values())
+            yield _Futures(lambda call: client.submit(call, pure=False), (distributed.KilledWorker,), threads)
 
 
 @dataclass(frozen=True)
-class Ray:
+class Ray(_Cluster):
     """A Ray cluster. Its workers need this package and the sweep's folder.
 
     Args:
@@ -127,49 +126,31 @@ class Ray:
     n_jobs: int = -1
 
     def workers(self) -> int:
-        """The given number, or the cores of the cluster."""
-        if self.n_jobs > 0:
-            return self.n_jobs
-        if self.address == "local":
-            return cores()
-        with self._connection() as ray:
-            return _cores_of(ray)
-
-    def run(self, payloads: Iterable[bytes]) -> list[Outcome]:
-        """Run all tasks over a new connection, so that a cluster that was started again is found."""
-        with self._connection() as ray:
-            ahead = self.n_jobs if self.n_jobs > 0 else max(AHEAD, 2 * _cores_of(ray))
-            task = ray.remote(num_cpus=1, max_retries=0)(_call)
-            lost = (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.NodeDiedError)
-            return _on_cluster(payloads, ahead, lambda call: task.remote(call).future(), lost)
+        """The given number of tasks side by side, or as many as the cluster has cores."""
+        return cores() if self.address == "local" and self.n_jobs <= 0 else super().workers()
 
     @contextmanager
-    def _connection(self) -> Iterator[Any]:
-        try:
-            ray: Any = import_module("ray")
-        except ImportError as error:
-            raise _missing("ray", error) from error
+    def _connect(self) -> "Iterator[_Futures]":
+        ray = _import("ray", "ray")
         size = {"num_cpus": self.workers()} if self.address == "local" else {}
         try:
             ray.init(address=self.address, logging_level=logging.ERROR, log_to_driver=False, **size)
         except ConnectionError as error:
             raise InputError(f"no Ray cluster answers at {self.address}: {error}") from error
         try:
-            yield ray
+            task = ray.remote(num_cpus=1, max_retries=0)(_call)
+            lost = (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.NodeDiedError)
+            cpus = max(1, int(ray.cluster_resources().get("CPU", 0)))
+            yield _Futures(lambda call: task.remote(call).future(), lost, cpus)
         finally:
             ray.shutdown()
 
 
-def _cores_of(ray: Any) -> int:
-    return max(1, int(ray.cluster_resources().get("CPU", 0)))
+Backend = Local | Dask | Ray
 
 
 def _call(call: Callable[[], Any]) -> Any:
     return call()
-
-
-def _missing(name: str, error: ImportError) -> InputError:
-    return InputError(f"{name} is not installed ({error}): pip install 'condensation[cluster]'")
 
 
 def _parallel(payloads: Iterable[bytes], pinned: bool, **options: Any) -> list[Outcome]:
@@ -177,13 +158,7 @@ def _parallel(payloads: Iterable[bytes], pinned: bool, **options: Any) -> list[O
     return list(run(delayed(work)(payload, pinned) for payload in payloads))
 
 
-def _on_cluster(
-    payloads: Iterable[bytes], ahead: int, submit: Callable[..., Any], lost: tuple[type[Exception], ...]
-) -> list[Outcome]:
-    return _parallel(payloads, pinned=False, n_jobs=ahead, pre_dispatch=ahead, backend=_Cluster(submit, lost))
-
-
-class _Cluster(ParallelBackendBase):
+class _Futures(ParallelBackendBase):
     """joblib's tasks on a cluster that gives a future for each.
 
     The backends that joblib and Ray bring are not used: Dask's waits for ever for a task that kills its workers, Ray's
@@ -192,13 +167,14 @@ class _Cluster(ParallelBackendBase):
     Args:
         submit: gives the future of a call.
         lost: the errors of a future whose worker was lost; the other tasks go on.
+        cores: of the cluster.
     """
 
     supports_retrieve_callback = True
 
-    def __init__(self, submit: Callable[..., Any], lost: tuple[type[Exception], ...]) -> None:
+    def __init__(self, submit: Callable[..., Any], lost: tuple[type[Exception], ...], cores: int) -> None:
         super().__init__(nesting_level=0)
-        self._future, self._lost = submit, lost
+        self._future, self._lost, self.cores = submit, lost, cores
 
     def effective_n_jobs(self, n_jobs: int) -> Any:
         """At least two: joblib keeps the work of one to itself."""

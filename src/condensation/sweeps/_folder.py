@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import ArrowException, parquet
 from safetensors.numpy import save
 
 from .._files import make_folder, read_json, write_atomic
@@ -29,8 +31,6 @@ from ..experiment import Experiment
 from ._grid import Sweep, array_file
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from ._table import SweepTable
 
 RowKey = tuple[str, int, int]  # of a pair: fingerprint of the experiment, data seed, initialization seed
@@ -60,13 +60,6 @@ class SweepFolder:
             if not path.exists():
                 make_folder(path.parent)
                 write_atomic(path, save({part: np.array(getattr(arrays, part), order="C") for part in ("x", "y")}))
-
-    def describe(self, experiment: Experiment) -> str:
-        """An experiment as JSON, with file names relative to this folder: ``Experiment.from_plain`` reads it."""
-        plain = experiment.to_plain()
-        for name, arrays in experiment.arrays().items():
-            plain[name]["file"] = array_file(arrays)
-        return json.dumps(plain)
 
     def open_round(self, name: str) -> set[RowKey]:
         """Begin a round; workers of earlier rounds can commit no more. The pairs that were lost in those."""
@@ -136,10 +129,8 @@ class SweepFolder:
             keys |= {(f, d, i) for f, d, i, m in zip(*columns, strict=True) if m == measured}
         return keys
 
-    def rows(self, files: Iterable[Path] | None = None) -> "pa.Table":
+    def rows(self, files: Iterable[Path] | None = None) -> pa.Table:
         """All committed rows, or those of some files; a column that a file lacks is null."""
-        import pyarrow as pa
-
         tables = [_read(path) for path in (self.files() if files is None else files)]
         if not tables:
             raise InputError(f"the sweep in {self.path} has no finished cell yet")
@@ -154,30 +145,23 @@ def _keys(mark: Path) -> set[RowKey]:
         return set()
 
 
-def as_table(rows: Sequence[dict[str, Any]]) -> "pa.Table":
+def as_table(rows: Sequence[dict[str, Any]]) -> pa.Table:
     """Rows as a table; what a row lacks is NaN among numbers."""
-    import pyarrow as pa
-
-    names = list(dict.fromkeys(name for row in rows for name in row))
     columns = {}
-    for name in names:
+    for name in dict.fromkeys(name for row in rows for name in row):
         missing = float("nan") if any(isinstance(row.get(name), float) for row in rows) else None
         columns[name] = pa.array([row.get(name, missing) for row in rows])
     return pa.table(columns)
 
 
-def as_parquet(table: "pa.Table") -> bytes:
+def as_parquet(table: pa.Table) -> bytes:
     """A table as a Parquet file."""
-    from pyarrow import parquet
-
     buffer = io.BytesIO()
     parquet.write_table(table, buffer)
     return buffer.getvalue()
 
 
-def _read(path: Path, columns: list[str] | None = None) -> "pa.Table":
-    from pyarrow import ArrowException, parquet
-
+def _read(path: Path, columns: list[str] | None = None) -> pa.Table:
     try:
         return parquet.ParquetFile(path).read(columns=columns)
     except (ArrowException, OSError) as error:

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._formula import Formula
-from .._serialization import FORMAT, check_format, coerce, fingerprint, replace_at, to_plain, value_at
+from .._serialization import FORMAT, check_format, coerce, replace_at, to_plain, value_at
 from ..data import Arrays
 from ..errors import InputError, check_whole, unknown_name
 from ..experiment import Experiment
 from ..seeds import Seed, as_seeds
 from ._axes import COLUMNS, SPACINGS, Label, label, read_axis
-from ._measures import Measure, check_fit, check_measures
+from ._measures import Measure, Measuring, check_fit, check_measures
 
 MOMENTS = ("end", "initial", "saved")
 FIELDS = tuple(field.name for field in fields(Experiment))
@@ -121,9 +121,9 @@ class Sweep:
                     f"the field {inner} is inside {outer}, and both are set: list whole parts for {outer} only"
                 )
 
-    def _values(self, name: str, given: Any) -> tuple[Any, ...]:
+    def _values(self, name: str, axis: Any) -> tuple[Any, ...]:
         """The values of an axis, each as its field or as a formula wants it."""
-        values = read_axis(name, given)
+        values = read_axis(name, axis)
         if is_field(name):
             values = _fit(self.experiment, name, values)
         else:
@@ -173,10 +173,10 @@ class Sweep:
             place = ", ".join(f"{name} = {value}" for name, value in coordinates.items())
             raise InputError(f"the cell {place} cannot be: {error}" if place else str(error)) from error
 
-    def measured_key(self) -> str:
-        """A hash of what is measured, and how: rows of other keys do not count as rows of this sweep."""
-        names = tuple(sorted(map(to_plain, self.measure)))
-        return fingerprint(_Measured(names, self.at, self.threshold, self.backoffs))[:16]
+    @property
+    def measuring(self) -> Measuring:
+        """What is measured in each cell, and how."""
+        return Measuring(self.measure, self.at, self.threshold, self.backoffs)
 
     def describe(self) -> dict[str, str]:
         """The settings of its experiment in words, its axes and the number of its seeds."""
@@ -186,11 +186,10 @@ class Sweep:
         return self.experiment.describe() | grid
 
     def to_plain(self) -> dict[str, Any]:
-        """The sweep as plain data; arrays of the user are named by the files that the sweep's folder has of them."""
+        """The sweep as plain data."""
         return {
             "format": FORMAT,
-            "experiment": self.experiment.to_plain()
-            | {name: _plain(arrays) for name, arrays in self.experiment.arrays().items()},
+            "experiment": plain_experiment(self.experiment),
             "axes": {name: [_plain(value) for value in values] for name, values in self.axes.items()},
             "fields": dict(self.fields),
             "seeds": [[seed.data, seed.init] for seed in self.seeds],
@@ -208,44 +207,34 @@ class Sweep:
         for name in plain:
             if name not in ("format", *known):
                 raise unknown_name("field of a sweep", name, known)
-        given = {name: value for name, value in plain.items() if name != "format" and value is not None}
+        options = {name: value for name, value in plain.items() if name != "format" and value is not None}
         for name in ("experiment", "axes"):
-            if name not in given:
+            if name not in options:
                 raise InputError(f"missing in the sweep: {name}")
-        folder, base = Path(folder), given["experiment"]
+        folder, base = Path(folder), options["experiment"]
         experiment = Experiment.load(folder / base) if isinstance(base, str) else Experiment.from_plain(base, folder)
-        given["experiment"] = experiment
-        given["axes"] = {
+        options["experiment"] = experiment
+        options["axes"] = {
             name: _fit(experiment, name, read_axis(name, values), folder) if is_field(name) else values
-            for name, values in _dotted(given["axes"])
+            for name, values in _dotted(options["axes"])
         }
-        given["fields"] = dict(_dotted(given.get("fields", {})))
-        if isinstance(given.get("seeds"), list):
-            given["seeds"] = [_seed(seed) for seed in given["seeds"]]
-        return cls(**given)
+        options["fields"] = dict(_dotted(options.get("fields", {})))
+        if isinstance(options.get("seeds"), list):
+            options["seeds"] = [_seed(seed) for seed in options["seeds"]]
+        return cls(**options)
 
     @classmethod
     def load(cls, path: str | Path) -> "Sweep":
         """The sweep in a TOML file."""
         path = Path(path)
         try:
-            plain = tomllib.loads(path.read_text(encoding="utf-8"))
+            return cls.from_plain(tomllib.loads(path.read_text(encoding="utf-8")), path.parent)
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"the sweep file {path} cannot be read: {getattr(error, 'strerror', error)}") from error
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{path}: this is not TOML: {error}") from error
-        try:
-            return cls.from_plain(plain, path.parent)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
-
-
-@dataclass(frozen=True)
-class _Measured:
-    measure: tuple[str, ...]
-    at: str
-    threshold: float | None
-    backoffs: int
 
 
 def is_field(name: str) -> bool:
@@ -269,6 +258,11 @@ def array_file(arrays: Arrays) -> str:
     """Where the folder of a sweep keeps arrays of the user."""
     plain = to_plain(arrays)
     return f"arrays/{plain['x_sha256'][:12]}-{plain['y_sha256'][:12]}.safetensors"
+
+
+def plain_experiment(experiment: Experiment) -> dict[str, Any]:
+    """An experiment as plain data; a user's arrays are named by the files that the sweep's folder has of them."""
+    return experiment.to_plain() | {name: _plain(arrays) for name, arrays in experiment.arrays().items()}
 
 
 def _plain(value: Any) -> Any:

@@ -2,11 +2,12 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from .._serialization import function_at, function_path
+from .._serialization import fingerprint, function_at, function_path, to_plain
 from ..errors import InputError, unknown_name
 from ..measure import cosine_similarity, effective_rank, find_lines, participation_ratio, relative_change, share_along
 from ..networks import Dense, Network
@@ -15,6 +16,21 @@ from ._axes import COLUMNS
 
 Columns = dict[str, float]
 Measure = str | Callable[[Trajectory, int], Any]
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """What a sweep measures of each network, and how."""
+
+    measure: tuple[Measure, ...]
+    at: str
+    threshold: float | None
+    backoffs: int
+
+    @property
+    def key(self) -> str:
+        """A hash of it: rows of other keys do not count as rows of a sweep."""
+        return fingerprint(replace(self, measure=tuple(sorted(map(to_plain, self.measure)))))[:16]
 
 
 def _lines(weights: np.ndarray, initial: np.ndarray, threshold: float | None) -> Columns:
@@ -42,10 +58,10 @@ OF_LAYERS: dict[str, Callable[[np.ndarray, np.ndarray, float | None], Columns]] 
 NAMES = (*OF_LAYERS, "share")
 
 
-def check_measures(given: Measure | Iterable[Measure]) -> tuple[Measure, ...]:
+def check_measures(chosen: Measure | Iterable[Measure]) -> tuple[Measure, ...]:
     """The measures, each once, those named ``module:function`` as functions; what is not known is refused."""
     measures: dict[Measure, None] = {}
-    for measure in (given,) if isinstance(given, str) or not isinstance(given, Iterable) else given:
+    for measure in (chosen,) if isinstance(chosen, str) or not isinstance(chosen, Iterable) else chosen:
         if isinstance(measure, str) and ":" in measure:
             measure = function_at(measure)
         if callable(measure):
@@ -76,10 +92,8 @@ def measure_step(
     """
     columns: Columns = {}
     for measure in measures:
-        if callable(measure):
-            added = _of_user(measure, trajectory, step)
-        else:
-            added = _of_layers(measure, trajectory, step, threshold)
+        of_user = callable(measure)
+        added = _of_user(measure, trajectory, step) if of_user else _of_layers(measure, trajectory, step, threshold)
         for name in sorted(added.keys() & columns.keys()):
             raise InputError(f"two measures give a column {name}: one of them needs another name")
         columns |= added

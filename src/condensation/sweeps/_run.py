@@ -3,8 +3,8 @@
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,16 +60,9 @@ def sweep(
 
     ``sweep(experiment, {"init.hidden.std": logspace(1e-4, 1, 9)}, "lines", seeds=5)``
 
+    The other arguments are those of ``Sweep``, where ``grid`` is called ``axes``.
+
     Args:
-        experiment: the base; each cell changes some of its fields.
-        grid: values by axis: a dotted path is a field, another name a variable of the formulas in ``fields``.
-        measure: what is measured, by name (``lines``, ``change``, ``share``, ``rank``, ``cosine``) or by a function of
-            a trajectory of one seed and a step, found by import.
-        fields: formulas for fields, ``{"network.widths.1": "m"}``.
-        seeds: how many, or which.
-        at: measure at the ``"end"``, at the end of the ``"initial"`` stage, or at each ``"saved"`` step.
-        threshold: the cosine that decides which units are of one line.
-        backoffs: how often the learning rate may be halved, and training begin again, where the loss rises.
         out: the folder of the sweep.
         backend: ``"local"``, or ``Local(...)``, ``Dask(...)``, ``Ray(...)``.
         n_jobs: workers on this machine.
@@ -105,13 +98,13 @@ def run_sweep(
     backend, folder = backend or Local(), SweepFolder(out)
     pairs = pairs_of(sweep)
     make_folder(folder.path)
-    lock = DriverLock(folder.path, backend.name)
-    try:
+    with closing(DriverLock(folder.path, backend.name)) as lock:
         folder.make(sweep)
         with_arrays = {id(arrays): pair.experiment for pair in pairs for arrays in pair.experiment.arrays().values()}
         for experiment in with_arrays.values():
             folder.keep_arrays(experiment)
-        failed = _Driver(sweep, folder, backend, lock.token, keep_runs, block, watcher).run(pairs)
+        task = Task(folder.path.resolve(), "", (), sweep.measuring, keep_runs)
+        failed = _Driver(task, folder, backend, lock.token, block, watcher).run(pairs)
         if not folder.files():
             raise InputError(f"no cell of the sweep could be trained: {next(iter(failed.values()), '')}")
         table = SweepTable.read(sweep, folder, failed)
@@ -119,8 +112,6 @@ def run_sweep(
             write_atomic(folder.path / "table.parquet", as_parquet(table.rows))
         except InputError as error:  # a full disk; the rows themselves are safe
             log.warning("%s", error)
-    finally:
-        lock.close()
     return table
 
 
@@ -134,38 +125,30 @@ def pairs_of(sweep: Sweep) -> list[Pair]:
 class _Driver:
     """Runs rounds of tasks over the pairs that have no rows yet."""
 
-    sweep: Sweep
+    task: Task  # without a round and pairs: what all tasks share
     folder: SweepFolder
     backend: Backend
     token: str
-    keep_runs: bool
     block: int | None
     watcher: SweepReporter | None
 
     def run(self, pairs: list[Pair]) -> dict[str, str]:
         """Run the rounds; why pairs are still missing, by pair."""
-        measured = self.sweep.measured_key()
+        measured = self.task.measuring.key
         reasons: dict[str, str] = {}
         for turn in range(ROUNDS):
-            name = f"{self.token}-{turn}"
+            name, alone = f"{self.token}-{turn}", turn == ROUNDS - 1  # at last alone: none is lost with another
             lost = self.folder.open_round(name)
             done = self.folder.done(measured)
             missing = [pair for pair in pairs if pair.key not in done]
             if not missing:
                 break
-            size = self.block = self.block or _block(len(missing), self.backend)
-            size = 1 if turn == ROUNDS - 1 else max(1, size // 4**turn)
-            new = self._tasks(name, measured, size, [pair for pair in missing if pair.key not in lost])
-            again = self._tasks(name, measured, size, [pair for pair in missing if pair.key in lost])
-            log.info(
-                "%s%d of %d networks to train, in %d tasks on %s",
-                f"round {turn + 1}: " if turn else "",
-                len(missing),
-                len(pairs),
-                len(new) + len(again),
-                self.backend.name,
-            )
-            alone = turn == ROUNDS - 1  # so that none is lost with another
+            self.block = self.block or _block(len(missing), self.backend)
+            size = 1 if alone else max(1, self.block // 4**turn)
+            new = self._tasks(name, size, [pair for pair in missing if pair.key not in lost])
+            again = self._tasks(name, size, [pair for pair in missing if pair.key in lost])
+            prefix, counts = f"round {turn + 1}: " if turn else "", (len(missing), len(pairs), len(new) + len(again))
+            log.info("%s%d of %d networks to train, in %d tasks on %s", prefix, *counts, self.backend.name)
             with _reports(self.folder, len(pairs) - len(missing), len(pairs), self.watcher):
                 for tasks in (new, *([task] for task in again)) if alone else (new + again,):
                     reasons |= self._run(name, tasks)
@@ -173,23 +156,13 @@ class _Driver:
         done = self.folder.done(measured)
         return {str(pair): reasons.get(str(pair), "its worker was lost") for pair in pairs if pair.key not in done}
 
-    def _tasks(self, round: str, measured: str, size: int, pairs: list[Pair]) -> list[Task]:
+    def _tasks(self, round: str, size: int, pairs: list[Pair]) -> list[Task]:
         """Cut pairs into tasks: those that train as one ensemble together, long tasks first."""
         groups: dict[Any, list[Pair]] = {}
         for pair in pairs:
             groups.setdefault(ensemble_key(pair.experiment), []).append(pair)
         tasks = [
-            Task(
-                self.folder.path.resolve(),
-                round,
-                tuple(group[k : k + size]),
-                measured,
-                self.sweep.measure,
-                self.sweep.at,
-                self.sweep.threshold,
-                self.sweep.backoffs,
-                self.keep_runs,
-            )
+            replace(self.task, round=round, pairs=tuple(group[k : k + size]))
             for group in groups.values()
             for k in range(0, len(group), size)
         ]

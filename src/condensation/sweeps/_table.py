@@ -3,9 +3,10 @@
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from jaxtyping import Float, Int
 
 from ..errors import InputError, unknown_name
@@ -13,9 +14,6 @@ from ..seeds import Seed
 from ._axes import COLUMNS, CURVES, label
 from ._folder import SweepFolder
 from ._grid import Sweep, is_field
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,15 +30,13 @@ class SweepTable:
     """
 
     sweep: Sweep
-    rows: "pa.Table"
+    rows: pa.Table
     places: Int[np.ndarray, "rows 2"]
     failed: Mapping[str, str]
 
     @classmethod
     def read(cls, sweep: Sweep, folder: SweepFolder, failed: Mapping[str, str] | None = None) -> "SweepTable":
         """The rows of a sweep's cells among all that its folder has, each once, with this sweep's coordinates."""
-        import pyarrow as pa
-
         stored = folder.rows()
         wide = [f.with_type(pa.large_string()) if pa.types.is_string(f.type) else f for f in stored.schema]
         stored = stored.cast(pa.schema(wide))  # more than two million rows have over 2 GiB of text
@@ -74,11 +70,9 @@ class SweepTable:
     @property
     def quantities(self) -> list[str]:
         """The columns that were measured, those of the sweep's measures before the curves."""
-        from pyarrow.types import is_floating
-
-        others, schema = ({*COLUMNS} | {*self.sweep.axes}) - {*CURVES}, self.rows.schema
-        numeric = [name for name in schema.names if is_floating(schema.field(name).type) and name not in others]
-        return sorted(numeric, key=lambda name: name in CURVES)
+        others = {*COLUMNS, *self.sweep.axes} - {*CURVES}
+        numeric = [field.name for field in self.rows.schema if pa.types.is_floating(field.type)]
+        return sorted((name for name in numeric if name not in others), key=lambda name: name in CURVES)
 
     @property
     def steps(self) -> Int[np.ndarray, " steps"]:
@@ -154,12 +148,8 @@ class SweepTable:
         rows = self.rows.take(first[group])
         return replace(self, rows=rows.set_column(rows.column_names.index("step"), "step", self.rows.column("step")))
 
-    def to_pandas(self) -> Any:
-        """The rows as a pandas data frame, where pandas is installed."""
-        return self.rows.to_pandas()
 
-
-def _choose(sweep: Sweep, stored: "pa.Table") -> tuple[Int[np.ndarray, " rows"], Int[np.ndarray, "rows 2"]]:
+def _choose(sweep: Sweep, stored: pa.Table) -> tuple[Int[np.ndarray, " rows"], Int[np.ndarray, "rows 2"]]:
     """Which stored rows belong to a sweep, in the order of its grid, each once, and the cell and the seed of each.
 
     Cells of equal experiments share their rows. Of several rows of one pair and step (a lost task's, say) the first
@@ -173,7 +163,7 @@ def _choose(sweep: Sweep, stored: "pa.Table") -> tuple[Int[np.ndarray, " rows"],
     of_experiment = [experiments.get(fingerprint, -1) for fingerprint in fingerprints]
     of_seed = [seeds.get(seed, -1) for seed in zip(data, init, strict=True)]
     keys = np.array([of_experiment, of_seed, steps], int)
-    mine = np.flatnonzero((keys[:2] >= 0).all(axis=0) & (np.array(measured, str) == sweep.measured_key()))
+    mine = np.flatnonzero((keys[:2] >= 0).all(axis=0) & (np.array(measured, str) == sweep.measuring.key))
     ordered = mine[np.lexsort(keys[::-1, mine])]
     ordered = ordered[(np.diff(keys[:, ordered], axis=1, prepend=-1) != 0).any(axis=0)]
     bounds = np.searchsorted(keys[0, ordered], np.arange(len(experiments) + 1))

@@ -6,8 +6,8 @@ import os
 import socket
 import time
 import warnings
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,10 +21,12 @@ from ..errors import InputError
 from ..experiment import Experiment
 from ..runs import Trajectory, in_initial_stage
 from ..seeds import Seed
-from ..training import train_pairs
+from ..training import StillRising, train_pairs, train_with_backoff
+from ..training._backoff import rises
 from ._axes import CURVES, Label
 from ._folder import RowKey, SweepFolder
-from ._measures import Measure, measure_step
+from ._grid import plain_experiment
+from ._measures import Measuring, measure_step
 from ._worker import measure
 
 MANY = 512  # pairs that are worth other processes
@@ -71,17 +73,14 @@ class Task:
     folder: Path
     round: str
     pairs: tuple[Pair, ...]
-    measured: str
-    measure: tuple[Measure, ...]
-    at: str
-    threshold: float | None
-    backoffs: int
+    measuring: Measuring
     keep_runs: bool = False
-    name: str = field(default="")
 
-    def __post_init__(self) -> None:
-        keys = json.dumps([self.measured, [pair.key for pair in self.pairs]])
-        object.__setattr__(self, "name", hashlib.sha256(keys.encode()).hexdigest()[:20])
+    @cached_property
+    def name(self) -> str:
+        """A hash of what it trains and measures."""
+        keys = json.dumps([self.measuring.key, [pair.key for pair in self.pairs]])
+        return hashlib.sha256(keys.encode()).hexdigest()[:20]
 
     @property
     def cost(self) -> float:
@@ -106,11 +105,9 @@ class Task:
     def _run(self, folder: SweepFolder) -> Outcome:
         networks = [(pair.experiment, pair.seed) for pair in self.pairs]
         runs = self.folder / "runs" if self.keep_runs else None
-        if self.backoffs:
-            from ..training import StillRising, train_with_backoff
-
+        if self.measuring.backoffs:
             with warnings.catch_warnings(action="ignore", category=StillRising):  # the column `rising` says so
-                trajectories = train_with_backoff(networks, backoffs=self.backoffs, out=runs)
+                trajectories = train_with_backoff(networks, backoffs=self.measuring.backoffs, out=runs)
         else:
             trajectories = train_pairs(networks, out=runs)
         rows, failed = [], []
@@ -147,7 +144,7 @@ class Task:
         """The columns that say how, where and when the rows were made."""
         installed = _versions()
         return {
-            "measured": self.measured,
+            "measured": self.measuring.key,
             "version": installed["condensation"],
             "jax": installed.get("jax", ""),
             "device": device_name(),
@@ -164,14 +161,12 @@ class Task:
             "seed_data": pair.seed.data,
             "seed_init": pair.seed.init,
             "fingerprint": pair.fingerprint,
-            "experiment": SweepFolder(self.folder).describe(pair.experiment),
+            "experiment": json.dumps(plain_experiment(pair.experiment)),
             "diverged": -1 if diverged is None else diverged,
             "loss_first": float(trajectory.loss[0, 0]),
             "seconds": trajectory.seconds,
         }
-        if self.backoffs:
-            from ..training._backoff import rises
-
+        if self.measuring.backoffs:
             common |= {
                 "learning_rate": float(getattr(trained.optimizer, "learning_rate", np.nan)),
                 "backoffs": round(np.log2(trained.steps / pair.experiment.steps)),
@@ -179,8 +174,7 @@ class Task:
             }
         rows = []
         for step in self._steps(trajectory):
-            alive = diverged is None or step < diverged
-            columns = self._columns(trajectory, step) if alive else self._nan_columns(trajectory)
+            columns = self._columns(trajectory, step, alive=diverged is None or step < diverged)
             if clash := columns.keys() & pair.coordinates.keys():
                 raise InputError(f"a measure gives {clash.pop()}, which is an axis: name it otherwise")
             k = np.searchsorted(trajectory.recorded, step)
@@ -188,23 +182,21 @@ class Task:
             rows.append(common | {"step": step} | curves | columns)
         return rows
 
-    def _columns(self, trajectory: Trajectory, step: int) -> dict[str, float]:
-        return measure_step(trajectory, step, self.measure, self.threshold)
-
-    def _nan_columns(self, trajectory: Trajectory) -> dict[str, float]:
-        """The columns of a seed that diverged, all NaN, so that all files have the same ones."""
+    def _columns(self, trajectory: Trajectory, step: int, alive: bool) -> dict[str, float]:
+        """What is measured at a step; once a seed diverged, the same columns of NaN: all files have the same ones."""
+        measure, threshold = self.measuring.measure, self.measuring.threshold
+        if alive:
+            return measure_step(trajectory, step, measure, threshold)
         try:
-            return dict.fromkeys(self._columns(trajectory, 0), np.nan)
+            return dict.fromkeys(measure_step(trajectory, 0, measure, threshold), np.nan)
         except Exception:  # a user's measure that cannot be taken at step 0: then its columns are not known
             return {}
 
     def _steps(self, trajectory: Trajectory) -> list[int]:
         """The saved steps that get a row."""
         saved = trajectory.saved.tolist()
-        if self.at == "saved":
-            return saved
-        if self.at == "end":
-            return saved[-1:]
+        if self.measuring.at in ("saved", "end"):
+            return saved if self.measuring.at == "saved" else saved[-1:]
         losses = trajectory.loss[0, np.searchsorted(trajectory.recorded, saved)]
         left = np.flatnonzero(~in_initial_stage(losses))  # none in a seed that diverged before
         return [saved[max(int(left[0]) - 1, 0)] if len(left) else saved[-1]]

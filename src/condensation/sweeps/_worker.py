@@ -7,6 +7,7 @@ taken, so that several sweeps of a user share a machine; a dead worker's core is
 driver that trains itself, are not pinned.
 """
 
+import copyreg
 import io
 import os
 import pickle
@@ -15,7 +16,7 @@ import threading
 import time
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from ._lock import lock_file
 
@@ -32,18 +33,12 @@ def pack(task: "Task") -> bytes:
     from ..data import Arrays
     from ._grid import array_file
 
-    class Packer(pickle.Pickler):
-        def persistent_id(self, obj: Any) -> str | None:
-            return str(task.folder / array_file(obj)) if isinstance(obj, Arrays) else None
-
     packed = io.BytesIO()
-    Packer(packed, pickle.HIGHEST_PROTOCOL).dump(task)
+    pickler = pickle.Pickler(packed, pickle.HIGHEST_PROTOCOL)
+    by_file = {Arrays: lambda arrays: (_arrays, (str(task.folder / array_file(arrays)),))}
+    pickler.dispatch_table = copyreg.dispatch_table | by_file
+    pickler.dump(task)
     return packed.getvalue()
-
-
-class _Unpacker(pickle.Unpickler):
-    def persistent_load(self, pid: str) -> "Arrays":
-        return _arrays(pid)
 
 
 @lru_cache(maxsize=4)
@@ -57,7 +52,7 @@ def work(payload: bytes, pinned: bool) -> "Outcome":
     """Run a packed task. A pinned process belongs to the driver of this machine: it takes a core and ends with it."""
     if pinned:
         _prepare()
-    return _Unpacker(io.BytesIO(payload)).load().run()  # packed by our own driver
+    return pickle.loads(payload).run()  # packed by our own driver
 
 
 def measure(task: "Task", trajectories: "list[Trajectory]") -> "list[TableRows | str]":

@@ -85,17 +85,17 @@ def path(low: Sizes, high: Sizes, p: int) -> Sizes:
     return np.log(high / low) if p == 1 else (low ** (1.0 - p) - high ** (1.0 - p)) / (p - 1)
 
 
-def delaying(low: Sizes, high: Sizes, time: float, found: Scales, rate: float) -> Sizes:
+def delaying(low: Sizes, high: Sizes, time: float, scale: Scales, rate: float) -> Sizes:
     """The eps with which weights take a time from one size to another; NaN where Adam without one takes longer."""
-    eps = found.rate * (rate * time - (high - low)) / path(low, high, found.p)
+    eps = scale.rate * (rate * time - (high - low)) / path(low, high, scale.p)
     return np.where(eps > 0, eps, np.nan)
 
 
-def doubling(stds: Sizes, own: float, found: Scales, rate: float) -> Sizes:
+def doubling(stds: Sizes, own: float, scale: Scales, rate: float) -> Sizes:
     """The eps with which the growth that takes Adam its own time takes twice as long."""
-    return delaying(stds, stds + rate * own, 2 * own, found, rate)
+    return delaying(stds, stds + rate * own, 2 * own, scale, rate)
 
 
-def outgrowing(stds: Sizes, last: int, found: Scales, inputs: int, rate: float) -> Sizes:
+def outgrowing(stds: Sizes, last: int, scale: Scales, inputs: int, rate: float) -> Sizes:
     """The eps with which weights outweigh their initial size just at the last step."""
-    return delaying(stds, (1 + outweighed(inputs)) * stds, last, found, rate)
+    return delaying(stds, (1 + outweighed(inputs)) * stds, last, scale, rate)

@@ -67,16 +67,14 @@ def effective_residual(x: ArrayLike, y: ArrayLike, activation: Activation, width
     check_whole("width", width)
     constant, mean = derivatives_at_zero(activation, 0)[0], float(targets.mean())
     if not constant:
-        return EffectiveResidual(
-            targets, False, 0.0, np.nan, "the activation is zero at 0: there is no constant to learn"
-        )
+        note = "the activation is zero at 0: there is no constant to learn"
+        return EffectiveResidual(targets, False, 0.0, np.nan, note)
     p, c = coefficient(activation)
     lines = abs(c) * np.linalg.norm(targets @ points) / len(targets) if p == 1 else 0.0
     ratio = float(width * constant**2 / lines) if lines else np.inf
     if ratio < FIRST:
-        how = (
-            "a constant is learned" + (" more slowly than" if ratio < 1 / FIRST else " about as fast as") + " the lines"
-        )
-        return EffectiveResidual(targets, False, ratio, np.nan, f"{how} ({ratio:.2g} times): they are first those of y")
+        speed = "more slowly than" if ratio < 1 / FIRST else "about as fast as"
+        note = f"a constant is learned {speed} the lines ({ratio:.2g} times): they are first those of y"
+        return EffectiveResidual(targets, False, ratio, np.nan, note)
     note = f"the constant is learned first, {ratio:.0f} times as fast as the lines: they are those of y - mean(y)"
     return EffectiveResidual(targets - mean, True, ratio, mean / constant, note)

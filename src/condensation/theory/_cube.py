@@ -12,16 +12,17 @@ the cube, which holds 0. And a keeps its sign, as the sign of its own gradient i
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from numpy.typing import ArrayLike
 
 from ..errors import InputError, check_whole
+from ._destinations import AttractingLines
+from ._leading import as_single_output
 from ._power import ATTRACTS, CLIMBED, LARGEST_BATCH, ROUGHLY, STEPS
-from ._subdivision import Maxima, field_sizes, refine_maxima, subdivide
-from ._tensor import ROUNDING, Tensor, as_samples, group_lines, unit
+from ._subdivision import field_sizes, refine_maxima, subdivide
+from ._tensor import ROUNDING, Tensor, group_lines, unit
 
 MOST_BOXES = 100_000
 STARTS = 300
@@ -29,51 +30,15 @@ LEAST_SHIFT = 1e-2
 ENUMERATED = 16  # inputs up to which all vertices are looked at
 
 
-@dataclass(frozen=True, eq=False)
-class CubeDirections:
-    r"""Directions on which sign descent condenses, of largest |F| first.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CubeDirections(AttractingLines):
+    """Points of the cube on whose lines sign descent condenses; the method is closed form, subdivision or ascent.
 
-    A row is a pair {w, -w}. For odd p it is written with the w of F(w) > 0: w serves s = sign(a c) = +1 and -w serves
-    s = -1. For even p both serve the same sign, that of F(w).
-
-    Attributes:
-        p: multiplicity.
-        directions: points w of the cube, $\max_i |w_i| = 1$.
-        values: F(w).
+    Attributes (more than those of ``AttractingLines``):
         free: on how many coordinates the gradient is zero, the dimension of the face that w lies on: 0 at a vertex.
-        attracts_positive: whether the line attracts neurons with a c > 0.
-        attracts_negative: whether it attracts neurons with a c < 0.
-        method: how they were found.
-        certified: whether these are provably all strict local maxima, but for rounding errors.
-        note: a sentence where some may be missing, else empty.
     """
 
-    p: int
-    directions: Float[np.ndarray, "lines inputs"]
-    values: Float[np.ndarray, " lines"]
     free: Int[np.ndarray, " lines"]
-    attracts_positive: Bool[np.ndarray, " lines"]
-    attracts_negative: Bool[np.ndarray, " lines"]
-    method: Literal["closed form", "subdivision", "ascent"]
-    certified: bool
-    note: str = ""
-
-    @property
-    def count(self) -> int:
-        """Number of lines {w, -w}."""
-        return len(self.values)
-
-    @property
-    def kinds(self) -> tuple[Literal["vertex", "face"], ...]:
-        """Whether each line goes through a vertex of the cube or through the inside of a face."""
-        return tuple("face" if free else "vertex" for free in self.free)
-
-    def orientations(self, sign: int) -> Float[np.ndarray, "orientations inputs"]:
-        """Points of the cube that attract neurons with a c of the given sign."""
-        if sign not in (1, -1):
-            raise InputError(f"the sign of a c is 1 or -1, not {sign!r}")
-        w = self.directions[self.attracts_positive if sign == 1 else self.attracts_negative]
-        return sign * w if self.p % 2 else np.concatenate([w, -w])
 
 
 def cube_directions(
@@ -95,38 +60,32 @@ def cube_directions(
     they are searched by projected ascent, without a certificate. Up to 16 inputs no vertex is missed in any case.
 
     Args:
-        x: inputs, samples x inputs; with a bias the last input is 1.
-        residual: $r_i = y_i - f(x_i)$ of one output; an output weight v of several sees ``residual @ v``.
-        p: multiplicity of the activation.
+        x, residual, p: as for ``stationary_directions``, of one output; a weight v of several sees ``residual @ v``.
         most_boxes: how many boxes may be looked at for each sign.
         starts: number of starts of the ascent for each sign.
 
     >>> lines = cube_directions(np.eye(2), np.array([2.0, -6.0]), 2)  # F(w) = w_1^2 - 3 w_2^2
-    >>> lines.directions, lines.values, lines.attracts_negative, lines.kinds, lines.certified
+    >>> lines.directions, lines.values, lines.attracts_negative, lines.free, lines.certified
     (array([[0., 1.],
-           [1., 0.]]), array([-3.,  1.]), array([ True, False]), ('face', 'face'), True)
+           [1., 0.]]), array([-3.,  1.]), array([ True, False]), array([1, 1]), True)
     """
     check_whole("the multiplicity p", p)
     check_whole("most_boxes", most_boxes, least=0)
     check_whole("starts", starts)
-    points, residuals = as_samples(x, residual)
-    if residuals.shape[1] > 1:
-        raise InputError(
-            f"the residuals of one output are needed, not of {residuals.shape[1]}; an output weight v sees residual @ v"
-        )
+    points, residuals = as_single_output(x, residual)
     size_x, size_r = float(np.abs(points).max()), float(np.abs(residuals).max())
-    tensor = Tensor(points / size_x, residuals / size_r / len(points), int(p))
+    tensor = Tensor(points / size_x, residuals[:, None] / size_r / len(points), int(p))
     moves = _moving(tensor)
     tensor = Tensor(tensor.points[:, moves], tensor.weights, tensor.p)
-    opposite = Tensor(tensor.points, -tensor.weights, tensor.p)
     if p == 1:
         vertex = np.sign(tensor.field(np.zeros((1, tensor.dim))))
-        up, down = Maxima(vertex, 0), Maxima(-vertex, 0)
+        (up, left), (down, below) = (vertex, 0), (-vertex, 0)
     else:
+        opposite = Tensor(tensor.points, -tensor.weights, tensor.p)
         boxes = most_boxes if (int(p) + 1) ** tensor.dim <= most_boxes else 0
-        up, down = (_maxima(signed, boxes, starts) for signed in (tensor, opposite))
+        (up, left), (down, below) = (_maxima(signed, boxes, starts) for signed in (tensor, opposite))
 
-    w = np.concatenate([up.points, -down.points if p % 2 else down.points])
+    w = np.concatenate([up, -down if p % 2 else down])
     w = w[group_lines(unit(w))[0]]
     if p % 2 == 0:
         w = w * np.take_along_axis(w, (np.abs(w) == 1).argmax(axis=1)[:, None], axis=1)
@@ -134,7 +93,7 @@ def cube_directions(
     order = np.argsort(-np.abs(values), kind="stable")
     directions = np.zeros((len(w), points.shape[1]))
     directions[:, moves] = w[order] + 0.0
-    undecided = up.undecided + down.undecided
+    undecided = left + below
     return CubeDirections(
         p=tensor.p,
         directions=directions,
@@ -160,28 +119,25 @@ def _moving(tensor: Tensor) -> Bool[np.ndarray, " inputs"]:
     return moves
 
 
-def _maxima(tensor: Tensor, most_boxes: int, starts: int) -> Maxima:
+def _maxima(tensor: Tensor, most_boxes: int, starts: int) -> tuple[np.ndarray, int]:
     """Local maxima by subdivision; where it does not end, all vertices and what ascents find are added."""
-    maxima = subdivide(tensor, most_boxes)
-    if not maxima.undecided:
-        return maxima
+    maxima, undecided = subdivide(tensor, most_boxes)
+    if not undecided:
+        return maxima, 0
     w = np.random.default_rng(0).normal(size=(starts, tensor.dim))
     w /= np.abs(w).max(axis=1, keepdims=True)
     value = tensor.value(w)[:, 0]
     ends = _climb(tensor, w * np.sign(value)[:, None] if tensor.p % 2 else w[value > 0])
     ends = ends[group_lines(unit(ends), ROUGHLY)[0]]
-    points = [maxima.points, _vertices(tensor)] if tensor.dim <= ENUMERATED else [maxima.points]
+    points = [maxima]
+    if tensor.dim <= ENUMERATED:  # all vertices at which the field points outwards
+        corners = 1.0 - 2 * (np.arange(2**tensor.dim)[:, None] >> np.arange(tensor.dim) & 1)
+        points.append(corners[(tensor.field(corners) * corners > ATTRACTS * field_sizes(tensor)).all(axis=1)])
     for part in np.array_split(ends, 1 + int(len(ends) * tensor.dim**2 / LARGEST_BATCH)):
         w, _, is_maximum = refine_maxima(tensor, part, -np.ones(part.shape), np.ones(part.shape))
         points.append(w[is_maximum])
     every = np.concatenate(points)
-    return Maxima(every[group_lines(unit(every))[0]], maxima.undecided)
-
-
-def _vertices(tensor: Tensor) -> np.ndarray:
-    """All vertices at which the field points outwards."""
-    corners = 1.0 - 2 * (np.arange(2**tensor.dim)[:, None] >> np.arange(tensor.dim) & 1)
-    return corners[(tensor.field(corners) * corners > ATTRACTS * field_sizes(tensor)).all(axis=1)]
+    return every[group_lines(unit(every))[0]], undecided
 
 
 def _climb(tensor: Tensor, w: np.ndarray) -> np.ndarray:

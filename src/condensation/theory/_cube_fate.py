@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from ..activations import Activation, derivatives_at_zero
 from ._cube import CubeDirections, cube_directions
-from ._destinations import Destinations, check_directions
+from ._destinations import Destinations
 from ._leading import as_neurons, as_single_output, coefficient
 from ._paths import NOWHERE, ON_ITS_WAY
 from ._subdivision import field_sizes
@@ -41,11 +41,8 @@ class CubeFates:
     """Where neurons end under sign descent, one entry for each.
 
     Attributes:
-        directions: the lines of the cube that ``lines`` counts.
-        lines: the number of the neuron's line, or -1 for one that comes to none of them: w reaches zero before a does,
+        directions, lines, signs, flips: as in ``Fates``. A neuron comes to no line where w reaches zero before a does,
             its field is zero, or its line is missing in directions that are not certified.
-        signs: +1 where it ends along the line's direction, -1 where against it, 0 where it comes to none.
-        flips: whether its output weight changes sign on the way.
         decided: whether its end is the same for steps of other lengths. It is not near the boundary of two fates, nor
             where a changes sign while coordinates of w go to and fro: there the learning rate decides.
     """
@@ -78,13 +75,7 @@ def cube_fates(
     have the same speed: pass the whole residual, not that of ``effective_residual``. The result then holds until the
     output weights have come to $\bar r / (m \sigma(0))$.
 
-    Args:
-        weights: input weights, units x inputs, the bias last.
-        outputs: output weights, one for each unit.
-        x: inputs, samples x inputs; with a bias the last input is 1.
-        residual: $r_i = y_i - f(x_i)$, one for each sample.
-        activation: of the hidden layer, one with a multiplicity.
-        directions: the lines of the cube for x and residual, where they are known already.
+    The arguments are those of ``fates``; the activation must have a multiplicity.
 
     >>> x, r = np.eye(2), np.array([6.0, 8.0])  # g = (3, 4): F(w) / 7 + a decides
     >>> ends = cube_fates([[0.1, 0.0], [0.0, 0.1]], [0.01, -0.02], x, r, "tanh")
@@ -96,7 +87,7 @@ def cube_fates(
     p, c = coefficient(activation)
     if directions is None:
         directions = cube_directions(points, r, p)
-    check_directions(directions, p, w.shape[1])
+    directions.check_network(p, w.shape[1])
     a = a * np.sign(c)  # (a, c) and (-a, -c) are the same neuron
     constant = derivatives_at_zero(activation, 0)[0] * r.mean()
     push = np.sign(c * constant) if abs(constant) > 1e-9 * np.abs(r).max() else 0.0

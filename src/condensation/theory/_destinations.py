@@ -1,54 +1,91 @@
-"""Where neurons can end: the orientations that attract, on the sphere (gradient flow) or on the cube (sign descent)."""
+"""Lines on which neurons can end, on the sphere (gradient flow) or on the cube (sign descent), and their sides."""
 
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from ..errors import InputError
-from ._cube import CubeDirections
-from ._directions import Directions
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AttractingLines:
+    r"""Lines {u, -u} of the leading order, of largest |F| first, and which of them attract.
+
+    For odd p a row is written with the u of $F(u) \ge 0$: u serves s = sign(a c) = +1 and -u serves s = -1. For even p
+    both u and -u serve the same sign, that of F(u). Where ``oriented`` is true a row is u alone (relu).
+
+    Attributes:
+        p: multiplicity, or degree of homogeneity.
+        directions: unit vectors u, or points of the cube with $\max_i |u_i| = 1$.
+        values: F(u).
+        attracts_positive: whether the line attracts neurons with a c > 0.
+        attracts_negative: whether it attracts neurons with a c < 0.
+        method: how the lines were found.
+        certified: whether these are provably all there are, but for rounding errors.
+        note: a sentence where lines are missing or not isolated, else empty.
+        oriented: whether a row is an orientation and not a line.
+    """
+
+    p: int
+    directions: Float[np.ndarray, "lines inputs"]
+    values: Float[np.ndarray, " lines"]
+    attracts_positive: Bool[np.ndarray, " lines"]
+    attracts_negative: Bool[np.ndarray, " lines"]
+    method: str
+    certified: bool
+    note: str = ""
+    oriented: bool = False
+
+    @property
+    def count(self) -> int:
+        """Number of lines (orientations where ``oriented``)."""
+        return len(self.values)
+
+    @property
+    def attracts(self) -> Bool[np.ndarray, " lines"]:
+        """Which lines attract neurons with a c > 0, or with a c < 0, or both."""
+        return self.attracts_positive | self.attracts_negative
+
+    def attracting(self, sign: int) -> Bool[np.ndarray, " lines"]:
+        """Which lines attract neurons with a c of the given sign."""
+        if sign not in (1, -1):
+            raise InputError(f"the sign of a c is 1 or -1, not {sign!r}")
+        return self.attracts_positive if sign == 1 else self.attracts_negative
+
+    def sides(self, sign: int) -> tuple[int, ...]:
+        """The sides of an attracting line on which neurons with a c of the given sign end."""
+        return (1,) if self.oriented else (sign,) if self.p % 2 else (1, -1)
+
+    def orientations(self, sign: int) -> Float[np.ndarray, "orientations inputs"]:
+        """Orientations that attract neurons with a c of the given sign (with several outputs: c of that sign)."""
+        u = self.directions[self.attracting(sign)]
+        return np.concatenate([side * u for side in self.sides(sign)])
+
+    def check_network(self, p: int, inputs: int) -> None:
+        """Refuse a network of another multiplicity or of another number of inputs."""
+        of = self.directions.shape[1]
+        if (self.p, of) != (p, inputs):
+            raise InputError(
+                f"the directions are of p = {self.p} and {of} inputs, the network has p = {p} and {inputs} inputs"
+            )
 
 
 @dataclass(frozen=True, eq=False)
 class Destinations:
-    """One entry for each orientation that attracts neurons with a c of one sign.
+    """The orientations that attract neurons, one entry for each sign of a c that one serves."""
 
-    Attributes:
-        points: unit vectors, or points of the cube.
-        serves: the sign of a c of the neurons that it attracts.
-        line: the number of its line.
-        side: +1 along the line's direction, -1 against it.
-
-    >>> from ._directions import stationary_directions
-    >>> lines = stationary_directions(np.eye(2), np.array([6.0, 8.0]), 1)  # g = (3, 4): +g for a c > 0, -g for a c < 0
-    >>> ends = Destinations.of(lines)
-    >>> ends.points.round(12), ends.serves
-    (array([[ 0.6,  0.8],
-           [-0.6, -0.8]]), array([ 1, -1]))
-    """
-
-    points: Float[np.ndarray, "ends inputs"]
-    serves: Int[np.ndarray, " ends"]
+    points: Float[np.ndarray, "ends inputs"]  # unit vectors, or points of the cube
+    serves: Int[np.ndarray, " ends"]  # the sign of a c
     line: Int[np.ndarray, " ends"]
-    side: Int[np.ndarray, " ends"]
+    side: Int[np.ndarray, " ends"]  # +1 along the line's direction, -1 against it
 
     @staticmethod
-    def of(lines: Directions | CubeDirections) -> "Destinations":
-        """The destinations on some lines: for odd p a side serves one sign of a c, for even p both sides serve it."""
-        oriented = isinstance(lines, Directions) and lines.oriented
+    def of(lines: AttractingLines) -> "Destinations":
+        """The destinations on some lines."""
         rows = []
-        for sign, attracts in ((1, lines.attracts_positive), (-1, lines.attracts_negative)):
-            sides = (1,) if oriented else (sign,) if lines.p % 2 else (1, -1)
-            rows += [(sign, line, side) for line in np.flatnonzero(attracts) for side in sides]
+        for sign in (1, -1):
+            attracting = np.flatnonzero(lines.attracting(sign))
+            rows += [(sign, line, side) for line in attracting for side in lines.sides(sign)]
         serves, line, side = np.array(rows, int).reshape(-1, 3).T
         return Destinations(side[:, None] * lines.directions[line], serves, line, side)
-
-
-def check_directions(directions: Directions | CubeDirections, p: int, inputs: int) -> None:
-    """Refuse directions of another multiplicity or of another number of inputs than the network's."""
-    of = directions.directions.shape[1]
-    if (directions.p, of) != (p, inputs):
-        raise InputError(
-            f"the directions are of p = {directions.p} and {of} inputs, the network has p = {p} and {inputs} inputs"
-        )

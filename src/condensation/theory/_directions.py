@@ -7,46 +7,39 @@ attracts the angle while the amplitude shrinks: that is no line.
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Complex, Float, Int
+from jaxtyping import Complex, Float, Int
 from numpy.typing import ArrayLike
 from scipy.special import comb
 
-from ..errors import InputError, check_whole
+from ..errors import check_whole
+from ._destinations import AttractingLines
 from ._homotopy import Solutions, generic_count, refine_lines, track_lines
 from ._power import ATTRACTS, search_attracting
 from ._tensor import Restricted, Tensor, as_samples, flow_eigenvalues, group_lines, restrict_to_span
 
-Method = Literal[
-    "closed form", "polynomial", "eigendecomposition", "homotopy", "power iteration", "sectors", "fixed points"
-]
 SIMPLE = 1e-9  # relative distance under which two eigenvalues are one
 MOST_PATHS = 2000
 STARTS = 1000
 
 
-@dataclass(frozen=True, eq=False)
-class Directions:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Directions(AttractingLines):
     r"""Unit vectors u with $T u^{p-1} = F(u)\, u$, $F(u) = T u^p$: stationary directions, the fastest growing first.
 
-    A row is a line {u, -u}. For odd p it is written with the u of $F(u) \ge 0$: u serves s = sign(a c) = +1 and -u
-    serves s = -1. For even p both u and -u serve the same sign. With several outputs, a = |a| v, a row is a pair (u, v)
-    of value $\frac1n \sum_i (r_i \cdot v)(u \cdot x_i)^p \ge 0$: it serves c > 0, and (u, -v) serves c < 0; with it go
-    (-u, -v) for odd p and (-u, v) for even p. Where ``oriented`` is true a row is u alone (relu).
+    Several outputs, a = |a| v: a row is a pair (u, v) of value $\frac1n \sum_i (r_i \cdot v)(u \cdot x_i)^p \ge 0$:
+    it serves c > 0, and (u, -v) serves c < 0; with it go (-u, -v) for odd p and (-u, v) for even p. At p = 1 neurons
+    then condense on one line only as far as there is a gap between the first two values.
 
-    Attributes:
-        p: multiplicity, or degree of homogeneity.
-        directions: unit vectors u.
-        values: F(u): the amplitude grows as $\dot r = a c\, r^{p-1} F(u)$.
+    The amplitude grows as $\dot r = a c\, r^{p-1} F(u)$. The method is one of closed form, polynomial,
+    eigendecomposition, homotopy, power iteration, sectors and fixed points; by the last three only attracting lines are
+    found. Certified lines are each isolated and simple.
+
+    Attributes (more than those of ``AttractingLines``):
         eigenvalues: of the flow linearised at u, in ascending order, for a c = 1 at r = 1: those of
             $(p-1)\, P\, T u^{p-2} P - F$ on the tangent space of the sphere. In the flow they are multiplied by
             $a c\, r^{p-2}$. Several outputs: see ``flow_eigenvalues``. Infinite across a kink of F (relu).
-        attracts_positive: whether the line attracts neurons with a c > 0.
-        attracts_negative: whether it attracts neurons with a c < 0.
-        method: how they were found; by power iterations, sectors and fixed points only the attracting ones are.
-        certified: whether these are provably all there are, each isolated and simple, but for rounding errors.
         outside: dimension of the space in which the field is zero (outside of the inputs' span at least): a continuum
             of stationary directions of value 0.
         generic_count: number of complex lines of a generic tensor of this order in the dimension that is left.
@@ -54,73 +47,27 @@ class Directions:
         complex_directions: those that are not real, of Hermitian norm 1.
         outputs: unit output weights v, where there are several outputs.
         starts: number of starts of a search.
-        hits: how many starts ended in each line; 0 for lines that no search found.
-        note: a sentence where lines are missing or not isolated, else empty.
-        oriented: whether a row is an orientation and not a line.
-
-    >>> lines = stationary_directions(np.eye(2), np.array([6.0, 2.0]), 2)  # F(u) = 3 u_1^2 + u_2^2
-    >>> lines.values.round(12), lines.eigenvalues.round(12).ravel(), lines.attracts_positive
-    (array([3., 1.]), array([-2.,  2.]), array([ True, False]))
+        hits: how many starts ended in each line; 0 for lines that no search found. By Good and Turing's estimate one
+            more start finds a new line with the chance ``(hits == 1).sum() / starts``.
     """
 
-    p: int
-    directions: Float[np.ndarray, "lines inputs"]
-    values: Float[np.ndarray, " lines"]
     eigenvalues: Float[np.ndarray, "lines tangents"]
-    attracts_positive: Bool[np.ndarray, " lines"]
-    attracts_negative: Bool[np.ndarray, " lines"]
-    method: Method
-    certified: bool
     outside: int
-    generic_count: int | None
-    complex_count: int | None
+    generic_count: int | None = None
+    complex_count: int | None = None
     complex_directions: Complex[np.ndarray, "others inputs"]
     outputs: Float[np.ndarray, "lines outputs"] | None = None
     starts: int = 0
     hits: Int[np.ndarray, " lines"] | None = None
-    note: str = ""
-    oriented: bool = False
-
-    @property
-    def count(self) -> int:
-        """Number of real lines (orientations where ``oriented``)."""
-        return len(self.values)
-
-    @property
-    def attracts(self) -> Bool[np.ndarray, " lines"]:
-        """Which lines attract neurons with a c > 0, or with a c < 0, or both."""
-        return self.attracts_positive | self.attracts_negative
 
     @property
     def growth(self) -> Float[np.ndarray, " lines"]:
         r"""Growth rate |F(u)|: where the line attracts, $\dot r = |a c|\, r^{p-1} |F(u)|$."""
         return np.abs(self.values)
 
-    @property
-    def gap(self) -> float:
-        """How far the second fastest growth is below the first: 1 - second/first; 1 for a single line.
-
-        At p = 1 with several outputs the line condenses only as far as there is a gap of the singular values.
-        """
-        return float(1 - self.growth[1] / self.growth[0]) if self.count > 1 and self.growth[0] > 0 else 1.0
-
-    @property
-    def unseen(self) -> float:
-        """Good and Turing's estimate of the chance that one more start would find a new line; 0 where certified."""
-        if self.certified or self.hits is None:
-            return 0.0 if self.certified else float("nan")
-        return float((self.hits == 1).sum() / self.starts)
-
-    def orientations(self, sign: int) -> Float[np.ndarray, "orientations inputs"]:
-        """Unit vectors that attract neurons with a c of the given sign (with several outputs: c of that sign)."""
-        if sign not in (1, -1):
-            raise InputError(f"the sign of a c is 1 or -1, not {sign!r}")
-        u = self.directions[self.attracts_positive if sign == 1 else self.attracts_negative]
-        if self.oriented:
-            return u
-        if self.p % 2 and self.outputs is None:
-            return sign * u
-        return np.concatenate([u, -u])
+    def sides(self, sign: int) -> tuple[int, ...]:
+        """Both sides where there are several outputs, as (-u, -v) or (-u, v) goes with (u, v)."""
+        return super().sides(sign) if self.outputs is None else (1, -1)
 
 
 def stationary_directions(
@@ -169,7 +116,7 @@ class _Lines:
     """What a method finds, in the coordinates of the tensor's span."""
 
     u: np.ndarray
-    method: Method
+    method: str
     complete: bool
     v: np.ndarray | None = None
     others: np.ndarray | None = None
@@ -235,14 +182,14 @@ def _followed(tensor: Tensor, starts: int) -> _Lines:
     lines = _from_solutions(tensor, solutions, "homotopy")
     if solutions.complete:
         return lines
-    searched = search_attracting(tensor, starts)
-    both = np.concatenate([searched.directions, solutions.real])
+    searched, _, hits = search_attracting(tensor, starts)
+    both = np.concatenate([searched, solutions.real])
     first, _ = group_lines(both)
-    hits = np.concatenate([searched.hits, np.zeros(len(solutions.real), int)])
+    hits = np.concatenate([hits, np.zeros(len(solutions.real), int)])
     return _Lines(both[first], "homotopy", False, None, lines.others, hits[first], starts, lines.note)
 
 
-def _from_solutions(tensor: Tensor, solutions: Solutions, method: Method) -> _Lines:
+def _from_solutions(tensor: Tensor, solutions: Solutions, method: str) -> _Lines:
     note = (
         f"{solutions.count} of the {generic_count(tensor.p, tensor.dim)} complex lines were found isolated and simple: "
         f"the others are multiple or fill a continuum"
@@ -251,9 +198,8 @@ def _from_solutions(tensor: Tensor, solutions: Solutions, method: Method) -> _Li
 
 
 def _searched(tensor: Tensor, starts: int) -> _Lines:
-    searched = search_attracting(tensor, starts)
-    v = searched.outputs if tensor.outputs > 1 else None
-    return _Lines(searched.directions, "power iteration", False, v, hits=searched.hits, starts=starts)
+    u, v, hits = search_attracting(tensor, starts)
+    return _Lines(u, "power iteration", False, v if tensor.outputs > 1 else None, hits=hits, starts=starts)
 
 
 def _assemble(restricted: Restricted, lines: _Lines, outputs: int) -> Directions:

@@ -1,6 +1,6 @@
 r"""The fate of each neuron: on which line, and on which side of it, it ends, and how soon.
 
-The paths of ``paths`` are followed until they are near an attracting direction. For p = 1 they are known: with
+The paths of ``_paths`` are followed until they are near an attracting direction. For p = 1 they are known: with
 $g = \frac1n \sum_i r_i x_i$, $v = w \cdot g/|g|$, $s = \mathrm{sign}(c)$ and $\kappa = |c| |g|$, the equations
 $\dot v = s \kappa a$, $\dot a = s \kappa v$ give
 
@@ -21,18 +21,16 @@ from ..activations import Activation, derivatives_at_zero, label, multiplicity
 from ..errors import InputError, check_positive, check_whole
 from ..measure._lines import LEAST_COSINE
 from ..measure._similarity import as_weights, norms
-from ._destinations import Destinations, check_directions
+from ._destinations import Destinations
 from ._directions import Directions, stationary_directions
 from ._homogeneous import extremal_directions
 from ._leading import as_neurons, as_single_output, coefficient, evaluate
 from ._paths import NOWHERE, ON_ITS_WAY, NeuronDynamics, NeuronStates, follow_neurons, time_left
-from ._tensor import unit
+from ._tensor import Samples, Tensor, unit
 
 ANGLE = 0.01
 NOISE = 0.1
-ENOUGH = (
-    40.0  # a neuron that has grown by this, as a logarithm, has arrived at what is nearest; for p = 2 that is exact
-)
+ENOUGH = 40.0  # log growth at which a neuron has arrived at what is nearest; for p = 2 that is exact
 ROUGHLY = 0.1  # angle at which neurons from changed initial weights have arrived
 KINK = 0.01  # width, in radians, over which the kink of relu is smoothed: neurons can then stay at it
 STAYS = 1e-6  # a direction whose velocity turns it by less, relative to the velocity, stays
@@ -52,10 +50,6 @@ class Fates:
         blow_up: time at which its leading-order amplitude is infinite; infinity for p = 1.
         confidence: share of slightly changed initial weights with the same fate: low near the boundary of two fates.
         drift: change of the conserved $|w|^2 - p a^2$ on the way, relative to the last $|w|^2 + a^2$.
-
-    >>> x, r = np.eye(2), np.array([2.0, 0.0])  # F(u) = u_1^2, c = 2: at balance the time is 1 / |a c F| = 5
-    >>> fates([[np.sqrt(2) / 10, 0.0]], [0.1], x, r, "x_tanh").blow_up.round(12)
-    array([5.])
     """
 
     directions: Directions
@@ -118,13 +112,11 @@ def fates(
     if not 1e-6 <= angle <= 0.3:
         raise InputError(f"the angle of arrival must be between 1e-6 and 0.3 radians, not {angle!r}")
     p, c = (1, 1.0) if slopes else coefficient(activation)
-    if directions is None:
-        directions = (
-            extremal_directions(points, slopes[0] * r, slopes[1] / slopes[0], starts=1000)
-            if slopes
-            else stationary_directions(points, r, p)
-        )
-    check_directions(directions, p, w.shape[1])
+    if directions is None and slopes:
+        directions = extremal_directions(points, slopes[0] * r, slopes[1] / slopes[0], starts=1000)
+    elif directions is None:
+        directions = stationary_directions(points, r, p)
+    directions.check_network(p, w.shape[1])
     if directions.oriented != (slopes is not None):
         kind = "with a kink at 0" if directions.oriented else "with a multiplicity"
         raise InputError(f"the directions are those of an activation {kind}, and {label(activation)} is none")
@@ -134,9 +126,7 @@ def fates(
     return _followed(dynamics_of(points, r, activation), w, a, directions, angle, perturbations, noise)
 
 
-def dynamics_of(
-    x: Float[np.ndarray, "samples inputs"], residual: Float[np.ndarray, " samples"], activation: Activation
-) -> NeuronDynamics:
+def dynamics_of(x: Samples, residual: Float[np.ndarray, " samples"], activation: Activation) -> NeuronDynamics:
     """What moves small neurons with an activation: its leading order, or the exact field of relu and its like."""
     slopes = _slopes(activation)
     if slopes:
@@ -147,7 +137,8 @@ def dynamics_of(
             f"the activation is not zero at 0 and the mean residual is {residual.mean():.3g}, so a constant is learned "
             "first; pass the residual and the output weights that effective_residual gives"
         )
-    return NeuronDynamics.leading(x, residual, *coefficient(activation))
+    p, c = coefficient(activation)
+    return NeuronDynamics(Tensor(x, residual[:, None] / len(x), p).field, p, c)
 
 
 @lru_cache(maxsize=64)
@@ -236,15 +227,10 @@ def _angles(u: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def _followed(
-    dynamics: NeuronDynamics,
-    w: np.ndarray,
-    a: np.ndarray,
-    directions: Directions,
-    angle: float,
-    perturbations: int,
-    noise: float,
+    dynamics: NeuronDynamics, w: np.ndarray, a: np.ndarray, lines: Directions, angle: float, copies: int, noise: float
 ) -> Fates:
-    ends = Destinations.of(directions)
+    """Fates of neurons that are followed on their paths, and their confidence from changed initial weights."""
+    ends = Destinations.of(lines)
     if not len(ends.points):
         raise InputError("no direction attracts neurons of either sign: there is no line to come to")
     start = NeuronStates.begin(dynamics, w, a)
@@ -252,18 +238,18 @@ def _followed(
     came = place >= 0
     change = dynamics.balance(last.z) - dynamics.balance(start.z) * np.exp(2 * (start.log_size - last.log_size))
     blow_up = np.full(len(w), np.inf)
-    blow_up[came] = last.time[came] + time_left(dynamics, last[came], directions.values[ends.line[place[came]]])
+    blow_up[came] = last.time[came] + time_left(dynamics, last[came], lines.values[ends.line[place[came]]])
     same = np.full(len(w), np.nan)
-    if perturbations:
+    if copies:
         stream = np.random.default_rng(0)
         size = norms(w)[:, None] / np.sqrt(w.shape[1])
-        near_w = w + noise * size * stream.standard_normal((perturbations, *w.shape))
-        near_a = a * (1 + noise * stream.standard_normal((perturbations, len(a))))
+        near_w = w + noise * size * stream.standard_normal((copies, *w.shape))
+        near_a = a * (1 + noise * stream.standard_normal((copies, len(a))))
         near = NeuronStates.begin(dynamics, near_w.reshape(-1, w.shape[1]), near_a.ravel())
         ended = _arrive(dynamics, near, ends, max(angle, ROUGHLY), rtol=1e-2)[1]
-        same = (ended.reshape(perturbations, -1) == place).mean(axis=0)
+        same = (ended.reshape(copies, -1) == place).mean(axis=0)
     return Fates(
-        directions=directions,
+        directions=lines,
         lines=np.where(came, ends.line[place], NOWHERE),
         signs=np.where(came, ends.side[place], 0),
         flips=came & (a * dynamics.c * ends.serves[place] < 0),

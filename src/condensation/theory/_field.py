@@ -10,7 +10,7 @@ the part of the velocity that turns the neuron. Directions that stay are those w
 (eq. 9).
 """
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -19,11 +19,10 @@ from numpy.typing import ArrayLike
 from ..activations import Activation
 from ..errors import InputError, unknown_name
 from ..measure._similarity import as_floats, norms
-from ._leading import as_neurons, as_single_output, coefficient, evaluate
+from ._leading import Weights, as_neurons, as_single_output, coefficient, evaluate
 from ._tensor import Tensor
 
 Order = Literal["exact", "leading"]
-ORDERS = ("exact", "leading")
 
 
 def field(
@@ -46,8 +45,8 @@ def field(
     w = as_floats("omega", omega).astype(float)
     if w.ndim != 2 or w.shape[1] != points.shape[1]:
         raise InputError(f"omega must be points x {points.shape[1]} inputs, not of shape {w.shape}")
-    if order not in ORDERS:
-        raise unknown_name("order", order, ORDERS)
+    if order not in get_args(Order):
+        raise unknown_name("order", order, get_args(Order))
     if order == "exact":
         return evaluate(activation, w @ points.T, order=1) * r / len(r) @ points
     p, c = coefficient(activation)
@@ -62,18 +61,14 @@ def velocity(
     activation: Activation,
     *,
     order: Order = "exact",
-) -> Float[np.ndarray, "units inputs"]:
+) -> Weights:
     r"""$\dot w_j = a_j\, \Omega(w_j)$ of every neuron: minus the gradient of the loss $\frac1{2n} \sum_i r_i^2$."""
     w, a = as_neurons(weights, outputs, as_single_output(x, residual)[0].shape[1])
     return a[:, None] * field(w, x, residual, activation, order=order)
 
 
-def project(velocity: Float[np.ndarray, "units inputs"], weights: Float[np.ndarray, "units inputs"]) -> np.ndarray:
-    r"""The part $v - (v \cdot u) u$ of a velocity that turns the neuron, u = w/|w|.
-
-    >>> project(np.array([[1.0, 2.0]]), np.array([[0.0, 3.0]]))
-    array([[1., 0.]])
-    """
+def project(velocity: Weights, weights: Weights) -> Weights:
+    r"""The part $v - (v \cdot u) u$ of a velocity that turns the neuron, u = w/|w|."""
     u = weights / _amplitudes(weights)[:, None]
     return velocity - np.einsum("jd,jd->j", velocity, u)[:, None] * u
 
@@ -86,7 +81,7 @@ def polar_velocity(
     activation: Activation,
     *,
     order: Order = "exact",
-) -> tuple[Float[np.ndarray, " units"], Float[np.ndarray, "units inputs"]]:
+) -> tuple[Float[np.ndarray, " units"], Weights]:
     r"""How fast the amplitude and the orientation of every neuron change: $\dot r = u \cdot \dot w$, $\dot u$ (eq. 8).
 
     >>> growing, turning = polar_velocity([[0.0, 2.0]], [3.0], np.eye(2), [2.0, 4.0], "tanh", order="leading")

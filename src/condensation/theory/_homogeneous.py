@@ -18,7 +18,8 @@ from scipy.optimize import lsq_linear
 
 from ..errors import InputError, check_whole
 from ._directions import Directions
-from ._tensor import SPAN, as_samples, unit
+from ._leading import as_single_output
+from ._tensor import span, unit
 
 INSIDE = 1e-9  # how far, in radians, from a kink a direction counts as inside a sector
 VANISHES = 1e-12  # a field this much smaller than its terms is zero
@@ -35,8 +36,7 @@ def extremal_directions(
     problem is solved in turn with the pattern of active samples, from many starts, without a certificate.
 
     Args:
-        x: inputs, samples x inputs; with a bias the last input is 1.
-        residual: one number for each sample.
+        x, residual: as for ``stationary_directions``, of one output.
         negative_slope: $\alpha$ < 1; 0 for relu.
         starts: number of starts for each sign, above two dimensions.
 
@@ -47,19 +47,16 @@ def extremal_directions(
     >>> lines.directions, lines.values, lines.attracts_positive  # (3, 4)/5 is inside its own sector
     (array([[0.6, 0.8]]), array([5.]), array([ True]))
     """
-    points, residuals = as_samples(x, residual)
-    if residuals.shape[1] > 1:
-        raise InputError(f"extremal directions are of a single output, not of {residuals.shape[1]}; pass residual @ a")
+    points, residuals = as_single_output(x, residual)
     if not (isinstance(negative_slope, numbers.Real) and -np.inf < negative_slope < 1):
         raise InputError(f"the negative slope must be a number below 1 (0 is relu), not {negative_slope!r}")
     check_whole("starts", starts)
-    slope, counted = float(negative_slope), (residuals[:, 0] != 0) & points.any(axis=1)
+    slope, counted = float(negative_slope), (residuals != 0) & points.any(axis=1)
     if not counted.any():
         raise InputError("every sample has a zero residual or a zero input: there is no field and no direction")
     size_x, size_r = np.abs(points).max(), np.abs(residuals).max()
-    points, terms = points[counted] / size_x, residuals[counted, 0] / size_r / len(points)
-    _, strength, rows = np.linalg.svd(points, full_matrices=False)
-    basis = rows[strength > SPAN * strength[0]].T
+    points, terms = points[counted] / size_x, residuals[counted] / size_r / len(points)
+    basis = span(points)
     inside = points @ basis
     dead, hits = "", None
     if basis.shape[1] == 1:
@@ -85,8 +82,6 @@ def extremal_directions(
         method="sectors" if exact else "fixed points",
         certified=exact,
         outside=points.shape[1] - basis.shape[1],
-        generic_count=None,
-        complex_count=None,
         complex_directions=np.zeros((0, points.shape[1]), complex),
         starts=0 if exact else 2 * starts,
         hits=None if hits is None else hits[order],
@@ -137,9 +132,7 @@ def _circle(angle: np.ndarray) -> np.ndarray:
     return np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
-def _search(
-    points: np.ndarray, terms: np.ndarray, slope: float, starts: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _search(points: np.ndarray, terms: np.ndarray, slope: float, starts: int) -> tuple[np.ndarray, ...]:
     """Attracting directions above two dimensions, how many tangents of each cross a kink, and its hits."""
     stream = np.random.default_rng(0)
     chosen = points[stream.permutation(len(points))[: starts // 2]]

@@ -40,17 +40,11 @@ def generic_count(p: int, dim: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Solutions:
-    """Solutions of $T x^{p-1} = \\lambda x$: distinct, regular and exact lines.
+    r"""Solutions of $T x^{p-1} = \lambda x$: distinct, regular and exact lines."""
 
-    Attributes:
-        real: unit vectors of the real lines.
-        others: vectors of Hermitian norm 1 of the complex lines, both of each conjugate pair.
-        complete: whether they are as many as the generic count, and close under conjugation.
-    """
-
-    real: Float[np.ndarray, "real inputs"]
-    others: Complex[np.ndarray, "others inputs"]
-    complete: bool
+    real: Float[np.ndarray, "real inputs"]  # unit vectors
+    others: Complex[np.ndarray, "others inputs"]  # of Hermitian norm 1, both of each conjugate pair
+    complete: bool  # whether they are as many as the generic count, and close under conjugation
 
     @property
     def count(self) -> int:
@@ -58,31 +52,21 @@ class Solutions:
         return len(self.real) + len(self.others)
 
 
-def track_lines(tensor: Tensor, attempts: int = ATTEMPTS) -> Solutions:
-    """The lines of a tensor of order p >= 3, followed from random diagonal tensors until their count is reached.
-
-    >>> track_lines(Tensor(np.eye(2), np.ones((2, 1)), 3)).real.shape  # u_1^3 + u_2^3: e_1, e_2 and (e_1 + e_2)/sqrt 2
-    (3, 2)
-    """
-    lines = track_paths(tensor, np.random.default_rng(0))
-    solutions = refine_lines(tensor, lines)
-    for attempt in range(1, attempts):
-        if solutions.complete:
-            break
-        before = solutions.count
-        lines = np.concatenate([lines, track_paths(tensor, np.random.default_rng(attempt))])
+def track_lines(tensor: Tensor) -> Solutions:
+    """The lines of a tensor of order p >= 3, followed from random diagonal tensors until their count is reached."""
+    lines = np.zeros((0, tensor.dim), complex)
+    solutions = Solutions(np.zeros(lines.shape), lines, complete=False)
+    for attempt in range(ATTEMPTS):
+        before, lines = solutions, np.concatenate([lines, track_paths(tensor, np.random.default_rng(attempt))])
         solutions = refine_lines(tensor, lines)
-        if solutions.count == before:
+        if solutions.complete or (attempt and solutions.count == before.count):
             break
     return solutions
 
 
 def refine_lines(tensor: Tensor, lines: Inexact[np.ndarray, "lines inputs"]) -> Solutions:
     """Approximate complex lines made exact by Newton's method, singular and double ones left out, real ones apart."""
-    x = unit(lines.astype(complex))
-    lam = _rayleigh(tensor, x)
-    for _ in range(4):
-        x, lam = _newton(tensor, x, lam)
+    x, lam = _refine(tensor, lines.astype(complex), 4)
     jacobian, residual = _system(tensor.p, tensor.matrix(x), x, lam, x.conj())
     change = 2 + (tensor.p - 1) * (tensor.p - 2) * tensor.norm
     rounding = ROUNDING * np.linalg.norm(np.abs(tensor.matrix(x)) @ np.abs(x)[:, :, None], axis=(1, 2))
@@ -97,19 +81,19 @@ def refine_lines(tensor: Tensor, lines: Inexact[np.ndarray, "lines inputs"]) -> 
     turned = x[real] / np.sqrt(np.einsum("ld,ld->l", x[real], x[real]))[:, None]
     closed = bool((mirrored.max(axis=1) > 1 - APART**2).all())
     return Solutions(
-        real=refine_real_lines(tensor, turned.real),
+        real=_refine(tensor, turned.real, 3)[0],
         others=x[~real],
         complete=closed and len(x) == generic_count(tensor.p, tensor.dim),
     )
 
 
-def refine_real_lines(tensor: Tensor, u: Float[np.ndarray, "lines inputs"]) -> Float[np.ndarray, "lines inputs"]:
-    """Approximate real lines made exact by Newton's method."""
-    u = unit(u)
-    lam = _rayleigh(tensor, u)
-    for _ in range(3):
-        u, lam = _newton(tensor, u, lam)
-    return u
+def _refine(tensor: Tensor, x: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    r"""Lines and their lambda after Newton's method, from the Rayleigh quotient $\bar x \cdot T x^{p-1}$ on."""
+    x = unit(x)
+    lam = np.einsum("ld,ld->l", x.conj(), tensor.field(x))
+    for _ in range(steps):
+        x, lam = _newton(tensor, x, lam)
+    return x, lam
 
 
 def start_lines(g: Complex[np.ndarray, " inputs"], p: int) -> Complex[np.ndarray, "lines inputs"]:
@@ -117,11 +101,6 @@ def start_lines(g: Complex[np.ndarray, " inputs"], p: int) -> Complex[np.ndarray
 
     Of the p-2 multiples by a root of unity, which are the same line, the one is taken whose first coordinate that is
     not zero is the principal root.
-
-    >>> start_lines(np.ones(2, complex), 3).real
-    array([[0., 1.],
-           [1., 0.],
-           [1., 1.]])
     """
     digits = np.indices((p - 1,) * len(g)).reshape(len(g), -1).T
     first = np.take_along_axis(digits, (digits > 0).argmax(axis=1)[:, None], axis=1)[:, 0]
@@ -158,13 +137,12 @@ def _advance(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """A step of all paths by the classical Runge-Kutta method, two corrections by Newton's, and the sizes of these."""
     p, dim, plane = tensor.p, tensor.dim, x.conj()
-    diagonal = np.arange(dim)
 
     def mixed(state: np.ndarray, share: np.ndarray, wanted: str) -> np.ndarray:
         y = state[:, :dim]
         end, start = tensor.matrix(y), g * integer_power(y, p - 2)
         matrix = (1 - share)[:, None, None] * end
-        matrix[:, diagonal, diagonal] += share[:, None] * start
+        matrix[:, range(dim), range(dim)] += share[:, None] * start
         jacobian, residual = _system(p, matrix, y, state[:, dim], plane)
         if wanted == "tangent":
             residual[:, :dim] = np.einsum("lde,le->ld", end, y) - start * y
@@ -184,11 +162,6 @@ def _advance(
     return state[:, :dim], state[:, dim], np.linalg.norm(first, axis=1), np.linalg.norm(second, axis=1)
 
 
-def _rayleigh(tensor: Tensor, x: np.ndarray) -> np.ndarray:
-    r"""The Rayleigh quotient $\lambda = \bar x \cdot T x^{p-1}$: the best lambda for x of norm 1."""
-    return np.einsum("ld,ld->l", x.conj(), tensor.field(x))
-
-
 def _newton(tensor: Tensor, x: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     r"""One step of Newton's method on $T x^{p-1} = \lambda x$, x orthogonal to its change and then of norm 1 again."""
     change = -_solve(*_system(tensor.p, tensor.matrix(x), x, lam, x.conj()))
@@ -197,20 +170,13 @@ def _newton(tensor: Tensor, x: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray,
     return x / length[:, None], (lam + change[:, -1]) * length ** -float(tensor.p - 2)
 
 
-def _system(
-    p: int, matrix: np.ndarray, x: np.ndarray, lam: np.ndarray, plane: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _system(p: int, matrix: np.ndarray, x: np.ndarray, lam: np.ndarray, plane: np.ndarray) -> tuple[np.ndarray, ...]:
     r"""Jacobian and residual of $T x^{p-1} - \lambda x = 0$ in (x, lambda), x moving in the given plane."""
-    lines, dim = x.shape
-    diagonal = np.arange(dim)
-    jacobian = np.zeros((lines, dim + 1, dim + 1), x.dtype)
-    jacobian[:, :dim, :dim] = (p - 1) * matrix
-    jacobian[:, diagonal, diagonal] -= lam[:, None]
-    jacobian[:, :dim, dim] = -x
-    jacobian[:, dim, :dim] = plane
-    residual = np.zeros((lines, dim + 1), x.dtype)
-    residual[:, :dim] = np.einsum("lde,le->ld", matrix, x) - lam[:, None] * x
-    return jacobian, residual
+    dim = x.shape[1]
+    jacobian = np.block([[(p - 1) * matrix, -x[:, :, None]], [plane[:, None, :], np.zeros((len(x), 1, 1))]])
+    jacobian[:, range(dim), range(dim)] -= lam[:, None]
+    off = np.einsum("lde,le->ld", matrix, x) - lam[:, None] * x
+    return jacobian, np.concatenate([off, np.zeros((len(x), 1))], axis=1)
 
 
 def _solve(jacobian: np.ndarray, residual: np.ndarray) -> np.ndarray:

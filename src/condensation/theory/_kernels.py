@@ -27,6 +27,8 @@ from ..losses import Loss
 from ..measure._similarity import as_floats
 
 RANK = 1e-10  # singular values below this share of the largest are rounding
+Filters = Float[np.ndarray, "units columns"]
+FilterOutputs = Float[np.ndarray, "units rows"]
 
 
 def residual_at_zero(y: ArrayLike, loss: Loss | None = None) -> Float[np.ndarray, "samples outputs"]:
@@ -160,21 +162,15 @@ class KernelDynamics:
         size = np.linalg.norm(parts, axis=1)
         return parts.sum(axis=1) / np.where(size > 0, size, 1) / parts.shape[1] ** 0.5
 
-    def evolve(
-        self, filters: Float[np.ndarray, "units columns"], outputs: Float[np.ndarray, "units rows"], time: float
-    ) -> tuple[Float[np.ndarray, "units columns"], Float[np.ndarray, "units rows"]]:
+    def evolve(self, filters: Filters, outputs: FilterOutputs, time: float) -> tuple[Filters, FilterOutputs]:
         r"""Filters and output weights after a time of gradient flow, in closed form (eqs. 9 and 10)."""
         u, values, v = self._parts
         w, a = filters @ v[:, : len(values)], outputs @ u
         grow, mix = np.cosh(values * time), np.sinh(values * time)
-        return (
-            filters + (w * (grow - 1) + a * mix) @ v[:, : len(values)].T,
-            outputs + (a * (grow - 1) + w * mix) @ u.T,
-        )
+        moved = filters + (w * (grow - 1) + a * mix) @ v[:, : len(values)].T
+        return moved, outputs + (a * (grow - 1) + w * mix) @ u.T
 
-    def orientations(
-        self, filters: Float[np.ndarray, "units columns"], outputs: Float[np.ndarray, "units rows"]
-    ) -> Int[np.ndarray, " units"]:
+    def orientations(self, filters: Filters, outputs: FilterOutputs) -> Int[np.ndarray, " units"]:
         r"""The side of v1 that each filter goes to: the sign of $\langle\theta, v_1\rangle + \langle a, u_1\rangle$."""
         return np.sign(filters @ self.v1 + outputs @ self.u1).astype(int)
 

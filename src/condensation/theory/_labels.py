@@ -45,7 +45,8 @@ def labels_for(lines: ArrayLike, x: ArrayLike, p: int) -> Float[np.ndarray, " sa
     """
     check_whole("the multiplicity p", p)
     targets, points = _check(lines, x)
-    exponents = _exponents(points.shape[1], p)
+    factors = np.array(list(combinations_with_replacement(range(points.shape[1]), p)))  # of each monomial
+    exponents = (factors[:, :, None] == np.arange(points.shape[1])).sum(axis=1)  # monomials x inputs
     if len(points) < len(exponents):
         raise InputError(
             f"{len(points)} samples are too few: F has {len(exponents)} monomials of degree {p} in {points.shape[1]} "
@@ -81,7 +82,7 @@ def _target(u: np.ndarray, exponents: np.ndarray, p: int) -> np.ndarray:
     """The tensor, as coefficients of scaled monomials, that the lines attract in with the widest margin."""
     along = tangents(u)
     values = _monomials(u, exponents, p)
-    slopes = np.einsum("ldt,lmd->ltm", along, _first(u, exponents, p)).reshape(-1, len(exponents)) / p
+    slopes = np.einsum("ldt,lmd->ltm", along, _monomials(u, exponents, p, 1)).reshape(-1, len(exponents)) / p
     free = null_space(slopes) if slopes.size else np.eye(len(exponents))
     mean = values.mean(axis=0) @ free
     impossible = InputError(
@@ -91,7 +92,7 @@ def _target(u: np.ndarray, exponents: np.ndarray, p: int) -> np.ndarray:
     if not np.linalg.norm(mean) > 1e-9:
         raise impossible
     start, steps = free @ mean / (mean @ mean), free @ null_space(mean[None])
-    curve = np.einsum("ldt,lmde,les->ltsm", along, _second(u, exponents, p), along) / p
+    curve = np.einsum("ldt,lmde,les->ltsm", along, _monomials(u, exponents, p, 2), along) / p
     curve = curve - np.einsum("ts,lm->ltsm", np.eye(along.shape[2]), values)
     blocks = [(curve @ start, curve @ steps)] if along.shape[2] else []
     blocks.append((-(values @ start)[:, None, None], -(values @ steps)[:, None, None, :]))
@@ -122,29 +123,12 @@ def _cost(z: np.ndarray, blocks: Blocks, price: float) -> tuple[float, np.ndarra
     return SOFTNESS * float(logsumexp(every)) + price / 2 * float(z @ z), gradient + price * z
 
 
-def _exponents(dim: int, p: int) -> np.ndarray:
-    """Exponents of all monomials of degree p, monomials x inputs."""
-    chosen = np.array(list(combinations_with_replacement(range(dim), p)))
-    return (chosen[:, :, None] == np.arange(dim)).sum(axis=1)
-
-
-def _monomials(u: np.ndarray, exponents: np.ndarray, p: int) -> np.ndarray:
-    """The scaled monomials at each u, points x monomials."""
+def _monomials(u: np.ndarray, exponents: np.ndarray, p: int, order: int = 0) -> np.ndarray:
+    """The scaled monomials at each u, points x monomials; their derivatives have one axis of inputs more per order."""
     scale = np.sqrt(factorial(p) / factorial(exponents).prod(axis=1))
-    return scale * np.prod(u[:, None, :] ** exponents, axis=2)
-
-
-def _first(u: np.ndarray, exponents: np.ndarray, p: int) -> np.ndarray:
-    """First derivatives of the scaled monomials, points x monomials x inputs."""
-    lowered = np.maximum(exponents[:, None, :] - np.eye(u.shape[1], dtype=int), 0)
-    scale = np.sqrt(factorial(p) / factorial(exponents).prod(axis=1))[:, None] * exponents
-    return scale * np.prod(u[:, None, None, :] ** lowered, axis=3)
-
-
-def _second(u: np.ndarray, exponents: np.ndarray, p: int) -> np.ndarray:
-    """Second derivatives of the scaled monomials, points x monomials x inputs x inputs."""
-    identity = np.eye(u.shape[1], dtype=int)
-    lowered = np.maximum(exponents[:, None, None, :] - identity[:, None] - identity, 0)
-    scale = np.sqrt(factorial(p) / factorial(exponents).prod(axis=1))[:, None, None]
-    times = exponents[:, :, None] * (exponents[:, None, :] - identity)
-    return scale * times * np.prod(u[:, None, None, None, :] ** lowered, axis=4)
+    times, lowered = np.ones(len(exponents), int), exponents
+    for _ in range(order):
+        times = times[..., None] * lowered
+        lowered = np.maximum(lowered[..., None, :] - np.eye(u.shape[1], dtype=int), 0)
+    powers = u.reshape(len(u), *(1,) * (order + 1), -1) ** lowered
+    return scale.reshape(-1, *(1,) * order) * times * np.prod(powers, axis=-1)

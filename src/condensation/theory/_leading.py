@@ -23,9 +23,10 @@ from .._precision import precision
 from ..activations import Activation, derivatives_at_zero, get_activation, label, multiplicity
 from ..errors import InputError
 from ..measure._similarity import as_floats
-from ._tensor import as_samples
+from ._tensor import Samples, as_samples
 
 LEAST_LENGTH = 1024  # of the arrays that an activation is compiled for
+Weights = Float[np.ndarray, "units inputs"]
 
 
 @lru_cache(maxsize=64)
@@ -45,11 +46,7 @@ def coefficient(activation: Activation) -> tuple[int, float]:
 
 
 def evaluate(activation: Activation, z: Float[np.ndarray, "*shape"], order: Literal[0, 1] = 0) -> np.ndarray:
-    r"""$\sigma(z)$, or $\sigma'(z)$ with ``order=1``, entry by entry in float64.
-
-    >>> evaluate("relu", np.array([-1.0, 2.0]), order=1)
-    array([0., 1.])
-    """
+    r"""$\sigma(z)$, or $\sigma'(z)$ with ``order=1``, entry by entry in float64."""
     flat = np.ravel(np.asarray(z, float))
     length = max(LEAST_LENGTH, 1 << max(len(flat) - 1, 0).bit_length())  # few lengths, so that few are compiled
     with precision("float64"):
@@ -63,9 +60,7 @@ def _compiled(activation: Activation, order: int) -> Any:
     return jax.jit((lambda at: jax.jvp(function, (at,), (jnp.ones_like(at),))[1]) if order else function)
 
 
-def as_neurons(
-    weights: ArrayLike, outputs: ArrayLike, inputs: int
-) -> tuple[Float[np.ndarray, "units inputs"], Float[np.ndarray, " units"]]:
+def as_neurons(weights: ArrayLike, outputs: ArrayLike, inputs: int) -> tuple[Weights, Float[np.ndarray, " units"]]:
     """Input weights as units x inputs and one output weight for each unit; refused if they do not fit the inputs."""
     w, a = as_floats("weights", weights).astype(float), as_floats("output weights", outputs).astype(float)
     if w.ndim != 2 or w.shape[1] != inputs or not len(w):
@@ -78,9 +73,7 @@ def as_neurons(
     return w, a.ravel()
 
 
-def as_single_output(
-    x: ArrayLike, residual: ArrayLike
-) -> tuple[Float[np.ndarray, "samples inputs"], Float[np.ndarray, " samples"]]:
+def as_single_output(x: ArrayLike, residual: ArrayLike) -> tuple[Samples, Float[np.ndarray, " samples"]]:
     """Inputs as samples x inputs and one residual for each; several outputs are to be contracted by the caller."""
     points, residuals = as_samples(x, residual)
     if residuals.shape[1] > 1:

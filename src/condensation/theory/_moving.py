@@ -51,10 +51,8 @@ def moving_line(
     r"""Follow the leading order, the residual moving, until the loss is at a share of its first value.
 
     Args:
-        x: inputs, samples x inputs; with a bias the last input is 1.
+        x, weights, outputs: as for ``fates``, the weights initial ones.
         y: targets, one for each sample.
-        weights: initial input weights, units x inputs, the bias last.
-        outputs: initial output weights.
         activation: of multiplicity 1 and zero at 0.
         ratio: the share L/L0 of half the mean squared error.
 

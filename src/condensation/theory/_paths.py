@@ -19,63 +19,42 @@ from jaxtyping import Float, Int
 from scipy.integrate import RK45  # its tableau: Dormand and Prince, order 5 with an error of order 4
 from scipy.special import hyp2f1
 
-from ._tensor import Tensor
-
 MOST_STEPS = 5000
 ON_ITS_WAY, NOWHERE = -2, -1
+
+States = Float[np.ndarray, "units state"]
+PerUnit = Float[np.ndarray, " units"]
 
 
 @dataclass(frozen=True, eq=False)
 class NeuronDynamics:
-    r"""What moves a neuron: $\dot w = a c\, g(w)$ and $\dot a = \frac cp w \cdot g(w)$, g homogeneous of degree p - 1.
+    r"""Motion of a neuron: $\dot w = a c\, g(w)$ and $\dot a = \frac cp w \cdot g(w)$, g of degree p - 1."""
 
-    Attributes:
-        field: g of many weights at once; $T w^{p-1}$ for an activation of multiplicity p.
-        p: multiplicity, or degree of homogeneity.
-        c: the coefficient.
-    """
-
-    field: Callable[[np.ndarray], np.ndarray]
-    p: int
+    field: Callable[[np.ndarray], np.ndarray]  # g of many weights at once
+    p: int  # multiplicity, or degree of homogeneity
     c: float
 
-    @staticmethod
-    def leading(
-        x: Float[np.ndarray, "samples inputs"], residual: Float[np.ndarray, " samples"], p: int, c: float
-    ) -> "NeuronDynamics":
-        """The leading order of an activation of multiplicity p and coefficient c."""
-        return NeuronDynamics(Tensor(x, residual[:, None] / len(x), p).field, p, c)
-
-    def velocity(self, z: Float[np.ndarray, "units state"]) -> Float[np.ndarray, "units state"]:
+    def velocity(self, z: States) -> States:
         """The velocity of the states z = (w, a)."""
         w, g = z[:, :-1], self.field(z[:, :-1])
         return self.c * np.concatenate([z[:, -1:] * g, np.einsum("jd,jd->j", g, w)[:, None] / self.p], axis=1)
 
-    def balance(self, z: Float[np.ndarray, "units state"]) -> Float[np.ndarray, " units"]:
+    def balance(self, z: States) -> PerUnit:
         """The balance $|w|^2 - p a^2$ of each neuron, which its path conserves."""
         return np.einsum("jd,jd->j", z[:, :-1], z[:, :-1]) - self.p * z[:, -1] ** 2
 
 
 @dataclass(frozen=True, eq=False)
 class NeuronStates:
-    """Neurons on their way, each at its own time.
+    """Neurons on their way, each at its own time."""
 
-    Attributes:
-        z: (w, a) divided by its norm.
-        velocity: of z.
-        log_size: logarithm of the norm.
-        time: time passed, in the time of gradient flow.
-    """
-
-    z: Float[np.ndarray, "units state"]
-    velocity: Float[np.ndarray, "units state"]
-    log_size: Float[np.ndarray, " units"]
-    time: Float[np.ndarray, " units"]
+    z: States  # (w, a) divided by its norm
+    velocity: States  # of z
+    log_size: PerUnit  # logarithm of the norm
+    time: PerUnit  # of gradient flow
 
     @staticmethod
-    def begin(
-        dynamics: NeuronDynamics, w: Float[np.ndarray, "units inputs"], a: Float[np.ndarray, " units"]
-    ) -> "NeuronStates":
+    def begin(dynamics: NeuronDynamics, w: Float[np.ndarray, "units inputs"], a: PerUnit) -> "NeuronStates":
         """Neurons of input weights w and output weights a at time 0."""
         z = np.concatenate([w, a[:, None]], axis=1)
         largest = np.abs(z).max(axis=1)
@@ -84,7 +63,7 @@ class NeuronStates:
         return NeuronStates(z / size[:, None], dynamics.velocity(z / size[:, None]), np.log(size), np.zeros(len(z)))
 
     @property
-    def amplitude(self) -> Float[np.ndarray, " units"]:
+    def amplitude(self) -> PerUnit:
         """|w| of z, which has norm 1: the share of the norm that the input weight has."""
         return np.linalg.norm(self.z[:, :-1], axis=1)
 
@@ -93,11 +72,6 @@ class NeuronStates:
         """U = w/|w|, zero where w is."""
         r = self.amplitude
         return self.z[:, :-1] / np.where(r > 0, r, 1)[:, None]
-
-    @property
-    def full(self) -> Float[np.ndarray, "units state"]:
-        """The weights (w, a), not scaled."""
-        return self.z * np.exp(self.log_size)[:, None]
 
     def __getitem__(self, chosen: np.ndarray) -> "NeuronStates":
         return NeuronStates(*(part[chosen] for part in vars(self).values()))
@@ -114,28 +88,16 @@ Stop = Callable[[Int[np.ndarray, " active"], NeuronStates, NeuronStates], Int[np
 
 
 def follow_neurons(
-    dynamics: NeuronDynamics,
-    start: NeuronStates,
-    stop: Stop | None = None,
-    *,
-    until: float = np.inf,
-    rtol: float = 1e-6,
+    dynamics: NeuronDynamics, now: NeuronStates, stop: Stop | None = None, *, until: float = np.inf, rtol: float = 1e-6
 ) -> tuple[NeuronStates, Int[np.ndarray, " units"]]:
     """Follow each neuron until it has arrived, until a time, or until it moves no more.
 
-    Args:
-        dynamics: what moves them.
-        start: where they are.
-        stop: is told which neurons are still on their way and their states before and after the last step; answers
-            where each has arrived, ``ON_ITS_WAY``, or ``NOWHERE`` for one that need not be followed further.
-        until: the time to which they are followed at most.
-        rtol: error of a step, relative to |w| for w and to the norm for a.
-
-    Returns:
-        The last states, and where each neuron has arrived, else ``NOWHERE``.
+    ``stop`` is told which neurons are still on their way and their states before and after the last step; it answers
+    where each has arrived, ``ON_ITS_WAY``, or ``NOWHERE`` for one that need not be followed further. ``rtol`` is the
+    error of a step, relative to |w| for w and to the norm for a. Returns the last states, and where each neuron has
+    arrived, else ``NOWHERE``.
     """
-    end, place = start, np.full(len(start.z), NOWHERE)
-    active, now = np.arange(len(start.z)), start
+    end, place, active = now, np.full(len(now.z), NOWHERE), np.arange(len(now.z))
     pace = np.linalg.norm(now.velocity, axis=1)
     h = 0.01 / np.where(pace > 0, pace, 1)  # in units of time in which the norm is 1
     for _ in range(MOST_STEPS):
@@ -157,9 +119,7 @@ def follow_neurons(
     return end.put(active, now), place
 
 
-def time_left(
-    dynamics: NeuronDynamics, states: NeuronStates, value: Float[np.ndarray, " units"]
-) -> Float[np.ndarray, " units"]:
+def time_left(dynamics: NeuronDynamics, states: NeuronStates, value: PerUnit) -> PerUnit:
     r"""Time until neurons on their lines, with a c F(u) > 0, have grown to infinity (p >= 2).
 
     On a line $\dot r = |a c F|\, r^{p-1}$ with $r^2 - p a^2 = B$, so the time is
@@ -167,12 +127,7 @@ def time_left(
     $$\frac{\sqrt p}{|c F|} \int_r^\infty \frac{ds}{s^{p-1} \sqrt{s^2 - B}} = \frac{\sqrt p\, r^{1-p}}{(p-1) |c F|}\;
     {}_2F_1\!\left(\tfrac12, \tfrac{p-1}2; \tfrac{p+1}2; \tfrac B{r^2}\right):$$
 
-    $1/|a c F|$ for p = 2 and a balanced neuron, B = 0.
-
-    Args:
-        dynamics: what moves them.
-        states: where they are.
-        value: F(u) of the line of each.
+    $1/|a c F|$ for p = 2 and a balanced neuron, B = 0; ``value`` is F(u) of each neuron's line.
     """
     p, r = dynamics.p, states.amplitude
     if p == 1:

@@ -7,12 +7,10 @@ shifted power iteration of Kolda and Mayo, $u \leftarrow \mathrm{unit}(\sum_k v_
 has a shift of its own, doubled when $|g|$ would fall and halved when it grows. Newton's method makes the ends exact.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
-from ._tensor import Tensor, flow_eigenvalues, group_lines, unit
+from ._tensor import OutputWeights, Tensor, Vectors, flow_eigenvalues, group_lines, unit
 
 STEPS = 3000
 CLIMBED = 1e-6  # how far from stationary a climb may end, relative to the tensor's size: Newton's method does the rest
@@ -23,49 +21,24 @@ ROUGHLY = 1e-3  # distance under which two climbs have the same end
 LARGEST_BATCH = 4e6  # numbers in the matrices of a batch
 
 
-@dataclass(frozen=True, eq=False)
-class AttractingLines:
-    """Attracting pairs.
+def search_attracting(tensor: Tensor, starts: int) -> tuple[Vectors, OutputWeights, Int[np.ndarray, " lines"]]:
+    """The attracting pairs (u, v) reached from ``starts`` points, half of them samples and half random, and their hits.
 
-    Attributes:
-        directions: unit vectors u, one for each line.
-        outputs: unit output weights v; +1 or -1 for a single output.
-        hits: how many starts ended there.
-        starts: how many starts there were; some may end nowhere.
+    For a single output v is 1 or -1. The hits, the starts that ended at each pair, need not add up to all starts.
     """
-
-    directions: Float[np.ndarray, "lines inputs"]
-    outputs: Float[np.ndarray, "lines outputs"]
-    hits: Int[np.ndarray, " lines"]
-    starts: int
-
-
-def search_attracting(tensor: Tensor, starts: int, seed: int = 0) -> AttractingLines:
-    """The attracting pairs that are reached from ``starts`` points, half of them samples and half random.
-
-    >>> lines = search_attracting(Tensor(np.eye(3), np.array([[1.0], [-2.0], [3.0]]), 3), 30)
-    >>> lines.directions.shape, int(lines.hits.sum())  # u_1^3 - 2 u_2^3 + 3 u_3^3: the three axes
-    ((3, 3), 30)
-    """
-    u = _climb(tensor, _starts(tensor, starts, np.random.default_rng(seed)))
+    u = _climb(tensor, _starts(tensor, starts, np.random.default_rng(0)))
     first, labels = group_lines(u, ROUGHLY)
-    ends, v, good = refine_pairs(tensor, u[first])
+    numbers = len(first) * (tensor.dim + tensor.outputs + 1) * max(tensor.points.shape)
+    parts = max(1, int(np.ceil(numbers / LARGEST_BATCH)))
+    refined = zip(*(_newton(tensor, part) for part in np.array_split(u[first], parts)), strict=True)
+    ends, v, good = (np.concatenate(part) for part in refined)
     good &= np.abs(np.einsum("ld,ld->l", ends, u[first])) > 1 - (10 * ROUGHLY) ** 2
     again, merged = group_lines(ends[good])
     place = np.full(len(first), -1)
     place[good] = merged
     reached = place[labels]
     hits = np.bincount(reached[reached >= 0], minlength=len(again))
-    return AttractingLines(ends[good][again], v[good][again], hits, starts)
-
-
-def refine_pairs(
-    tensor: Tensor, u: Float[np.ndarray, "lines inputs"]
-) -> tuple[Float[np.ndarray, "lines inputs"], Float[np.ndarray, "lines outputs"], np.ndarray]:
-    """Exact pairs (u, v) near the given directions, and which of them are stationary and attract."""
-    parts = max(1, int(np.ceil(len(u) * (tensor.dim + tensor.outputs + 1) * max(tensor.points.shape) / LARGEST_BATCH)))
-    ends, weights, good = zip(*(_newton(tensor, part) for part in np.array_split(u, parts)), strict=True)
-    return np.concatenate(ends), np.concatenate(weights), np.concatenate(good)
+    return ends[good][again], v[good][again], hits
 
 
 def _starts(tensor: Tensor, count: int, stream: np.random.Generator) -> np.ndarray:
@@ -105,26 +78,24 @@ def _newton(tensor: Tensor, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
     v = tensor.value(u)
     lam = np.linalg.norm(v, axis=1)
     v = unit(v)
-    on_u, on_v, last = slice(0, dim), slice(dim, dim + outputs), dim + outputs
     for _ in range(4):
         fields = tensor.fields(u)
-        jacobian = np.zeros((len(u), last + 1, last + 1))
-        jacobian[:, on_u, on_u] = (p - 1) * tensor.matrix(u, v) - lam[:, None, None] * np.eye(dim)
-        jacobian[:, on_u, on_v] = fields.mT
-        jacobian[:, on_u, last] = -u
-        jacobian[:, on_v, on_u] = p * fields
-        jacobian[:, on_v, on_v] = -lam[:, None, None] * np.eye(outputs)
-        jacobian[:, on_v, last] = -v
-        jacobian[:, last, on_u] = u
-        residual = np.zeros((len(u), last + 1))
-        residual[:, on_u] = np.einsum("lk,lkd->ld", v, fields) - lam[:, None] * u
-        residual[:, on_v] = np.einsum("lkd,ld->lk", fields, u) - lam[:, None] * v
-        jacobian += 1e-15 * np.eye(last + 1)  # never singular to the last bit
+        rows = [
+            [(p - 1) * tensor.matrix(u, v) - lam[:, None, None] * np.eye(dim), fields.mT, -u[:, :, None]],
+            [p * fields, -lam[:, None, None] * np.eye(outputs), -v[:, :, None]],
+            [u[:, None, :], np.zeros((len(u), 1, outputs + 1))],
+        ]
+        jacobian = np.block(rows) + 1e-15 * np.eye(dim + outputs + 1)  # never singular to the last bit
+        residual = np.concatenate([*_off(fields, u, v, lam), np.zeros((len(u), 1))], axis=1)
         change = -np.linalg.solve(jacobian, residual[..., None])[..., 0]
-        u, v = unit(u + change[:, on_u]), unit(v + change[:, on_v])
+        u, v = unit(u + change[:, :dim]), unit(v + change[:, dim:-1])
         lam = np.einsum("lk,lk->l", v, tensor.value(u))
-    fields = tensor.fields(u)
-    off = np.linalg.norm(np.einsum("lk,lkd->ld", v, fields) - lam[:, None] * u, axis=1)
-    off += np.linalg.norm(np.einsum("lkd,ld->lk", fields, u) - lam[:, None] * v, axis=1)
+    off = sum(np.linalg.norm(part, axis=1) for part in _off(tensor.fields(u), u, v, lam))
     highest = flow_eigenvalues(tensor, u, v).max(axis=1, initial=-np.inf)
     return u, v, (off < EXACT * (1 + lam)) & (lam > ATTRACTS) & (highest < -ATTRACTS)
+
+
+def _off(fields: np.ndarray, u: np.ndarray, v: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How far pairs are from stationary, in u and in v."""
+    on_u = np.einsum("lk,lkd->ld", v, fields) - lam[:, None] * u
+    return on_u, np.einsum("lkd,ld->lk", fields, u) - lam[:, None] * v

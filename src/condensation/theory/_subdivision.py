@@ -8,7 +8,6 @@ surely negative definite, only the box's own single maximum can be one of the cu
 cut in two. "Surely" is but for rounding errors, which the bounds leave out.
 """
 
-from dataclasses import dataclass
 from math import comb
 
 import numpy as np
@@ -22,27 +21,16 @@ INSIDE = float(np.nextafter(1, 0))
 NEWTON = 12  # steps
 STRICT = 1e-7  # a maximum's least curvature, relative to the largest that is possible
 
+Points = Float[np.ndarray, "points inputs"]
 Boxes = list[tuple[np.ndarray, np.ndarray]]
 
 
-@dataclass(frozen=True, eq=False)
-class Maxima:
-    """What a subdivision finds.
+def subdivide(tensor: Tensor, most_boxes: int) -> tuple[Points, int]:
+    """The strict local maxima of a single output's F on the facets $w_k = 1$ of the cube, and the boxes left undecided.
 
-    Attributes:
-        points: the strict local maxima with a coordinate equal to 1; of w and -w one where both have.
-        undecided: how many boxes are left; with none, these are all.
-    """
+    Of w and -w one is listed where both have a coordinate equal to 1. With no box left, these are all.
 
-    points: Float[np.ndarray, "points inputs"]
-    undecided: int
-
-
-def subdivide(tensor: Tensor, most_boxes: int) -> Maxima:
-    """The strict local maxima of a single output's F on the facets $w_k = 1$ of the cube.
-
-    >>> maxima = subdivide(Tensor(np.eye(2), np.array([[1.0], [-1.0]]), 2), 100)  # F(w) = w_1^2 - w_2^2
-    >>> maxima.points, maxima.undecided
+    >>> subdivide(Tensor(np.eye(2), np.array([[1.0], [-1.0]]), 2), 100)  # F(w) = w_1^2 - w_2^2
     (array([[1., 0.]]), 0)
     """
     dim = tensor.dim
@@ -58,13 +46,15 @@ def subdivide(tensor: Tensor, most_boxes: int) -> Maxima:
         left = [boxes for _, several, _ in decided for boxes in several]
         low, high = (np.concatenate(ends) for ends in zip(*left, strict=True))
     every = np.concatenate(points)
-    return Maxima(every[group_lines(unit(every))[0]], given_up + len(low))
+    return every[group_lines(unit(every))[0]], given_up + len(low)
 
 
 def _decide(tensor: Tensor, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, Boxes, int]:
     """Maxima in some boxes, the boxes to look at next, and how many are given up."""
-    size, p = field_sizes(tensor), tensor.p
-    powers, half = _powers(tensor, (low + high) / 2), (high - low) / 2
+    size, p, half = field_sizes(tensor), tensor.p, (high - low) / 2
+    powers = [tensor._array.reshape(1, *(tensor.dim,) * p)]  # T, then T c, ..., T c^(p-1) at each box's centre c
+    for _ in range(p - 1):
+        powers.append(_contract(powers[-1], (low + high) / 2))
     field, slack = _bound(powers, half, p - 1)
     slack = slack + ROUNDING * size
     up, down = field > slack, field < -slack
@@ -118,14 +108,6 @@ def _cut(low: np.ndarray, high: np.ndarray, convex: np.ndarray, off_ends: np.nda
     return boxes
 
 
-def _powers(tensor: Tensor, centre: np.ndarray) -> list[np.ndarray]:
-    """T, T c, ..., $T c^{p-1}$ at each box's centre; T itself is one for all."""
-    powers = [tensor._array.reshape(1, *(tensor.dim,) * tensor.p)]
-    for _ in range(tensor.p - 1):
-        powers.append(_contract(powers[-1], centre))
-    return powers
-
-
 def _bound(powers: list[np.ndarray], half: np.ndarray, q: int) -> tuple[np.ndarray, np.ndarray]:
     """$T w^q$ at each box's centre, and how far from it, at most, it is elsewhere in the box."""
     slack = np.zeros((len(half), *powers[q].shape[1:]))
@@ -160,11 +142,8 @@ def field_sizes(tensor: Tensor) -> Float[np.ndarray, " inputs"]:
 
 
 def refine_maxima(
-    tensor: Tensor,
-    w: Float[np.ndarray, "points inputs"],
-    low: Float[np.ndarray, "points inputs"],
-    high: Float[np.ndarray, "points inputs"],
-) -> tuple[Float[np.ndarray, "points inputs"], Bool[np.ndarray, " points"], Bool[np.ndarray, " points"]]:
+    tensor: Tensor, w: Points, low: Points, high: Points
+) -> tuple[Points, Bool[np.ndarray, " points"], Bool[np.ndarray, " points"]]:
     """Points nearby at which F has a maximum in a box, whether they have, and which are strict maxima on the cube.
 
     Newton's method on the coordinates that no end of the box holds: those where the field does not point out of it. At

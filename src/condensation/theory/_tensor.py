@@ -21,6 +21,11 @@ SPAN = 1e-10  # directions in which the field is this much weaker than in the st
 APART = 1e-6  # distance of different lines
 ROUNDING = 1e-13  # a field this much smaller than its own terms is rounding
 
+Vectors = Inexact[np.ndarray, "lines inputs"]
+OutputWeights = Inexact[np.ndarray, "lines outputs"]
+Samples = Float[np.ndarray, "samples inputs"]
+Residuals = Float[np.ndarray, "samples outputs"]
+
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
@@ -37,8 +42,8 @@ class Tensor:
     (array([[29.]]), array([[9., 2.]]), array([3., 2.]))
     """
 
-    points: Float[np.ndarray, "samples inputs"]
-    weights: Float[np.ndarray, "samples outputs"]
+    points: Samples
+    weights: Residuals
     p: int
 
     @property
@@ -51,7 +56,7 @@ class Tensor:
         """Number K of outputs, and so of tensors $T_k$."""
         return self.weights.shape[1]
 
-    def fields(self, u: Inexact[np.ndarray, "lines inputs"]) -> Inexact[np.ndarray, "lines outputs inputs"]:
+    def fields(self, u: Vectors) -> Inexact[np.ndarray, "lines outputs inputs"]:
         """The field $T_k u^{p-1}$ of each output."""
         if self._is_small and self.dim ** (self.p - 1) < len(self.points):
             flat = _outer_power(u, self.p - 1) @ self._array
@@ -61,20 +66,16 @@ class Tensor:
             flat = np.concatenate([integer_power(part @ self.points.T, self.p - 1) @ terms for part in parts])
         return flat.reshape(len(u), self.outputs, self.dim)
 
-    def field(
-        self, u: Inexact[np.ndarray, "lines inputs"], v: Inexact[np.ndarray, "lines outputs"] | None = None
-    ) -> Inexact[np.ndarray, "lines inputs"]:
+    def field(self, u: Vectors, v: OutputWeights | None = None) -> Vectors:
         """The field $T u^{p-1}$ that the output weight v sees; v = 1 for a single output."""
         fields = self.fields(u)
         return fields[:, 0] if v is None else np.einsum("lk,lkd->ld", v, fields)
 
-    def value(self, u: Inexact[np.ndarray, "lines inputs"]) -> Inexact[np.ndarray, "lines outputs"]:
+    def value(self, u: Vectors) -> OutputWeights:
         """$F_k(u) = T_k u^p$ of each output."""
         return np.einsum("lkd,ld->lk", self.fields(u), u)
 
-    def matrix(
-        self, u: Inexact[np.ndarray, "lines inputs"], v: Inexact[np.ndarray, "lines outputs"] | None = None
-    ) -> Inexact[np.ndarray, "lines inputs inputs"]:
+    def matrix(self, u: Vectors, v: OutputWeights | None = None) -> Inexact[np.ndarray, "lines inputs inputs"]:
         """The matrix $T u^{p-2}$ that the output weight v sees; zero for p = 1, where the field is constant."""
         dim = self.dim
         if self.p == 1:
@@ -129,11 +130,7 @@ def _outer_power(u: np.ndarray, k: int) -> np.ndarray:
 
 
 def integer_power(z: Inexact[np.ndarray, "*shape"], k: int) -> Inexact[np.ndarray, "*shape"]:
-    """$z^k$ for a whole k by multiplication, many times faster than NumPy's power.
-
-    >>> integer_power(np.array([2.0]), 3)
-    array([8.])
-    """
+    """$z^k$ for a whole k by multiplication, many times faster than NumPy's power."""
     power = z if k else np.ones_like(z)
     for _ in range(k - 1):
         power = power * z
@@ -141,18 +138,12 @@ def integer_power(z: Inexact[np.ndarray, "*shape"], k: int) -> Inexact[np.ndarra
 
 
 def unit(vectors: Inexact[np.ndarray, "*rest inputs"]) -> Inexact[np.ndarray, "*rest inputs"]:
-    """Each vector divided by its norm; a zero vector stays.
-
-    >>> unit(np.array([[3.0, 4.0]]))
-    array([[0.6, 0.8]])
-    """
+    """Each vector divided by its norm; a zero vector stays."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return vectors / np.where(length > 0, length, 1)
 
 
-def group_lines(
-    lines: Inexact[np.ndarray, "lines inputs"], apart: float = APART
-) -> tuple[Int[np.ndarray, " groups"], Int[np.ndarray, " lines"]]:
+def group_lines(lines: Vectors, apart: float = APART) -> tuple[Int[np.ndarray, " groups"], Int[np.ndarray, " lines"]]:
     """Unit vectors that repeat, signs and phases aside: the first of each line, and the line of each vector.
 
     >>> group_lines(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]))
@@ -169,21 +160,14 @@ def group_lines(
 
 
 def tangents(u: Float[np.ndarray, "lines inputs"]) -> Float[np.ndarray, "lines inputs tangents"]:
-    """Orthonormal basis of the tangent space of the sphere at each unit vector: columns of Householder's reflection.
-
-    >>> tangents(np.array([[1.0, 0.0]]))
-    array([[[0.],
-            [1.]]])
-    """
+    """Orthonormal basis of the tangent space of the sphere at each unit vector: columns of Householder's reflection."""
     w = u.copy()
     w[:, 0] += np.where(u[:, 0] < 0, -1, 1)
     reflection = np.eye(u.shape[1]) - 2 * unit(w)[:, :, None] * unit(w)[:, None, :]
     return reflection[:, :, 1:]
 
 
-def flow_eigenvalues(
-    tensor: Tensor, u: Float[np.ndarray, "lines inputs"], v: Float[np.ndarray, "lines outputs"]
-) -> Float[np.ndarray, "lines tangents"]:
+def flow_eigenvalues(tensor: Tensor, u: Vectors, v: OutputWeights) -> Float[np.ndarray, "lines tangents"]:
     r"""Eigenvalues, in ascending order, of the flow on the spheres linearised at stationary pairs (u, v).
 
     Single output, v = 1: $\dot u = T u^{p-1} - F u$ gives $(p-1)\, P\, T u^{p-2} P - F$ on the tangent space.
@@ -209,19 +193,11 @@ def flow_eigenvalues(
     matrix = (tensor.p - 1) * along_u.mT @ tensor.matrix(u, v) @ along_u
     if tensor.outputs > 1:
         cross = np.sqrt(tensor.p) * along_v.mT @ fields @ along_u
-        matrix = np.concatenate(
-            [
-                np.concatenate([matrix, cross.mT], axis=2),
-                np.concatenate([cross, np.zeros((len(u), *along_v.shape[2:] * 2))], axis=2),
-            ],
-            axis=1,
-        )
+        matrix = np.block([[matrix, cross.mT], [cross, np.zeros((len(u), *along_v.shape[2:] * 2))]])
     return np.linalg.eigvalsh(matrix) - value[:, None]
 
 
-def as_samples(
-    x: ArrayLike, residual: ArrayLike
-) -> tuple[Float[np.ndarray, "samples inputs"], Float[np.ndarray, "samples outputs"]]:
+def as_samples(x: ArrayLike, residual: ArrayLike) -> tuple[Samples, Residuals]:
     """Inputs as samples x inputs and residuals as samples x outputs; refused if they do not fit or vanish."""
     points, residuals = as_floats("inputs", x).astype(float), as_floats("residuals", residual).astype(float)
     if points.ndim != 2 or 0 in points.shape:
@@ -243,32 +219,19 @@ def as_samples(
 
 @dataclass(frozen=True, eq=False)
 class Restricted:
-    """A tensor restricted to its span, where its field is not zero: outputs of full rank, size about one.
+    """A tensor restricted to its span, where its field is not zero: outputs of full rank, size about one."""
 
-    Attributes:
-        tensor: the tensor in the coordinates of the span.
-        basis: the span's orthonormal basis, inputs x dimension.
-        outputs: orthonormal basis of the outputs that have a field, outputs x rank.
-        scale: what values are multiplied by to be those of the original tensor.
-    """
-
-    tensor: Tensor
-    basis: Float[np.ndarray, "inputs dim"]
-    outputs: Float[np.ndarray, "outputs rank"]
-    scale: float
+    tensor: Tensor  # in the coordinates of the span
+    basis: Float[np.ndarray, "inputs dim"]  # orthonormal basis of the span
+    outputs: Float[np.ndarray, "outputs rank"]  # orthonormal basis of the outputs that have a field
+    scale: float  # what values are multiplied by to be those of the original tensor
 
 
-def restrict_to_span(
-    x: Float[np.ndarray, "samples inputs"], residual: Float[np.ndarray, "samples outputs"], p: int
-) -> Restricted:
+def restrict_to_span(x: Samples, residual: Residuals, p: int) -> Restricted:
     r"""Restrict $T = \frac1n \sum_i r_i x_i^{\otimes p}$ to its span and divide it by its size.
 
     The span is that of the fields $T u^{p-1}$ at random u: never more than the span of the inputs, and less where
     the residuals leave a direction out. Outside it the field is zero.
-
-    >>> restricted = restrict_to_span(np.array([[2.0, 0, 0], [0, 0, 3.0]]), np.array([[1.0], [1.0]]), 2)
-    >>> restricted.basis.shape
-    (3, 2)
     """
     stream = np.random.default_rng(0)
     size_x, size_r = float(np.abs(x).max()), float(np.abs(residual).max())
@@ -282,10 +245,9 @@ def restrict_to_span(
             f"the leading-order field (1/n) sum r_i x_i (u.x_i)^{p - 1} is zero for every u, so nothing condenses "
             f"at order p = {p}; residuals that correlate with some product of {p} inputs are needed"
         )
-    basis = _span(fields.reshape(-1, x.shape[1]), least)
-    outputs = _span(np.moveaxis(fields, 1, 2).reshape(-1, residual.shape[1]), least)
-    if residual.shape[1] == 1:
-        outputs = np.ones((1, 1))
+    basis = span(fields.reshape(-1, x.shape[1]), least)
+    by_output = np.moveaxis(fields, 1, 2).reshape(-1, residual.shape[1])
+    outputs = span(by_output, least) if residual.shape[1] > 1 else np.ones((1, 1))
     points, weights = points @ basis, weights @ outputs
 
     tensor = Tensor(points, weights, p)
@@ -305,7 +267,7 @@ def restrict_to_span(
     return Restricted(Tensor(points, weights / size, p), basis, outputs, scale)
 
 
-def _span(rows: np.ndarray, least: float) -> np.ndarray:
+def span(rows: np.ndarray, least: float = 0.0) -> np.ndarray:
     """Orthonormal basis, as columns, of what the rows span but for rounding."""
     _, strength, directions = np.linalg.svd(rows, full_matrices=False)
     return directions[strength > max(SPAN * strength[0], least)].T

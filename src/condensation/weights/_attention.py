@@ -83,7 +83,7 @@ def _fused(in_turn: bool, units: int, inputs: int, heads: Heads) -> dict[str, An
     head = heads.size if heads.size and keys % heads.size == 0 and queries % heads.size == 0 else 0
     if not in_turn:
         return {"parts": (("q", queries), ("k", keys), ("v", keys)), "head": head}
-    if not head:
+    if not head or queries % (keys // head):
         return {}  # without the size of a head nothing tells them apart
     turns = keys // head
     return {"parts": (("q", queries // turns), ("k", head), ("v", head)), "turns": turns, "head": head}

@@ -113,18 +113,23 @@ def open_model_file(path: str | Path) -> ModelFile:
         return replace(open_model_file(inside), path=path)
     if not path.exists():
         raise InputError(f"there is no file or folder {path}")
+    files, notes = (path,), ()
     if path.name.endswith(".index.json"):
-        return _open_shards(path)
-    if path.suffix not in KINDS:
+        arrays, files, notes = _open_shards(path)
+    elif path.suffix not in KINDS:
         raise unknown_name("kind of file", path.suffix or path.name, KINDS)
-    if path.suffix in PICKLED:
-        arrays, notes = _open_pickled(path)
+    elif path.suffix in PICKLED:
+        try:
+            from ._pickled import open_pickled
+        except ModuleNotFoundError as error:
+            raise InputError(f"{path.name} needs PyTorch: pip install 'condensation[pytorch]'") from error
+        arrays, notes = open_pickled(path)
     else:
-        arrays, notes = open_arrays(path), ()
-    if path.suffix == ".safetensors":  # whose order says nothing
+        arrays = open_arrays(path)
+    if path.suffix in (".safetensors", ".json"):  # whose order says nothing
         arrays = {name: arrays[name] for name in sorted(arrays, key=natural)}
     config, more = read_config(path.parent)
-    return ModelFile(path, unwrapped(arrays), config, (path,), (*notes, *more))
+    return ModelFile(path, unwrapped(arrays), config, files, (*notes, *more))
 
 
 def model_file(folder: Path) -> Path | None:
@@ -179,15 +184,7 @@ def no_weights(name: str) -> bool:
     return bool(_BESIDE.search(re.sub(r"[\W\d_]+", " ", name.lower())))
 
 
-def _open_pickled(path: Path) -> tuple[dict[str, Stored], tuple[str, ...]]:
-    try:
-        from ._pickled import open_pickled
-    except ModuleNotFoundError as error:
-        raise InputError(f"{path.name} needs PyTorch: pip install 'condensation[pytorch]'") from error
-    return open_pickled(path)
-
-
-def _open_shards(index: Path) -> ModelFile:
+def _open_shards(index: Path) -> tuple[dict[str, Stored], tuple[Path, ...], tuple[str, ...]]:
     """The arrays of all shards that an index names; what a missing or broken shard should hold has a reason."""
     places = read_json(index).get("weight_map")
     if not isinstance(places, dict) or not all(isinstance(file, str) for file in places.values()):
@@ -195,26 +192,18 @@ def _open_shards(index: Path) -> ModelFile:
     arrays: dict[str, Stored] = {}
     files, notes = [], []
     for file in dict.fromkeys(places.values()):
-        shard = index.parent / file
-        named = [name for name, place in places.items() if place == file]
+        shard, opened, reason = index.parent / file, {}, f"missing: the index says it is in {file}"
         try:
             if Path(file).name != file:
                 raise InputError(f"{index} names {file}, which is not in its own folder")
-            opened = open_model_file(shard)
+            opened = open_model_file(shard).arrays
+            files.append(shard)
         except InputError as error:
             notes.append(str(error))
-            arrays |= {name: _missing(f"in a shard that is missing or broken ({file})") for name in named}
-            continue
-        files.append(shard)
-        arrays |= opened.arrays
-        lost = [name for name in named if name not in opened.arrays]
-        arrays |= {name: _missing(f"missing: the index says it is in {file}") for name in lost}
+            reason = f"in a shard that is missing or broken ({file})"
+        arrays |= opened
+        lost = [name for name, place in places.items() if place == file and name not in opened]
+        arrays |= dict.fromkeys(lost, Stored((), "float32", lambda: np.empty(()), reason=reason))
     if not files:
         raise InputError(f"{index} names no shard that can be read; {notes[0] if notes else 'it is empty'}")
-    arrays = {name: arrays[name] for name in sorted(arrays, key=natural)}
-    config, more = read_config(index.parent)
-    return ModelFile(index, unwrapped(arrays), config, tuple(files), (*notes, *more))
-
-
-def _missing(reason: str) -> Stored:
-    return Stored((), "float32", lambda: np.empty(()), reason=reason)
+    return arrays, tuple(files), tuple(notes)

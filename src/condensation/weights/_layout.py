@@ -7,15 +7,17 @@ its *groups*, whose units read different inputs and so cannot be compared with e
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import partial
+from math import prod
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from ..errors import InputError, unknown_name
 
-View = Literal["filter", "kernel"]
 VIEWS = ("filter", "kernel")
+Shape = tuple[int, ...]
 Read = Callable[[], np.ndarray]
 
 
@@ -65,7 +67,7 @@ class Units:
     units: int = 0
     inputs: int = 0
     reason: str = ""
-    read: Callable[[], np.ndarray] | None = field(default=None, repr=False, compare=False)
+    read: Read | None = field(default=None, repr=False, compare=False)
 
     def weights(self) -> Float[np.ndarray, "units inputs"]:
         """The input weights as they are now, the bias as the last input."""
@@ -75,19 +77,11 @@ class Units:
 
 
 def list_units(
-    reads: Mapping[str, tuple[tuple[int, ...], Read]],
-    layouts: Mapping[str, "UnitLayout | str"],
-    *,
-    heads: bool,
-    view: str,
+    reads: Mapping[str, tuple[Shape, Read]], layouts: Mapping[str, UnitLayout | str], *, heads: bool, view: str
 ) -> list[Units]:
     """The units of all parameters, in their order; a parameter with a reason in place of a layout is listed with it.
 
-    Args:
-        reads: shape of each parameter by name, and what reads its values.
-        layouts: of each parameter its layout, or why it has no units.
-        heads: cut attention projections into their heads.
-        view: of convolution layers, ``"filter"`` or ``"kernel"``.
+    ``reads`` are the shape of each parameter and what reads its values; ``heads`` cuts attention projections.
     """
     if view not in VIEWS:
         raise unknown_name("view of convolution layers", view, VIEWS)
@@ -104,104 +98,83 @@ def list_units(
 
 
 def _units_of(
-    name: str, layout: UnitLayout, reads: Mapping[str, tuple[tuple[int, ...], Read]], heads: bool, view: str
+    name: str, layout: UnitLayout, reads: Mapping[str, tuple[Shape, Read]], heads: bool, view: str
 ) -> Iterable[Units]:
     shape, read = reads[name]
     bias = reads[layout.bias[0]][1] if layout.bias else None
-    if view == "kernel" and len(shape) > 2 and not layout.stacked:
-        entries = int(np.prod(shape[2:]))
-        if entries > 1:
-            count = shape[0] * shape[1]
-            yield Units(name, name, "kernel", count, entries, read=lambda: read().reshape(count, entries))
-            return
-    for label, block in _blocks(layout, shape, heads):
+    entries = prod(shape[2:])
+    if view == "kernel" and entries > 1 and not layout.stacked:
+        count = shape[0] * shape[1]
+        yield Units(name, name, "kernel", count, entries, read=lambda: read().reshape(count, entries))
+        return
+    for label, kind, block in _blocks(layout, shape, heads):
         title = f"{name}[{label}]" if label else name
-        kind = layout.kind if block.kind is None else block.kind
-        units, inputs = len(block.rows), len(block.columns) + (bias is not None and block.has_bias)
-        yield Units(title, name, kind, units, inputs, read=_reader(layout, shape, block, read, bias))
+        own = (
+            bias if len(block.columns) == _matrix_shape(layout, shape)[2] else None
+        )  # of heads of inputs there is none
+        values = partial(_read, layout, shape, block, read, own)
+        yield Units(title, name, kind, len(block.rows), len(block.columns) + (own is not None), read=values)
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Which matrix of a parameter, and which of its rows and columns."""
+class _Block(NamedTuple):
+    """Which matrix of a parameter, which units of each turn of its parts, and which of these rows and columns."""
 
-    rows: range | np.ndarray
+    matrix: int
+    part: slice
+    rows: range
     columns: range
-    matrix: int = 0
-    kind: str | None = None
-    has_bias: bool = True
 
 
 _PART_KINDS = {"q": "query", "k": "key", "v": "value"}
 
 
-def _blocks(layout: UnitLayout, shape: tuple[int, ...], heads: bool) -> Iterable[tuple[str, _Block]]:
-    """The blocks of a parameter, each with its label."""
+def _blocks(layout: UnitLayout, shape: Shape, heads: bool) -> Iterable[tuple[str, str, _Block]]:
+    """The blocks of a parameter, each with its label and the kind of its units."""
     matrices, units, inputs = _matrix_shape(layout, shape)
-    names = "expert" if layout.stacked else "group"
     for matrix in range(matrices):
-        where = [f"{names} {matrix}"] if matrices > 1 else []
-        for part, rows in _parts(layout, units):
-            label = [*where, part] if part else where
-            kind = _PART_KINDS.get(part)
-            blocks = (len(rows) if not layout.head_inputs else inputs) // layout.head if layout.head else 1
-            if not heads or blocks < 2:
-                yield ", ".join(label), _Block(rows, range(inputs), matrix, kind)
+        where = [f"{'expert' if layout.stacked else 'group'} {matrix}"] if matrices > 1 else []
+        first = 0
+        for part, count in layout.parts or (("", units),):
+            block = _Block(matrix, slice(first, first + count), range(count * layout.turns), range(inputs))
+            first += count
+            label, kind = [*where, part] if part else where, _PART_KINDS.get(part, layout.kind)
+            divided = block.columns if layout.head_inputs else block.rows
+            number = len(divided) // layout.head if heads and layout.head else 1
+            if number < 2:
+                yield ", ".join(label), kind, block
                 continue
-            for number in range(blocks):
-                own = slice(number * layout.head, (number + 1) * layout.head)
-                block = (
-                    _Block(rows, range(inputs)[own], matrix, kind, has_bias=False)
-                    if layout.head_inputs
-                    else _Block(rows[own], range(inputs), matrix, kind)
-                )
-                yield ", ".join([*label, f"head {number}"]), block
+            for head in range(number):
+                own = divided[head * layout.head : (head + 1) * layout.head]
+                cut = block._replace(columns=own) if layout.head_inputs else block._replace(rows=own)
+                yield ", ".join([*label, f"head {head}"]), kind, cut
 
 
-def _matrix_shape(layout: UnitLayout, shape: tuple[int, ...]) -> tuple[int, int, int]:
+def _matrix_shape(layout: UnitLayout, shape: Shape) -> tuple[int, int, int]:
     """How many matrices a parameter is, and the units and inputs of each."""
-    if layout.stacked:
-        return shape[0], shape[1 + layout.axis], int(np.prod(shape[1:])) // shape[1 + layout.axis]
-    entries = int(np.prod(shape[2:]))
-    if layout.axis == 0:
-        return layout.groups, shape[0] // layout.groups, int(np.prod(shape[1:]))
-    return layout.groups, shape[1], shape[0] // layout.groups * entries
+    matrices = shape[0] if layout.stacked else layout.groups
+    own = shape[1:] if layout.stacked else (shape[0] // matrices, *shape[1:])
+    return matrices, own[layout.axis], prod(own) // own[layout.axis]
 
 
-def _parts(layout: UnitLayout, units: int) -> list[tuple[str, range | np.ndarray]]:
-    """Name and rows of each part; one without a name if there are none."""
-    if not layout.parts:
-        return [("", range(units))]
-    turn = sum(count for _, count in layout.parts)
-    starts = np.cumsum([0, *(count for _, count in layout.parts)])
-    parts: list[tuple[str, range | np.ndarray]] = []
-    for (name, count), start in zip(layout.parts, starts, strict=False):
-        if layout.turns == 1:
-            parts.append((name, range(int(start), int(start) + count)))
-        else:
-            turns = np.arange(layout.turns)[:, None] * turn
-            parts.append((name, (turns + start + np.arange(count)).ravel()))
-    return parts
-
-
-def _reader(layout: UnitLayout, shape: tuple[int, ...], block: _Block, read: Read, bias: Read | None) -> Read:
+def _read(layout: UnitLayout, shape: Shape, block: _Block, read: Read, bias: Read | None) -> np.ndarray:
+    """The weights of a block, with their bias as the last input if there is one."""
     matrices, units, _ = _matrix_shape(layout, shape)
 
-    def weights() -> np.ndarray:
-        array = read()
-        if array.shape != shape:
-            raise InputError(f"it has the shape {array.shape} now, not {shape}")
-        if layout.stacked:
-            array = array[block.matrix]
-        elif matrices > 1:
-            array = np.split(array, matrices)[block.matrix]
-        flat = np.moveaxis(array, layout.axis, 0).reshape(units, -1)
-        rows = slice(block.rows.start, block.rows.stop) if isinstance(block.rows, range) else block.rows
-        flat = flat[rows, block.columns.start : block.columns.stop]
-        if bias is None or not block.has_bias or layout.bias is None:
-            return flat
-        first = layout.bias[1] + block.matrix * units
-        last = bias()[first : first + units][rows]
-        return np.concatenate([flat, last[:, None].astype(flat.dtype)], axis=1)
+    def rows_of(values: np.ndarray) -> np.ndarray:
+        in_turn = values.reshape(layout.turns, -1, *values.shape[1:])[:, block.part]
+        return in_turn.reshape(-1, *values.shape[1:])[block.rows.start : block.rows.stop]
 
-    return weights
+    array = read()
+    if array.shape != shape:
+        raise InputError(f"it has the shape {array.shape} now, not {shape}")
+    if layout.stacked:
+        array = array[block.matrix]
+    elif matrices > 1:
+        array = np.split(array, matrices)[block.matrix]
+    flat = np.moveaxis(array, layout.axis, 0).reshape(units, -1)
+    weights = rows_of(flat)[:, block.columns.start : block.columns.stop]
+    if bias is None or layout.bias is None:
+        return weights
+    first = layout.bias[1] + block.matrix * units
+    last = rows_of(bias()[first : first + units])
+    return np.concatenate([weights, last[:, None].astype(weights.dtype)], axis=1)

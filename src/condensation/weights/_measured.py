@@ -14,35 +14,15 @@ from ._layout import Units
 
 Record = dict[str, Any]  # a row by the names of its columns
 
-COLUMNS = {
-    "layer": "layer",
-    "step": "step",
-    "seeds": "seeds",
-    "condensed_seeds": "condensed\nseeds",
-    "kind": "kind",
-    "units": "units",
-    "inputs": "inputs",
-    "lines": "lines",
-    "orientations": "orientations",
-    "cover": "cover",
-    "k_eff": "k_eff",
-    "mean": "mean",
-    "centred_lines": "centred\nlines",
-    "centred_k_eff": "centred\nk_eff",
-    "null_k_eff": "null\nk_eff",
-    "effective_rank": "effective\nrank",
-    "change": "RD",
-    "reading": "reading",
-}
-_OF_SERIES = ("step", "change")
 _OF_SEEDS = ("seeds", "condensed_seeds")
 _OF_NULL = ("mean", "centred_lines", "centred_k_eff", "null_k_eff")
-_SHARES = ("cover", "mean")
-_COUNTS = ("lines", "orientations", "centred_lines", "zeros")
-_NUMBERS = (
-    *("cover", "k_eff", "effective_rank", "change"),
-    *("mean", "centred_cover", "centred_k_eff", "null_k_eff"),
+_COLUMNS = (
+    *("layer", "step", *_OF_SEEDS, "kind", "units", "inputs", "lines", "orientations", "cover", "k_eff", *_OF_NULL),
+    *("effective_rank", "change", "reading"),
 )
+_HEADINGS = {"k_eff": "k_eff", "change": "RD"}  # of the others the name, in two lines where it is of several words
+_COUNTS = ("lines", "orientations", "centred_lines", "zeros")
+_NUMBERS = ("cover", "k_eff", "effective_rank", "change", "mean", "centred_cover", "centred_k_eff", "null_k_eff")
 MISSING = "-"
 
 
@@ -154,11 +134,11 @@ def record(row: Row, step: int) -> Record:
 def columns(records: Sequence[Record], *, series: bool) -> dict[str, str]:
     """The headings of the columns that tell something of these records, by name."""
     empty = {
-        *(() if series else _OF_SERIES),
+        *(() if series else ("step", "change")),
         *(() if any(record["seeds"] > 1 for record in records) else _OF_SEEDS),
         *(() if any(math.isfinite(record["mean"]) for record in records) else _OF_NULL),
     }
-    return {name: heading for name, heading in COLUMNS.items() if name not in empty}
+    return {name: _HEADINGS.get(name, name.replace("_", "\n", 1)) for name in _COLUMNS if name not in empty}
 
 
 def cell(name: str, value: Any) -> str:
@@ -171,4 +151,4 @@ def cell(name: str, value: Any) -> str:
         return f"{value:,}" if isinstance(value, int) else str(value)
     if not math.isfinite(value):
         return MISSING
-    return f"{value:.0%}" if name in _SHARES else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+    return f"{value:.0%}" if name in ("cover", "mean") else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

@@ -5,9 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ._attention import Heads, projection
-from ._layout import UnitLayout
-
-Shape = tuple[int, ...]
+from ._layout import Shape, UnitLayout
 
 _EMBEDDING = re.compile(r"embed|relative_attention_bias|(^|\.)(wte|wpe|shared|emb)(\.|$)", re.IGNORECASE)
 _NORM = re.compile(r"norm|(^|\.)(ln|bn)(_?\w+)?(\.|$)|rms", re.IGNORECASE)

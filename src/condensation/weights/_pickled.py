@@ -78,24 +78,19 @@ def _load(path: Path) -> Any:
     try:
         with warnings.catch_warnings(action="ignore"), torch.serialization.safe_globals(stand_ins):
             return torch.load(path, map_location="cpu", weights_only=True, mmap=whole)
-    except pickle.UnpicklingError as error:
-        name = _refused(path, str(error))
-        if not name:
-            raise InputError(f"{path} cannot be read as a PyTorch file: it is broken, or of another kind") from error
-        raise InputError(
-            f"{path} was not read: it names {name}, which is not among what PyTorch loads safely, without running code "
-            f"from the file: {_INSTEAD}"
-        ) from error
     except Exception as error:  # a foreign file fails in many ways
-        if "TorchScript" in str(error):
-            raise InputError(f"{path} is a TorchScript archive, a program with its weights: {_INSTEAD}") from error
-        raise InputError(f"{path} cannot be read as a PyTorch file: it is broken, or of another kind") from error
-
-
-def _refused(path: Path, message: str) -> str:
-    """The name in a pickle that was refused: told by PyTorch, else the first one that is not PyTorch's own."""
-    refused = re.search(r"GLOBAL ([\w.]+)", message)
-    return refused[1] if refused else next((name for name in _names(path) if not name.startswith(_HARMLESS)), "")
+        problem = f"{path} cannot be read as a PyTorch file: it is broken, or of another kind"
+        if isinstance(error, pickle.UnpicklingError):
+            told = re.search(r"GLOBAL ([\w.]+)", str(error))
+            name = told[1] if told else next((name for name in _names(path) if not name.startswith(_HARMLESS)), "")
+            if name:
+                problem = (
+                    f"{path} was not read: it names {name}, which is not among what PyTorch loads safely, without "
+                    f"running code from the file: {_INSTEAD}"
+                )
+        elif "TorchScript" in str(error):
+            problem = f"{path} is a TorchScript archive, a program with its weights: {_INSTEAD}"
+        raise InputError(problem) from error
 
 
 def _names(path: Path) -> Iterator[str]:

@@ -34,7 +34,7 @@ def dequantised(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
             _give_reason(weights, [other for other in arrays if other.startswith(f"{weight}.")], f"belongs to {weight}")
         elif (
             own == "weight"
-            and _is_small(arrays[name])
+            and arrays[name].dtype.startswith(("int8", "float8"))
             and (scale := next((beside[key] for key in _SCALES if beside[key] in arrays), ""))
         ):
             zero = beside["weight_zero_point"]
@@ -51,15 +51,10 @@ def _give_reason(weights: dict[str, Stored], names: list[str], reason: str) -> N
             weights[name] = replace(weights[name], reason=reason)
 
 
-def _is_small(weight: Stored) -> bool:
-    return weight.dtype == "int8" or weight.dtype.startswith("float8")
-
-
 def _scaled(weight: Stored, scale_name: str, scale: Stored, zero: Stored | None) -> Stored:
     if len(weight.shape) != 2 or not scale.floating:
-        return replace(
-            weight, reason=f"of type {weight.dtype} and shape {weight.shape}, which {scale_name} cannot scale"
-        )
+        reason = f"of type {weight.dtype} and shape {weight.shape}, which {scale_name} cannot scale"
+        return replace(weight, reason=reason)
     try:
         _spread(np.ones(scale.shape), weight.shape)
     except InputError as error:

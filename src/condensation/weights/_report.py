@@ -3,10 +3,11 @@
 import base64
 import io
 import math
+import tomllib
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -24,42 +25,12 @@ from ._measured import MISSING, Measured, cell, columns, record
 
 SHOWN = 3  # layers with heat maps
 CHANGING = 6  # layers that are drawn against the step
-GLOSSARY = {
-    "unit": "A neuron, a filter, a row of an embedding, a query of an attention: what has input weights of its own.",
-    "line": "The direction of a unit's weights w without its sign, {w/|w|, -w/|w|}; units whose cosine is at least the "
-    "threshold lie on one line.",
-    "lines": "How many lines have at least two units and 5% of the norm.",
-    "orientations": "The sides of these lines on which units lie.",
-    "cover": "Share of the norm of all units that is on lines; from 90% on the layer is condensed.",
-    "k_eff": "Effective number of lines, counted by pairs of units without grouping them: k equal lines give k, units "
-    "that are all different give about their number.",
-    "mean": "Share of the squared norm that all units have in common, their mean weight.",
-    "centred": "Measured after the mean weight is subtracted from every unit: what is condensed beyond it.",
-    "null": "k_eff of the centred weights with the entries of each input permuted among the units: what chance leaves "
-    "when units are as independent as their entries allow.",
-    "effective rank": "Exponential of the entropy of the singular values: how many dimensions the weights really use.",
-    "RD": "Relative change since the first step, |w - w_0| / |w_0|.",
-    "threshold": "The cosine from which on two units are on one line: 0.95, or more where chance alone would reach it.",
-}
+GLOSSARY = tomllib.loads(Path(__file__).with_name("glossary.toml").read_text(encoding="utf-8"))
 _VERSIONS = ("condensation", "python", "numpy", "scipy", "safetensors")
 
 
-class LayerPicture(NamedTuple):
-    """A picture as the page holds it."""
-
-    title: str
-    alt: str
-    source: str
-
-
 def write_report(measured: Measured, path: str | Path, *, threshold: float | None = None) -> Path:
-    """Write the page, whole or not at all.
-
-    Args:
-        measured: the rows, and the units for pictures.
-        path: of the HTML file.
-        threshold: with which they were measured, None for the default.
-    """
+    """Write the page, whole or not at all; ``threshold`` is that of the measurement, None for the default."""
     path = page_path(path)
     write_atomic(path, report_page(measured, threshold).encode())
     return path
@@ -78,7 +49,6 @@ def page_path(path: str | Path) -> Path:
 
 def report_page(measured: Measured, threshold: float | None = None) -> str:
     """The page's HTML, pictures inside."""
-    environment = page_environment("condensation.weights")
     rows = [row for row in measured.rows if not row.reason]
     if not rows:
         raise InputError(f"{measured.path} has no layer that was measured: there is nothing to report")
@@ -90,7 +60,8 @@ def report_page(measured: Measured, threshold: float | None = None) -> str:
     unused = (() if with_null else ("mean", "centred", "null")) + (() if series else ("RD",))
     mapped = list(islice(((row, own) for row in rows if (own := _weights(row, measured)) is not None), SHOWN))
     layers = draw_layers([row for row in measured.last if not row.reason], numbered=[row.layer for row, _ in mapped])
-    return environment.get_template("report.html").render(
+    template = page_environment("condensation.weights").get_template("report.html")
+    return template.render(
         title=measured.path.resolve().name,
         measured=measured,
         facts={"measured": str(measured.path)}
@@ -115,14 +86,9 @@ def _tiles(rows: Sequence[Row]) -> dict[str, int]:
     """How many layers are what, by their readings."""
     kinds = {"condensed": 0, "condensed once centred": 0, "partly, or some units alike": 0, "not condensed": 0}
     for row in rows:
-        if row.condensed:
-            kind = "condensed"
-        elif row.reading.startswith("condensed"):
-            kind = "condensed once centred"
-        else:
-            alike = row.reading.startswith(("partly", "some alike"))
-            kind = "partly, or some units alike" if alike else "not condensed"
-        kinds[kind] += 1
+        centred = "condensed once centred" if row.reading.startswith("condensed") else "not condensed"
+        alike = row.reading.startswith(("partly", "some alike"))
+        kinds["condensed" if row.condensed else "partly, or some units alike" if alike else centred] += 1
     return kinds
 
 
@@ -133,7 +99,7 @@ def _weights(row: Row, measured: Measured) -> np.ndarray | None:
     return weights if weights is not None and np.isfinite(weights).all() else None
 
 
-def _steps(measured: Measured, rows: Sequence[Row]) -> LayerPicture:
+def _steps(measured: Measured, rows: Sequence[Row]) -> dict[str, str]:
     """The layers that change most, against the step."""
 
     def change(row: Row) -> tuple[float, float]:
@@ -151,10 +117,12 @@ def _cell(name: str, value: Any) -> dict[str, Any]:
     return {"shown": shown, "key": "" if shown == MISSING else value, "words": isinstance(value, str)}
 
 
-def _picture(drawn: Axes | Figure, title: str, alt: str, kind: str = "svg") -> LayerPicture:
+def _picture(drawn: Axes | Figure, title: str, alt: str, kind: str = "svg") -> dict[str, str]:
+    """A picture as the page holds it."""
     figure = figure_of(drawn) if isinstance(drawn, Axes) else drawn
     content = io.BytesIO()
     with look(), mpl.rc_context({"svg.hashsalt": "condensation"}):  # the same page for the same numbers
         figure.savefig(content, format=kind, dpi=170, metadata={"Date": None} if kind == "svg" else None)
     mime = "svg+xml" if kind == "svg" else kind
-    return LayerPicture(title, alt, f"data:image/{mime};base64,{base64.b64encode(content.getvalue()).decode()}")
+    source = f"data:image/{mime};base64,{base64.b64encode(content.getvalue()).decode()}"
+    return {"title": title, "alt": alt, "source": source}

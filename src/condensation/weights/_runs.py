@@ -16,10 +16,7 @@ from ._series import few, measure_steps, steps_in_words
 def measure_run(folder: Path, *, threshold: float | None = None, every_step: bool = False) -> Measured:
     """The layers of a run at its saved steps, as medians over its seeds; of a watched one as they were measured then.
 
-    Args:
-        folder: of the run.
-        threshold: the cosine that decides; a watched run has its own.
-        every_step: all steps, not a dozen of them.
+    ``threshold`` is the cosine that decides, and a watched run has its own; a dozen steps are measured, or every step.
     """
     stored = open_run(folder)
     if stored.kind == "watched":
@@ -37,13 +34,8 @@ def measure_run(folder: Path, *, threshold: float | None = None, every_step: boo
 
     def series(seed: Seed) -> Iterator[tuple[int, list[Units]]]:
         for step in chosen:
-            yield (
-                step,
-                [
-                    Units(name, name, kind, *shapes[name], read=partial(trajectory.weights, name, step, seed))
-                    for name, kind in kinds.items()
-                ],
-            )
+            reads = {name: partial(trajectory.weights, name, step, seed) for name in kinds}
+            yield step, [Units(name, name, kind, *shapes[name], read=reads[name]) for name, kind in kinds.items()]
 
     seeds = trajectory.seeds
     measured = [measure_steps(series(seed), threshold, with_change=len(chosen) > 1) for seed in seeds]

@@ -130,9 +130,8 @@ def _checkpoints(folder: Path) -> tuple[dict[str, Path], list[str]]:
         elif path.is_dir() and not (path / "run.json").exists():
             files = [file for file in path.iterdir() if file.suffix in KINDS]
             files = [file for file in files if not no_weights(file.stem)] or files
-            inside = model_file(path) or (files[0] if len(files) == 1 else None)
-            if inside is not None:
-                checkpoints[path.name] = path if model_file(path) else inside
+            if model_file(path) or len(files) == 1:
+                checkpoints[path.name] = path if model_file(path) else files[0]
     weights = {name: path for name, path in checkpoints.items() if not no_weights(name)} or checkpoints
     return weights, [name for name in checkpoints if name not in weights]
 
@@ -140,40 +139,41 @@ def _checkpoints(folder: Path) -> tuple[dict[str, Path], list[str]]:
 def _by_step(folder: Path, names: list[str]) -> tuple[dict[int, str], list[str]]:
     """The names that tell a step, by step, and the others."""
     stems = {name: Path(name).stem if Path(name).suffix in KINDS else name for name in names}
-    for word in _WORDS:
-        step_of = {name: int(match[1]) for name, stem in stems.items() if (match := word.search(stem))}
-        if len(step_of) > 1:
-            return _unique(folder, step_of), [name for name in names if name not in step_of]
+    numbered = (
+        {name: int(match[1]) for name, stem in stems.items() if (match := word.search(stem))} for word in _WORDS
+    )
+    step_of = next((steps for steps in numbered if len(steps) > 1), None) or _by_number(folder, stems)
+    steps: dict[int, str] = {}
+    for name, step in step_of.items():
+        if step in steps:
+            raise InputError(
+                f"{folder} holds two checkpoints of step {step}, {steps[step]} and {name}: keep one of them"
+            )
+        steps[step] = name
+    return steps, [name for name in names if name not in step_of]
+
+
+def _by_number(folder: Path, stems: Mapping[str, str]) -> dict[str, int]:
+    """The step of each name of the one series whose names differ in one whole number."""
     groups: dict[str, dict[str, list[str]]] = {}
     for name, stem in stems.items():
         if not _SHARD.search(stem):
             groups.setdefault(_NUMBER.sub("#", stem), {})[name] = _NUMBER.findall(stem)
     groups = {shape: numbers for shape, numbers in groups.items() if len(numbers) > 1 and "#" in shape}
+    shapes = [shape.replace("#", "N") for shape in groups]
     if len(groups) > 1:
-        shapes = ", ".join(shape.replace("#", "N") for shape in groups)
-        raise InputError(f"{folder} holds several series of checkpoints ({shapes}): put each in a folder of its own")
-    for shape, numbers in groups.items():
+        raise InputError(
+            f"{folder} holds several series of checkpoints ({', '.join(shapes)}): put each in a folder of its own"
+        )
+    for numbers in groups.values():
         columns = list(zip(*numbers.values(), strict=True))
         varied = [place for place, column in enumerate(columns) if len(set(column)) > 1]
         if len(varied) != 1 or any("." in number for number in columns[varied[0]]):
-            name = shape.replace("#", "N")
             raise InputError(
-                f"which number of {name} is the step in {folder} cannot be told: call it step, as in step_100"
+                f"which number of {shapes[0]} is the step in {folder} cannot be told: call it step, as in step_100"
             )
-        step_of = {name: int(digits[varied[0]]) for name, digits in numbers.items()}
-        return _unique(folder, step_of), [name for name in names if name not in step_of]
-    return {}, names
-
-
-def _unique(folder: Path, step_of: Mapping[str, int]) -> dict[int, str]:
-    names: dict[int, str] = {}
-    for name, step in step_of.items():
-        if step in names:
-            raise InputError(
-                f"{folder} holds two checkpoints of step {step}, {names[step]} and {name}: keep one of them"
-            )
-        names[step] = name
-    return names
+        return {name: int(digits[varied[0]]) for name, digits in numbers.items()}
+    return {}
 
 
 def _initial(first: Mapping[str, Units], units: Units) -> np.ndarray | None:

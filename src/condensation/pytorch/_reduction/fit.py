@@ -8,7 +8,9 @@ not right.)
 """
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -31,40 +33,27 @@ def fitted(model: nn.Module, plans: Sequence[ShrinkPlan], batches: Sequence[Mode
         if len(plan.slots) == plan.coupled.units:
             continue
         small = shrink(model, plans)
-        plans[k] = replace(plan, combinations=_fit(model, small, plans, plan, batches))
-    return plans
-
-
-def _fit(
-    model: nn.Module, small: nn.Module, plans: Sequence[ShrinkPlan], plan: ShrinkPlan, batches: Sequence[ModelInputs]
-) -> dict[str, Combination]:
-    """The combinations of all readers of one set."""
-    readers = list(plan.combinations)
-    sums = {name: _Sums(plan, plans, name, model.get_submodule(name)) for name in readers}
-    with torch.no_grad():
+        sums = {name: _Sums(plan, plans, name, model.get_submodule(name)) for name in plan.combinations}
         for batch in batches:
-            old, new = _features(model, readers, batch), _features(small, readers, batch)
-            for name in readers:
-                sums[name].add(old[name], new[name])
-    return {name: sums[name].solve() for name in readers}
+            old, new = _features(model, [*sums], batch), _features(small, [*sums], batch)
+            for name, equations in sums.items():
+                equations.add(old[name], new[name])
+        plans[k] = replace(plan, combinations={name: equations.solve() for name, equations in sums.items()})
+    return plans
 
 
 def _features(model: nn.Module, readers: Sequence[str], batch: ModelInputs) -> dict[str, torch.Tensor]:
     """What each reader sees."""
     seen: dict[str, torch.Tensor] = {}
 
-    def keep(name: str):
-        def hook(_: nn.Module, args: tuple[torch.Tensor, ...], named: dict[str, torch.Tensor]) -> None:
-            seen[name] = (args[0] if args else named["input"]).detach()
+    def keep(name: str, _: nn.Module, args: tuple[torch.Tensor, ...], named: dict[str, torch.Tensor]) -> None:
+        seen[name] = (args[0] if args else named["input"]).detach()
 
-        return hook
-
-    hooks = [model.get_submodule(name).register_forward_pre_hook(keep(name), with_kwargs=True) for name in readers]
-    try:
+    with torch.no_grad(), ExitStack() as hooks:
+        for name in readers:
+            hook = model.get_submodule(name).register_forward_pre_hook(partial(keep, name), with_kwargs=True)
+            hooks.enter_context(hook)
         call(model, batch)
-    finally:
-        for hook in hooks:
-            hook.remove()
     return seen
 
 
@@ -80,8 +69,7 @@ class _Sums:
         units, new = self.combination.combine.shape
         self.squares, self.products = np.zeros((2, new + 1, new + 1)), np.zeros((2, new + 1, units))
         self.samples = self.rows = 0
-        groups = groups_of(module)
-        self.group_of_old = self.columns[:, 0] // (in_size(module) // groups)
+        self.group_of_old = self.columns[:, 0] // (in_size(module) // groups_of(module))
         self.group_of_new = self.group_of_old[plan.slots]
 
     def _samples(self, features: torch.Tensor, columns: np.ndarray) -> torch.Tensor:
@@ -117,8 +105,7 @@ class _Sums:
         changes = [self._change(self.squares[0], self.products[0], ridge) for ridge in RIDGES]
         losses = [np.sum(w * (self.squares[1] @ w - 2 * self.products[1])) for w in changes]
         change = self._change(self.squares.sum(0), self.products.sum(0), RIDGES[int(np.argmin(losses))])
-        combine, constant = self.combination.combine + change[:new].T, self.combination.constant + change[new]
-        return Combination(combine, constant)
+        return Combination(self.combination.combine + change[:new].T, self.combination.constant + change[new])
 
     def _change(self, all_squares: np.ndarray, products: np.ndarray, ridge: float) -> Float[np.ndarray, "inputs units"]:
         """What is added to C and d, as one matrix, fitted with a ridge; each unit is fitted by those of its group."""

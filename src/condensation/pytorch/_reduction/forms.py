@@ -29,6 +29,7 @@ from .trace import Op, Trace, activation
 
 Vector = Float[np.ndarray, " units"]
 FormKey = tuple[str, tuple[int, ...]]  # a module or an operation, and the linear maps that its output has passed since
+Reading = tuple[Vector, Vector]  # what a reader sees of each unit: a factor of what the last stage gives, a constant
 IDENTITY = MergeRule(False, 1, 0.0)
 
 
@@ -79,18 +80,15 @@ class Form:
         return np.concatenate([*self.parts.values(), *([self.constant[:, None]] if there else [])], axis=1)
 
     @property
+    def amplitude(self) -> Vector:
+        """The number of each unit, of a form that is one number times one thing."""
+        return next(iter(self.parts.values()))[:, 0]
+
+    @property
     def alone(self) -> bool:
         """Whether it is one number, of no negative sign, times one thing."""
         only = len(self.parts) == 1 and not np.any(self.constant)
         return only and all(value.shape[1] == 1 and np.all(value >= 0) for value in self.parts.values())
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What a reader sees of each unit: a factor of what the last stage gives, and a constant."""
-
-    factor: Vector
-    constant: Vector
 
 
 @dataclass
@@ -117,21 +115,21 @@ class Forms:
         for name in self.coupled.columns:
             for place in self.trace.entries[name]:
                 self._value(place)  # activations end their stages before readers do
-        self.readings = {name: self._reading(name, self.pads) for name in self.coupled.columns}
+        self.readings = {name: self._reading(name) for name in self.coupled.columns}
 
-    def _reading(self, name: str, pads: bool) -> Reading:
+    def _reading(self, name: str) -> Reading:
         place = next((k for k in self.trace.entries[name] if self._value(k) is not None), -1)
         form = self._value(place)
         if form is None:  # Torch-Pruning sees a way that the trace does not
             self.unknown = True
-            return Reading(np.ones(self.coupled.units), np.zeros(self.coupled.units))
+            return np.ones(self.coupled.units), np.zeros(self.coupled.units)
         plain = all(name.startswith("op ") for name, _ in form.parts) and len(form.parts) == 1
-        if plain and (not pads or not np.any(form.constant)):
-            return Reading(next(iter(form.parts.values()))[:, 0], form.constant)
+        if plain and (not self.pads or not np.any(form.constant)):
+            return form.amplitude, form.constant
         self.raw = True
-        whole = pads or id(form) in self._ended  # its rows then have the constant
+        whole = self.pads or id(form) in self._ended  # its rows then have the constant
         ended = self._end(place, form, with_constant=whole)
-        return Reading(next(iter(ended.parts.values()))[:, 0], np.zeros(self.coupled.units) if whole else form.constant)
+        return ended.amplitude, np.zeros(self.coupled.units) if whole else form.constant
 
     def _value(self, place: int) -> Form | None:
         """The form at a place of the trace; nothing where no channel of the set arrives."""
@@ -177,7 +175,9 @@ class Forms:
             linear = op.kind == "moves" and not np.any(form.constant)
             return (form if form.alone or linear else self._end(at, form)).mapped(place)
         if op.kind == "activation":
-            return self._activated(place, self._end(at, form), activation(op.name, op.numbers))
+            function, amplitude = activation(op.name, op.numbers), self._end(at, form).amplitude
+            self.activations.append(function)
+            return self._atom(place, amplitude ** homogeneity(function) if self.scaled else amplitude)
         self.unknown = True
         for k, value in before:
             self._end(k, value)
@@ -187,11 +187,9 @@ class Forms:
         module = self.model.get_submodule(name)
         where = self.coupled.channels.get(name)
         if name in self.coupled.producers and where is not None:
-            bias = bias_of(module)
-            rows = matrix_of(module)[where].reshape(len(where), -1)
-            ones = np.ones(len(where))
-            knob, key = Knob(name, ones, 2 if bias is None else 1), (name, ())
-            return Form({key: rows}, {key: ones}, np.zeros(len(where)) if bias is None else bias[where], (knob,))
+            rows, bias, ones = *_rows(module, where), np.ones(len(where))
+            knob, key = Knob(name, ones, 2 if bias_of(module) is None else 1), (name, ())
+            return Form({key: rows}, {key: ones}, bias, (knob,))
         if not before:
             return None
         at, form = before[0]
@@ -199,7 +197,7 @@ class Forms:
             self.activations.append(jax.nn.relu)  # homogeneous like it
             if where is not None:
                 self.slopes.append(array(module.weight)[where][:, None])
-            return self._atom(f"{at} of {name}", self._amplitude(self._end(at, form)))
+            return self._atom(f"{at} of {name}", self._end(at, form).amplitude)
         if where is None:
             return None
         if isinstance(module, _BatchNorm):
@@ -212,11 +210,9 @@ class Forms:
             alone = len(form.factors) == len(form.parts) == 1 and not form.normed and bool(np.all(factor))
             normed = dict.fromkeys(form.parts, (name, raw)) if alone else moved.normed
             return replace(moved, constant=moved.constant + shift, knobs=knobs, normed=normed)
-        amplitude = self._amplitude(self._end(at, form))  # a depthwise convolution
-        bias = bias_of(module)
-        kernel = matrix_of(module)[where].reshape(len(where), -1) * amplitude[:, None]
-        constant = np.zeros(len(where)) if bias is None else bias[where]
-        return Form({(f"depthwise {name}", ()): kernel}, {}, constant)
+        amplitude = self._end(at, form).amplitude  # a depthwise convolution
+        kernel, bias = _rows(module, where)
+        return Form({(f"depthwise {name}", ()): kernel * amplitude[:, None]}, {}, bias)
 
     def _sum(self, forms: list[Form]) -> Form:
         parts: dict[FormKey, np.ndarray] = {}
@@ -229,10 +225,8 @@ class Forms:
             for knob in form.knobs:
                 known = knobs.get(knob.module)
                 knobs[knob.module] = knob if known is None else replace(knob, factor=known.factor + knob.factor)
-            for key, value in form.parts.items():
-                parts[key] = parts[key] + value if key in parts else value
-            for key, value in form.factors.items():
-                factors[key] = factors[key] + value if key in factors else value
+            for total, values in ((parts, form.parts), (factors, form.factors)):
+                total |= {key: total[key] + value if key in total else value for key, value in values.items()}
         constant = np.sum([form.constant for form in forms], axis=0)
         names = [norm for norm, _ in normed.values()]
         normed = {key: value for key, value in normed.items() if names.count(value[0]) == 1}
@@ -253,15 +247,6 @@ class Forms:
     def _atom(self, place: int | str, factor: Vector) -> Form:
         return Form({(f"op {place}", ()): factor[:, None]}, {}, np.zeros(self.coupled.units))
 
-    def _amplitude(self, form: Form) -> Vector:
-        return next(iter(form.parts.values()))[:, 0]
-
-    def _activated(self, place: int, form: Form, function: Function) -> Form:
-        self.activations.append(function)
-        rule = merge_rule(function)
-        degree = rule.power if is_homogeneous(function) else 0
-        return self._atom(place, self._amplitude(form) ** degree if self.scaled else self._amplitude(form))
-
     @property
     def rule(self) -> MergeRule | None:
         """The rule of a set of one stage; nothing for one of several or of operations that have none."""
@@ -269,29 +254,34 @@ class Forms:
         if not single or self.slopes or len(self.activations) > 1:
             return None
         rule = torch_rule(self.activations[0]) if self.activations else IDENTITY
-        if (
-            rule.power == 0
-            or (self.moves and rule.constant != 0)
-            or (self.raw and (rule.power, rule.constant) != (1, 0))
-        ):
-            return None  # a constant is not what it was, or what has not passed the activation has another power
+        moved = self.moves and rule.constant != 0  # a constant is not what it was
+        other = self.raw and (rule.power, rule.constant) != (1, 0)  # what has not passed the activation has its own
+        if rule.power == 0 or moved or other:
+            return None
         border = self.pads and rule.constant != 0  # where sigma(0) is not seen, the sign is not exact
         return replace(rule, oriented=rule.oriented or self.ordered or border)
 
     @property
     def homogeneous(self) -> bool:
         """Whether all activations hand positive factors on."""
-        return not self.unknown and all(is_homogeneous(function) for function in self.activations)
+        return not self.unknown and all(map(homogeneity, self.activations))
+
+
+def _rows(module: nn.Module, where: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Some rows of a layer, and their biases, which are zero where it has none."""
+    bias = bias_of(module)
+    rows = matrix_of(module)[where].reshape(len(where), -1)
+    return rows, np.zeros(len(where)) if bias is None else bias[where]
 
 
 @lru_cache(maxsize=256)
-def is_homogeneous(function: Function) -> bool:
-    """Whether f(s x) = s^p f(x) for positive s."""
-    rule = merge_rule(function)
+def homogeneity(function: Function) -> float:
+    """The degree p of f(s x) = s^p f(x) for positive s; 0 where that does not hold."""
+    power = merge_rule(function).power
     with jax.enable_x64(True):
         z = jnp.array([1e-2, 1.0, 30.0, -1e-2, -1.0, -30.0])
         once, twice = np.asarray(function(z)), np.asarray(function(2 * z))
-    return rule.power > 0 and bool(np.allclose(twice, 2**rule.power * once, rtol=1e-9, atol=0))
+    return power if power > 0 and np.allclose(twice, 2**power * once, rtol=1e-9, atol=0) else 0
 
 
 @lru_cache(maxsize=256)

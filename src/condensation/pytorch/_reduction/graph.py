@@ -8,7 +8,7 @@ be reduced says why.
 
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,22 +22,10 @@ from torch.nn.utils.parametrize import ParametrizationList
 from torch_pruning.ops import OPTYPE
 
 from ...errors import InputError
-from .trace import LAYERS, ModelInputs, Trace, call, is_own, random_inputs, steady, tensors, trace
+from .matrix import out_size
+from .trace import LAYERS, REFUSED, ModelInputs, Trace, call, is_own, random_inputs, steady, tensors, trace
 
 Indices = Int[np.ndarray, " units"]
-
-_REFUSED = {
-    OPTYPE.LN: "layer norm mixes its channels",
-    OPTYPE.GN: "group norm mixes its channels",
-    OPTYPE.IN: "instance norm takes its statistics from the sample",
-    OPTYPE.MHA: "its channels are those of an attention layer",
-    OPTYPE.LSTM: "its channels are read by a recurrent layer",
-    OPTYPE.EMBED: "its channels are added to those of an embedding",
-    OPTYPE.PARAMETER: "a parameter of the model's own is combined with its channels",
-    OPTYPE.SPLIT: "its channels are split by their number",
-    OPTYPE.UNBIND: "its channels are split by their number",
-    OPTYPE.CUSTOMIZED: "a customised layer reads its channels",
-}
 
 
 @dataclass(frozen=True)
@@ -68,22 +56,16 @@ class ChannelSet:
         return len(self.blocks)
 
 
-@dataclass(frozen=True)
-class Graph:
-    """The sets of a model, what it does between them, and the layers that are in no set, with the reason."""
-
-    trace: Trace
-    sets: dict[str, ChannelSet]
-    outside: dict[str, str] = field(default_factory=dict)
-
-
 def is_depthwise(module: nn.Module) -> bool:
     """Whether a convolution maps every channel to itself."""
     return isinstance(module, _ConvNd) and module.groups == module.in_channels == module.out_channels > 1
 
 
-def build_graph(model: nn.Module, inputs: ModelInputs) -> Graph:
-    """The sets of a model in evaluation mode, all of whose parameters ask for gradients."""
+def build_graph(model: nn.Module, inputs: ModelInputs) -> tuple[dict[str, ChannelSet], Trace, dict[str, str]]:
+    """The sets of a model, what it does between them, and the layers that are in no set, with the reason.
+
+    The model is in evaluation mode, and all its parameters ask for gradients.
+    """
     other = random_inputs(inputs, torch.Generator().manual_seed(0))
     traced = trace(model, inputs)
     with suppress(RuntimeError, TypeError, ValueError, LookupError, ArithmeticError, AssertionError):
@@ -113,76 +95,60 @@ def build_graph(model: nn.Module, inputs: ModelInputs) -> Graph:
         elif "quantized" in type(module).__module__:
             if not any(name.startswith(f"{other}.") for other in outside):
                 outside[name] = f"it is quantised ({type(module).__name__})"
-        elif name not in members and _holds_matrix(module) and not isinstance(module, LAYERS):
+        elif (
+            name not in members
+            and not isinstance(module, (*LAYERS, ParametrizationList))
+            and any(value is not None and value.ndim > 1 for value in module._parameters.values())
+        ):
             outside[name] = f"{type(module).__name__} is no dense or convolution layer"
-    return Graph(traced, sets, outside)
-
-
-def _holds_matrix(module: nn.Module) -> bool:
-    return not isinstance(module, ParametrizationList) and any(
-        value is not None and value.ndim > 1 for value in module._parameters.values()
-    )
-
-
-def _dependencies(model: nn.Module, inputs: ModelInputs) -> Any:
-    """Torch-Pruning's graph; it is told to be quiet, and what the model itself warns of is heard elsewhere."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            graph: Any = torch_pruning.DependencyGraph()
-            graph.build_dependency(model, inputs, forward_fn=call, output_transform=_with_gradients, verbose=False)
-        except Exception as error:
-            raise InputError(
-                f"the dependency graph of this {type(model).__name__} could not be built by Torch-Pruning: "
-                f"{type(error).__name__}: {error}"
-            ) from error
-    bound = _Bound(max(out_size(module) for module in model.modules() if isinstance(module, LAYERS)))
-    for node in graph.module2node.values():
-        if node.type == OPTYPE.SLICE:
-            for dependency in (*node.dependencies, *(edge for before in node.inputs for edge in before.dependencies)):
-                if node in (dependency.source, dependency.target):
-                    dependency.index_mapping[1] = bound
-    return graph
+    return sets, traced, outside
 
 
 class _Lost(Exception):
     """The channels behind a slice are not to be found."""
 
 
-@dataclass(frozen=True)
-class _Bound:
-    """A second index mapping of every slice, that ends what would have no end.
+def _dependencies(model: nn.Module, inputs: ModelInputs) -> Any:
+    """Torch-Pruning's graph; it is told to be quiet, and what the model itself warns of is heard elsewhere.
 
     Of three axes Torch-Pruning takes the last for the channels. A slice of a sequence of Conv1d then moves channels,
-    and two that meet again move them on and on.
+    and two that meet again move them on and on: a second index mapping of every slice ends that.
     """
+    graph: Any = torch_pruning.DependencyGraph()
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            graph.build_dependency(
+                model,
+                inputs,
+                forward_fn=call,
+                output_transform=lambda answer: [tensor for tensor in tensors(answer) if tensor.grad_fn is not None],
+                verbose=False,
+            )
+        except Exception as error:
+            raise InputError(
+                f"the dependency graph of this {type(model).__name__} could not be built by Torch-Pruning: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+    largest = max(out_size(module) for module in model.modules() if isinstance(module, LAYERS))
 
-    largest: int
-
-    def __call__(self, places: list[Any]) -> list[Any]:
-        if any(not 0 <= place.idx < self.largest for place in places):
+    def bounded(places: list[Any]) -> list[Any]:
+        if any(not 0 <= place.idx < largest for place in places):
             raise _Lost
         return places
 
-
-def _with_gradients(answer: Any) -> list[torch.Tensor]:
-    return [tensor for tensor in tensors(answer) if tensor.grad_fn is not None]
-
-
-def out_size(module: nn.Module) -> int:
-    """Number of channels that a module gives."""
-    for name in ("out_features", "out_channels", "num_features", "num_parameters"):
-        if hasattr(module, name):
-            return int(getattr(module, name))
-    raise InputError(f"a {type(module).__name__} has no channels")
+    for node in graph.module2node.values():
+        if node.type == OPTYPE.SLICE:
+            for dependency in (*node.dependencies, *(edge for before in node.inputs for edge in before.dependencies)):
+                if node in (dependency.source, dependency.target):
+                    dependency.index_mapping[1] = bounded
+    return graph
 
 
 def _channel_set(name: str, roots: list[int], model: nn.Module, dependencies: Any, traced: Trace) -> ChannelSet:
     """The set of some channels of a layer."""
     names = {module: key for key, module in model.named_modules()}
     root = model.get_submodule(name)
-    fate = _fate(name, model, traced)
-    if fate:  # the dependency graph would follow the channels through whatever mixes them
+    if fate := _fate(name, model, traced):  # the dependency graph would follow the channels through whatever mixes them
         return ChannelSet(name, (name,), {name: np.array(roots)}, {}, np.zeros(len(roots), int), fate)
     prune = dependencies.get_pruner_of_module(root).prune_out_channels
     unit = {k: place for place, k in enumerate(roots)}
@@ -195,10 +161,11 @@ def _channel_set(name: str, roots: list[int], model: nn.Module, dependencies: An
         reasons.append("a slice is not followed")
     for item in items:
         node, handler = item.dep.target, item.dep.handler
-        if node.type in _REFUSED:
-            reasons.append(_REFUSED[node.type])
-        elif isinstance(node.module, (*LAYERS, _BatchNorm, nn.PReLU)) and not _is_common_slope(node.module):
-            both = is_depthwise(node.module) or isinstance(node.module, _BatchNorm | nn.PReLU)
+        common_slope = isinstance(node.module, nn.PReLU) and node.module.num_parameters == 1
+        if node.type.name in REFUSED:
+            reasons.append(REFUSED[node.type.name])
+        elif isinstance(node.module, (*LAYERS, _BatchNorm, nn.PReLU)) and not common_slope:
+            both = not _is_producer(node.module)
             makes = both or dependencies.is_out_channel_pruning_fn(handler)
             places = (outs if makes else ins).setdefault(names[node.module], {})
             for where, of in zip(item.idxs, item.root_idxs, strict=True):
@@ -209,45 +176,32 @@ def _channel_set(name: str, roots: list[int], model: nn.Module, dependencies: An
     makers = [key for key in traced.calls if key in outs and _is_producer(model.get_submodule(key))]
     makers, outs = (makers, outs) if makers else ([name], {name: {place: [k] for k, place in unit.items()}})
     coupled = ChannelSet(name, tuple(makers), {}, {}, np.zeros(len(roots), int))
-    for checked in (_places(outs, len(roots), exactly_one=True), _places(ins, len(roots), exactly_one=False)):
-        if isinstance(checked, str):
-            reasons.append(checked)
+    for places in (outs, ins):
+        for key, where in places.items():
+            counts = {len(where.get(k, [])) for k in range(len(roots))}
+            if counts != {1} and (places is outs or len(counts) > 1):
+                reasons.append(f"its channels meet those of {key} in different numbers")
     if reasons:
         rows = {key: np.unique([k for where in outs[key].values() for k in where]) for key in makers}
         return replace(coupled, reason=reasons[0], channels=rows)
-    channels, columns = (_arrays(places, len(roots)) for places in (outs, ins))
+    channels, columns = (
+        {key: np.array([sorted(where[k]) for k in range(len(roots))]) for key, where in places.items()}
+        for places in (outs, ins)
+    )
     coupled = replace(coupled, channels={key: value[:, 0] for key, value in channels.items()}, columns=columns)
     blocks = _blocks(coupled, model)
     reason = _reason(coupled, model, traced) or (blocks if isinstance(blocks, str) else "")
     return replace(coupled, reason=reason, blocks=coupled.blocks if isinstance(blocks, str) else blocks)
 
 
-def _is_common_slope(module: nn.Module) -> bool:
-    return isinstance(module, nn.PReLU) and module.num_parameters == 1
-
-
 def _is_producer(module: nn.Module) -> bool:
     return isinstance(module, LAYERS) and not is_depthwise(module)
-
-
-def _places(places: dict[str, dict[int, list[int]]], units: int, exactly_one: bool) -> str | None:
-    """What stands against it that each unit has its channels or columns in each of these modules."""
-    for key, where in places.items():
-        counts = {len(where.get(unit, [])) for unit in range(units)}
-        if counts != {1} and (exactly_one or len(counts) > 1):
-            return f"its channels meet those of {key} in different numbers"
-    return None
-
-
-def _arrays(places: dict[str, dict[int, list[int]]], units: int) -> dict[str, np.ndarray]:
-    return {key: np.array([sorted(where[unit]) for unit in range(units)]) for key, where in places.items()}
 
 
 def _reason(coupled: ChannelSet, model: nn.Module, traced: Trace) -> str:
     """Why a set cannot be reduced, or nothing."""
     for name in coupled.producers:
-        fate = _fate(name, model, traced)
-        if fate:
+        if fate := _fate(name, model, traced):
             return fate
     if not coupled.columns:
         return "no layer reads it"

@@ -39,20 +39,17 @@ class Judge:
         except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
             if isinstance(error, InputError):
                 raise
-            shapes = [tuple(value.shape) for value in _all_tensors(self.batches[0])]
+            shapes: list[tuple[int, ...]] = []
+            mapped(self.batches[0], lambda value: shapes.append(tuple(value.shape)) or value)
             raise InputError(
                 f"the model refuses a batch of data of shape {shapes}: {type(error).__name__}: {error}"
             ) from error
         self.labels = None if any(_is_next_word(*pair) for pair in pairs) else _classes([y for _, y in pairs])
         self.axes = [_class_axis(output, self.labels) for output in self.outputs]
-        fits = [
-            k
-            for k, axis in enumerate(self.axes)
-            if axis is not None
-            and self.labels is not None
-            and self._predicted(self.outputs, k).shape == self.labels.shape
-        ]
-        self.labelled = fits[0] if fits else None  # the output whose classes the labels are
+        shape = None if self.labels is None else self.labels.shape
+        classified = [k for k, axis in enumerate(self.axes) if axis is not None]
+        fits = (k for k in classified if self._predicted(self.outputs, k).shape == shape)
+        self.labelled = next(fits, None)  # the output whose classes the labels are
 
     def answers(self, model: nn.Module) -> Outputs:
         """A model's outputs to all samples: its logits where it has some, all others else; no scalars beside them."""
@@ -171,19 +168,12 @@ def _batches(data: Samples) -> Iterable[tuple[ModelInputs, Any]]:
     if isinstance(data, str | Mapping) or not isinstance(data, Iterable):
         raise InputError(f"data is (x, y), x alone, or an iterable of batches, not a {type(data).__name__}")
     for batch in data:
-        if isinstance(batch, tuple | list) and len(batch) == 2:
-            yield batch[0], torch.as_tensor(batch[1]) if isinstance(batch[1], np.ndarray) else batch[1]
-        elif isinstance(batch, Mapping):
+        if isinstance(batch, Mapping):
             yield batch, batch.get("labels")
         elif isinstance(batch, torch.Tensor):
             yield batch, None
-        elif isinstance(batch, tuple | list) and len(batch) == 1:
-            yield batch[0], None
+        elif isinstance(batch, tuple | list) and len(batch) in (1, 2):
+            y = batch[1] if len(batch) == 2 else None
+            yield batch[0], torch.as_tensor(y) if isinstance(y, np.ndarray) else y
         else:
             raise InputError(f"a batch of data is (x, y), x or a mapping, not a {type(batch).__name__}")
-
-
-def _all_tensors(value: Any) -> list[torch.Tensor]:
-    leaves: list[torch.Tensor] = []
-    mapped(value, lambda tensor: leaves.append(tensor) or tensor)
-    return leaves

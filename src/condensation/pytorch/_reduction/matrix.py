@@ -1,6 +1,7 @@
 """The weights of a layer as outputs x inputs x entries, whatever its kind, and back; batch norm as factor and shift.
 
-The inputs of a grouped convolution are those of one group. A transposed convolution stores inputs first.
+The inputs of a grouped convolution are those of one group. A transposed convolution stores inputs first. Batch norm and
+PReLU have one input and one entry.
 """
 
 from typing import cast
@@ -23,25 +24,31 @@ def in_size(module: nn.Module) -> int:
     return int(module.in_features if isinstance(module, nn.Linear) else cast(_ConvNd, module).in_channels)
 
 
+def out_size(module: nn.Module) -> int:
+    """Number of channels that a module gives."""
+    names = ("out_features", "out_channels", "num_features", "num_parameters")
+    return next(int(getattr(module, name)) for name in names if hasattr(module, name))
+
+
 def array(value: torch.Tensor) -> np.ndarray:
     """The values of a tensor in float64."""
     return value.detach().to("cpu", torch.float64).numpy().copy()
 
 
 def matrix_of(module: nn.Module) -> Float[np.ndarray, "outputs inputs entries"]:
-    """The weight of a dense or convolution layer."""
+    """The weight of a layer."""
     weight = array(cast(torch.Tensor, module.weight))
     if isinstance(module, _ConvNd) and module.transposed:
         g = module.groups
         weight = weight.reshape(g, weight.shape[0] // g, weight.shape[1], -1).swapaxes(1, 2)
         return weight.reshape(-1, weight.shape[2], weight.shape[3])
-    return weight.reshape(weight.shape[0], weight.shape[1], -1)
+    return weight.reshape(len(weight), *(weight.shape[1:2] or (1,)), -1)
 
 
 def to_weight(matrix: Float[np.ndarray, "outputs inputs entries"], module: nn.Module) -> np.ndarray:
     """The weight in the layer's own order; the matrix may have other outputs and inputs than the layer has now."""
     if not isinstance(module, _ConvNd):
-        return matrix[:, :, 0]
+        return matrix[:, :, 0] if isinstance(module, nn.Linear) else matrix[:, 0, 0]
     size = tuple(module.kernel_size)
     if not module.transposed:
         return matrix.reshape(*matrix.shape[:2], *size)
@@ -71,6 +78,5 @@ def pads_zeros(module: nn.Module) -> bool:
         return False
     if module.transposed:
         return True  # whatever its padding: at the border fewer entries of the kernel meet
-    if module.padding_mode != "zeros" or module.padding == "valid":
-        return False
-    return module.padding == "same" or any(module.padding)
+    pads = module.padding == "same" or (module.padding != "valid" and any(module.padding))
+    return module.padding_mode == "zeros" and pads

@@ -1,6 +1,5 @@
 """The units of a set as vectors, the order in which they merge, and the plan that a grouping of them makes."""
 
-from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -11,24 +10,23 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from ...measure import chance_cosine
 from ...measure._lines import LEAST_COSINE
 from ...measure._similarity import norms
-from ...reduction._merge import MergeRule, merge_groups
+from ...reduction._merge import merge_groups
 from ...reduction._tree import Tree, groups_by_cosine, merging_tree, renumber
 from .forms import Form, Forms, Reading
 from .graph import ChannelSet
-from .matrix import array, bias_of, groups_of, matrix_of, norm_factor
+from .matrix import bias_of, groups_of, matrix_of, norm_factor
 from .shrink import Combination, ShrinkPlan
 from .trace import Trace
 
 Labels = Int[np.ndarray, " units"]
 
 
-@dataclass(frozen=True)
 class Merging:
-    """A set whose units are to be merged.
+    """A set whose units are to be merged, with the weights that a model has now.
 
     Attributes:
         coupled: the set.
-        rule: by which its units merge; nothing where several stages decide.
+        rule: by which its units merge; nothing where several stages decide, or where only copies merge.
         homogeneous: whether all its activations hand positive factors on.
         turned: vectors of each unit that must point the same way in all units that are merged.
         equal: vectors that must be equal.
@@ -36,51 +34,32 @@ class Merging:
         first: the form whose rows are written anew where a rule says how.
         vectors: of each unit, whose directions are compared in a tree and whose norm is its weight.
         amounts: size of each unit's output weights.
-        raw: rows of the layers that make it, before batch norm.
-        scales: weights of the batch norms that it passes.
-        biases: of the modules that can move a constant.
     """
 
-    coupled: ChannelSet
-    rule: MergeRule | None
-    homogeneous: bool
-    turned: list[Float[np.ndarray, "units _"]] = field(repr=False)
-    equal: list[Float[np.ndarray, "units _"]] = field(repr=False)
-    readings: dict[str, Reading] = field(repr=False)
-    first: Form | None = field(repr=False)
-    vectors: Float[np.ndarray, "units inputs"] = field(repr=False)
-    amounts: Float[np.ndarray, " units"] = field(repr=False)
-    raw: dict[str, Float[np.ndarray, "units _"]] = field(repr=False)
-    scales: dict[str, Float[np.ndarray, " _"]] = field(repr=False)
-    biases: dict[str, Float[np.ndarray, " _"]] = field(repr=False)
-
-    @classmethod
-    def of(cls, coupled: ChannelSet, model: nn.Module, trace: Trace, copies: bool = False) -> "Merging":
-        """The units of a set with the weights that a model has now; of ``copies`` all parameters are equal."""
-        modules = {name: model.get_submodule(name) for name in coupled.channels}
-        raw = {
-            name: matrix_of(modules[name])[coupled.channels[name]].reshape(coupled.units, -1)
-            for name in coupled.producers
-        }
-        biases = {name: value for name, module in modules.items() if (value := bias_of(module)) is not None}
-        affine = {name: module for name, module in modules.items() if isinstance(module, _BatchNorm) and module.affine}
-        scales = {name: array(module.weight) for name, module in affine.items()}
-        amounts = _amounts(coupled, model)
+    def __init__(self, coupled: ChannelSet, model: nn.Module, trace: Trace, copies: bool = False) -> None:
+        """Of ``copies`` all parameters are equal, whatever the rule."""
+        self.coupled = coupled
+        self.amounts = _amounts(coupled, model)
+        self._modules = {name: model.get_submodule(name) for name in coupled.channels}
+        self.rule, self.homogeneous, self.first = None, False, None
+        self.turned: list[np.ndarray] = []
         if copies:
-            equal = [_own(module)[coupled.channels[name]] for name, module in modules.items()]
-            reading = Reading(np.ones(coupled.units), np.zeros(coupled.units))
-            readings = dict.fromkeys(coupled.columns, reading)
-            return cls(coupled, None, False, [], equal, readings, None, _lifted(equal), amounts, raw, scales, biases)
+            self.equal = [_own(module)[coupled.channels[name]] for name, module in self._modules.items()]
+            reading: Reading = np.ones(coupled.units), np.zeros(coupled.units)
+            self.readings = dict.fromkeys(coupled.columns, reading)
+            self.vectors = _lifted(self.equal)
+            return
         forms = Forms(coupled, model, trace)
-        rule, homogeneous = forms.rule, forms.homogeneous
-        if rule is not None or not homogeneous:
+        self.rule, self.homogeneous = forms.rule, forms.homogeneous
+        if self.rule is not None or not self.homogeneous:
             forms = Forms(coupled, model, trace, scaled=False)
-        turned, equal = (forms.stages, forms.slopes) if rule or homogeneous else ([], [*forms.stages, *forms.slopes])
-        vectors = forms.stages[0]
-        if rule is None:
-            vectors = _directions(forms) if homogeneous else _lifted(equal)
-        first, readings = forms.first, forms.readings
-        return cls(coupled, rule, homogeneous, turned, equal, readings, first, vectors, amounts, raw, scales, biases)
+        self.first, self.readings = forms.first, forms.readings
+        if self.rule or self.homogeneous:
+            self.turned, self.equal = forms.stages, forms.slopes
+            self.vectors = forms.stages[0] if self.rule else _directions(forms)
+        else:
+            self.equal = [*forms.stages, *forms.slopes]
+            self.vectors = _lifted(self.equal)
 
     @property
     def blocks(self) -> list[Int[np.ndarray, " members"]]:
@@ -95,8 +74,12 @@ class Merging:
     @cached_property
     def trees(self) -> list[Tree]:
         """In which order the units of each block merge."""
-        oriented = self.rule is None or self.rule.oriented
-        return [merging_tree(self.vectors[block], oriented) for block in self.blocks]
+        return [merging_tree(self.vectors[block], self.oriented) for block in self.blocks]
+
+    @property
+    def oriented(self) -> bool:
+        """Whether directions are compared with their sign."""
+        return self.rule is None or self.rule.oriented
 
     @property
     def costs(self) -> Float[np.ndarray, " merges"]:
@@ -120,7 +103,6 @@ class Merging:
 
         The distance is relative to the longer of the two; of units of one norm both are the same number.
         """
-        oriented = self.rule is None or self.rule.oriented
         least = np.ones((len(members), len(members)))
         for rows, amplitudes in [*((rows, False) for rows in self.turned), *((rows, True) for rows in self.equal)]:
             long = norms(rows[members])
@@ -131,7 +113,7 @@ class Merging:
                 alike = 1 - _ratio(distance, 2 * longer**2)
             else:
                 alike = np.where(longer > 0, _ratio(products, both), 1.0)  # two zeros are alike
-                alike = alike if oriented else np.abs(alike)
+                alike = alike if self.oriented else np.abs(alike)
             least = np.minimum(least, np.clip(alike, -1, 1))
         return least
 
@@ -146,30 +128,29 @@ class Merging:
         _, slots = np.unique(labels, return_index=True)
         sources = self._sources(labels, len(slots))
         single = np.bincount(labels) == 1
-        rows, shifts, gains = {}, {}, {}
+        rows, shifts = {}, {}
         combine, constant = np.ones(self.coupled.units), np.zeros(self.coupled.units)
         if self.rule is not None and self.first is not None:
             merge = merge_groups(self.vectors, self.amounts, self.rule, labels)
             combine = np.where(single[labels], 1, merge.combine[np.arange(len(labels)), labels])
             constant = np.where(single[labels], 0, merge.constant)
-            rows, shifts, gains = self._written(self.first, merge.weights, sources, single)
+            rows, shifts = self._written(self.first, merge.weights, sources, single)
         combinations = {}
-        for name, reading in self.readings.items():
-            there, shift = reading.factor[sources][labels], reading.constant[sources][labels]
-            ratio = np.divide(reading.factor, there, out=np.zeros(len(labels)), where=there != 0)
-            ratio = np.where(single[labels], 1, ratio) * combine
+        for name, (factor, own) in self.readings.items():
+            there, shift = factor[sources][labels], own[sources][labels]
+            ratio = np.where(single[labels], 1, _ratio(factor, there)) * combine
             matrix = np.zeros((len(labels), len(slots)))
             matrix[np.arange(len(labels)), labels] = ratio
-            rest = reading.factor * constant + reading.constant - ratio * shift
-            small = np.abs(rest) <= 1e-12 * (np.abs(reading.constant) + np.abs(ratio * shift))
+            rest = factor * constant + own - ratio * shift
+            small = np.abs(rest) <= 1e-12 * (np.abs(own) + np.abs(ratio * shift))
             combinations[name] = Combination(matrix, np.where(small, 0, rest))  # rounding asks for no bias
-        return ShrinkPlan(self.coupled, slots, sources, combinations, rows, shifts, gains)
+        return ShrinkPlan(self.coupled, slots, sources, combinations, rows, shifts)
 
     def _sources(self, labels: Labels, count: int) -> Int[np.ndarray, " new"]:
         """The unit of each group whose parameters stand for it: where factors differ, a large one."""
         score = norms(self.vectors)
-        for reading in self.readings.values():
-            score = score * np.abs(reading.factor)
+        for factor, _ in self.readings.values():
+            score = score * np.abs(factor)
         if self.first is not None:
             for factor in self.first.factors.values():
                 score = np.where(factor == 0, 0, score)
@@ -181,12 +162,12 @@ class Merging:
 
     def _written(
         self, form: Form, wanted: Float[np.ndarray, "new inputs"], sources: np.ndarray, single: np.ndarray
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Rows, biases and factors of batch norm with which the folded rows are the wanted ones.
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Rows (of batch norms their weights) and biases with which the folded rows are the wanted ones.
 
         Single units stay as they are. A row behind which batch norm stands keeps its norm, so that the statistics hold.
         """
-        rows, shifts, gains, start = {}, {}, {}, 0
+        rows, shifts, start = {}, {}, 0
         names = [name for name, _ in form.parts]
         constant = form.constant[sources]
         for key, part in form.parts.items():
@@ -200,53 +181,48 @@ class Merging:
                 norm, owed = form.normed[key]
                 gain = np.where(keeps, 1, _ratio(norms(new), norms(part[sources])))
                 gain = np.where(gain > 0, gain, 1)
-                gains[norm] = gain * self.scales[norm][self.coupled.channels[norm][sources]]
+                rows[norm] = gain * self._own_rows(norm)[sources, 0]
                 factor, constant = factor * gain, constant + (gain - 1) * owed[sources]
             new = new / np.where(factor == 0, 1, factor)[:, None]
-            rows[name] = np.where(keeps[:, None], self.raw[name][sources], new)
+            rows[name] = np.where(keeps[:, None], self._own_rows(name)[sources], new)
         if start < wanted.shape[1]:
             knob = min(form.knobs, key=lambda knob: (np.any(knob.factor[sources] == 0), knob.rank))
             factor = knob.factor[sources]
             change = np.where(single, 0, wanted[:, -1] - constant)
-            before = self.biases.get(knob.module)
+            before = bias_of(self._modules[knob.module])
             old = 0 if before is None else before[self.coupled.channels[knob.module][sources]]
-            shifts[knob.module] = old + np.divide(change, factor, out=np.zeros(len(factor)), where=factor != 0)
-        return rows, shifts, gains
+            shifts[knob.module] = old + _ratio(change, factor)
+        return rows, shifts
+
+    def _own_rows(self, name: str) -> Float[np.ndarray, "units _"]:
+        """The rows that a layer has for the set's units, or the weights of a batch norm."""
+        return matrix_of(self._modules[name])[self.coupled.channels[name]].reshape(self.coupled.units, -1)
 
     def pruned(self, count: int) -> ShrinkPlan:
         """Only the units of largest output times input weight, so many in each block."""
         size = self.amounts * norms(self.vectors)
         best = [block[np.argsort(-size[block], kind="stable")[:count]] for block in self.blocks]
         kept = np.sort(np.concatenate(best))
-        combine = np.zeros((self.coupled.units, len(kept)))
-        combine[kept, np.arange(len(kept))] = 1
-        combination = Combination(combine, np.zeros(self.coupled.units))
+        combination = Combination(np.eye(self.coupled.units)[:, kept], np.zeros(self.coupled.units))
         return ShrinkPlan(self.coupled, kept, kept, dict.fromkeys(self.coupled.columns, combination))
 
 
 def _directions(forms: Forms) -> Float[np.ndarray, "units inputs"]:
     """The directions of all stages side by side, with the amplitude that arrives."""
     parts = [rows / np.where(norms(rows) > 0, norms(rows), 1)[:, None] for rows in forms.stages]
-    arrives = np.mean([np.abs(reading.factor) for reading in forms.readings.values()], axis=0)
+    arrives = np.mean([np.abs(factor) for factor, _ in forms.readings.values()], axis=0)
     return np.concatenate(parts, axis=1) / np.sqrt(len(parts)) * arrives[:, None]
 
 
 def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     """One over the other, 0 where that is 0."""
-    return np.divide(
-        numerator,
-        denominator,
-        out=np.zeros(np.broadcast_shapes(numerator.shape, denominator.shape)),
-        where=denominator != 0,
-    )
+    return np.divide(numerator, denominator, out=np.zeros(numerator.shape), where=denominator != 0)
 
 
 def _own(module: nn.Module) -> Float[np.ndarray, "channels _"]:
     """All numbers of each channel of a module."""
     if isinstance(module, _BatchNorm):
         return np.stack(norm_factor(module), axis=1)
-    if isinstance(module, nn.PReLU):
-        return array(module.weight)[:, None]
     matrix, bias = matrix_of(module), bias_of(module)
     rows = matrix.reshape(len(matrix), -1)
     return rows if bias is None else np.concatenate([rows, bias[:, None]], axis=1)

@@ -18,10 +18,10 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ...activations import Function
-from ...reduction._merge import merge_rule
 from ...reduction._tree import renumber
-from .forms import is_homogeneous
+from .forms import homogeneity
 from .graph import ChannelSet
+from .matrix import array, matrix_of, to_weight
 from .merging import Labels, Merging
 from .shrink import shrink
 from .trace import ModelInputs, Trace, activation, call, mapped, random_inputs, tensors
@@ -38,19 +38,15 @@ class Copy:
     """A noisy copy of a model in float64 (in its own precision where its code does not run in that), and inputs."""
 
     def __init__(self, model: nn.Module, inputs: ModelInputs, noise: float, random: torch.Generator) -> None:
-        for dtype in (torch.float64, None):
-            self.model = deepcopy(model).requires_grad_(False)
-            self.model = self.model if dtype is None else self.model.to(dtype)
-            self.inputs = mapped(
-                inputs, lambda value, dtype=dtype: value.to(dtype) if dtype and value.is_floating_point() else value
-            )
+        self.model = deepcopy(model).requires_grad_(False).to(torch.float64)
+        self.inputs = mapped(inputs, lambda value: value.double() if value.is_floating_point() else value)
+        self._disturb(noise, random)
+        try:
+            self.before = self.run(self.model)
+        except ERRORS:
+            self.model, self.inputs = deepcopy(model).requires_grad_(False), inputs
             self._disturb(noise, random)
-            try:
-                self.before = self.run(self.model)
-                break
-            except ERRORS:
-                if dtype is None:
-                    raise
+            self.before = self.run(self.model)
         self.exact = self.before.dtype == torch.float64
 
     def _disturb(self, noise: float, random: torch.Generator) -> None:
@@ -91,19 +87,19 @@ class PlantedProbe:
             try:
                 problem = self._problem(coupled, trace, copies)
                 if not problem:
-                    return Merging.of(coupled, self.model, trace, copies)
+                    return Merging(coupled, self.model, trace, copies)
             except ERRORS as error:
                 line = (str(error).strip().splitlines() or ["without a message"])[0]
                 problem = f"the model does not run with fewer of its channels ({type(error).__name__}: {line})"
         return problem
 
     def _problem(self, coupled: ChannelSet, trace: Trace, copies: bool) -> str:
-        effect, place = 0.0, 0
-        while place < len(self.copies):
-            outcome = self._effect(self.copies[place], coupled, trace, copies)
+        effect = 0.0
+        for place, copy in enumerate(self.copies, start=1):
+            outcome = self._effect(copy, coupled, trace, copies)
             if isinstance(outcome, str):
                 return outcome
-            effect, place = max(effect, outcome), place + 1
+            effect = max(effect, outcome)
             if effect == 0 and place == len(self.copies) < MOST:  # units that are asleep may wake up in another copy
                 self._draw()
         return "" if effect > 0 else "it could not be tried: its units do nothing on inputs like the example's"
@@ -112,10 +108,10 @@ class PlantedProbe:
         """How much planted units change a copy's outputs; or what is wrong when they are merged."""
         labels, pairs = _pairs(coupled)
         effect = 0.0
-        for factors in _proposals(coupled, Merging.of(coupled, copy.model, trace, copies), len(pairs)):
+        for factors in _proposals(coupled, Merging(coupled, copy.model, trace, copies), len(pairs)):
             planted = deepcopy(copy.model)
             _plant(planted, coupled, trace, pairs, *factors)
-            merging = Merging.of(coupled, planted, trace, copies)
+            merging = Merging(coupled, planted, trace, copies)
             alike = [merging.likeness(pair)[0, 1] for pair in pairs]
             if min(alike) < 1 - 1e-9:
                 continue  # the rule does not say that these are the same
@@ -189,22 +185,14 @@ def _plant(
 
 def _activated(factor: Factors, function: Function) -> Factors:
     """What an activation makes of factors of its input."""
-    degree = merge_rule(function).power if is_homogeneous(function) else 0.0
     there, back = (float(function(jnp.asarray(z))) for z in (1.0, -1.0))
-    return np.abs(factor) ** degree * np.where((factor < 0) & (abs(there + back) < 1e-6), -1, 1)
+    return np.abs(factor) ** homogeneity(function) * np.where((factor < 0) & (abs(there + back) < 1e-6), -1, 1)
 
 
 def _copy_channels(module: nn.Module, source: np.ndarray, target: np.ndarray, factors: dict[str, Factors]) -> None:
     """Make some channels of a module multiples of others."""
-    transposed = bool(getattr(module, "transposed", False))
-    groups = int(getattr(module, "groups", 1))
     for name, value in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)):
-        factor = torch.as_tensor(factors.get(name, np.ones(len(source)))).to(value)
-        if name == "weight" and transposed and groups != len(value):
-            outs = value.shape[1]
-            inputs = len(value) // groups
-            for first, second, times in zip(source, target, factor, strict=True):  # both in the same group
-                rows = slice(first // outs * inputs, (first // outs + 1) * inputs)
-                value.data[rows, second % outs] = times * value.data[rows, first % outs]
-        elif value.ndim > 0:
-            value.data[target] = value.data[source] * factor.reshape(-1, *[1] * (value.ndim - 1))
+        if value.ndim > 0:
+            rows = matrix_of(module) if name == "weight" else array(value)[:, None, None]
+            rows[target] = rows[source] * factors.get(name, np.ones(len(source)))[:, None, None]
+            value.data.copy_(torch.as_tensor(to_weight(rows, module) if name == "weight" else rows[:, 0, 0]))

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,12 @@ from ...errors import InputError, check_whole, unknown_name
 from ...reduction._search import LayerSizes, merging_order, smallest
 from .._units import unwrapped
 from .fit import fitted
-from .graph import ChannelSet, Graph, build_graph
+from .graph import ChannelSet, build_graph
 from .judge import Judge, Samples
 from .merging import Labels, Merging
 from .probe import PlantedProbe
 from .shrink import ShrinkPlan, shrink
-from .trace import ModelInputs, call, mapped, tensors
+from .trace import ModelInputs, Trace, call, mapped, tensors
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,7 @@ def reduce_model(
     >>> reduced.sizes, reduced.groups["0"]
     ({'0': (3, 2)}, array([0, 0, 1]))
     """
-    _check(model, threshold, units, error, agreement, data, fit)
+    _check(model, data, fit, units, threshold=threshold, error=error, agreement=agreement)
     model = unwrapped(model)
     devices = sorted({value.device.index or 0 for value in model.parameters() if value.is_cuda})
     with torch.inference_mode(False), torch.random.fork_rng(devices=devices):
@@ -106,20 +107,18 @@ def reduce_model(
         if batches is not None and not all(bool(torch.isfinite(x).all()) for x in tensors(batches)):
             raise InputError("the data holds NaN or Inf, and nothing can be fitted to that")
         if units is not None:
-            sizes = work.checked(units)
+            groups = work.cut(work.checked(units))
         elif judge is not None and (error is not None or agreement is not None):
-            sizes = work.smallest(judge, error, agreement, batches)
+            groups = work.cut(work.smallest(judge, error, agreement, batches))
         else:
-            sizes = None
-        groups = work.within(threshold) if sizes is None else work.cut(sizes)
+            groups = work.within(threshold)
         small = work.merged(groups, batches)
         counts = {name: int(labels.max()) + 1 for name, labels in groups.items()}
         quality = {} if judge is None else _quality(judge, small, work.pruned(counts))
     for name, module in small.named_modules():
         module.training = model.get_submodule(name).training
-    sizes_before_after = {name: (len(labels), counts[name]) for name, labels in groups.items()}
-    parameters = (_count(model), _count(small))
-    return ReducedModel(small, sizes_before_after, groups, work.skipped, parameters, **quality)
+    sizes = {name: (len(labels), counts[name]) for name, labels in groups.items()}
+    return ReducedModel(small, sizes, groups, work.skipped, (_count(model), _count(small)), **quality)
 
 
 def _quality(judge: Judge, small: nn.Module, pruned: nn.Module) -> dict[str, Any]:
@@ -134,18 +133,9 @@ def _quality(judge: Judge, small: nn.Module, pruned: nn.Module) -> dict[str, Any
     }
 
 
-def _check(
-    model: nn.Module,
-    threshold: float | None,
-    units: int | Mapping[str, int] | None,
-    error: float | None,
-    agreement: float | None,
-    data: Samples,
-    fit: bool,
-) -> None:
+def _check(model: nn.Module, data: Samples, fit: bool, units: Any, **numbers: float | None) -> None:
     if not isinstance(model, nn.Module):
         raise InputError(f"model is a torch.nn.Module, not a {type(model).__name__}")
-    numbers = {"threshold": threshold, "error": error, "agreement": agreement}
     for name, value in numbers.items():
         coerce(float | None, value, name)
     if sum(choice is not None for choice in (*numbers.values(), units)) > 1:
@@ -154,10 +144,10 @@ def _check(
         value = numbers[name]
         if value is not None and not 0 < value <= 1:
             raise InputError(f"{name} is a number above 0 and at most 1, not {value!r}")
-    if error is not None and not error >= 0:
+    if (error := numbers["error"]) is not None and not error >= 0:
         raise InputError(f"an allowed error is a number of at least 0, not {error!r}")
-    for name, needs_data in {"error": error is not None, "agreement": agreement is not None, "fit": fit}.items():
-        if needs_data and data is None:
+    for name in ("error", "agreement", "fit"):
+        if data is None and (fit if name == "fit" else numbers[name] is not None):
             raise InputError(f"{name} is measured on samples: pass data=(x, y), x, or an iterable of batches")
     if any(value.is_meta for value in (*model.parameters(), *model.buffers())):
         raise InputError("the model is on the meta device, where weights have no values: load them first")
@@ -180,7 +170,8 @@ def _copy(model: nn.Module, inputs: ModelInputs) -> nn.Module:
         for hooks, key in hooked:
             del hooks[key]
         after = _answer(copy, inputs)
-        if len(before) != len(after) or not all(map(_same, before, after)):
+        shapes = [[value.shape for value in values] for values in (before, after)]
+        if shapes[0] != shapes[1] or not all(map(partial(torch.allclose, equal_nan=True), before, after)):
             raise InputError(
                 "forward hooks change what this model computes, and a reduced model has none: write it into its forward"
             )
@@ -190,19 +181,14 @@ def _copy(model: nn.Module, inputs: ModelInputs) -> nn.Module:
 def _hooks(module: nn.Module) -> list[dict[int, Any]]:
     """The hooks of a module, those of PyTorch's own weight norm and its like left out."""
     every = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
-    return [
-        hooks for hooks in every if not any(type(hook).__module__.startswith("torch.nn.") for hook in hooks.values())
-    ]
+    own = "torch.nn."
+    return [hooks for hooks in every if not any(type(hook).__module__.startswith(own) for hook in hooks.values())]
 
 
 def _answer(model: nn.Module, inputs: ModelInputs) -> list[torch.Tensor]:
     torch.manual_seed(0)
     with torch.no_grad():
         return tensors(_run(model, inputs))
-
-
-def _same(first: torch.Tensor, second: torch.Tensor) -> bool:
-    return first.shape == second.shape and torch.allclose(first, second, equal_nan=True)
 
 
 def _run(model: nn.Module, inputs: ModelInputs) -> Any:
@@ -220,31 +206,30 @@ class _Reducer:
     def __init__(self, given: nn.Module, inputs: ModelInputs, layers: Sequence[str] | None) -> None:
         self.given = given
         inputs = mapped(inputs, lambda value: value.detach().clone())
-        graph = _graph(given, inputs)
-        self.skipped = dict(graph.outside)
-        self.names = {member: name for name, coupled in graph.sets.items() for member in reversed(coupled.producers)}
-        self.names |= {name: name for name in graph.sets}
+        sets, trace, self.skipped = _graph(given, inputs)
+        self.names = {member: name for name, coupled in sets.items() for member in reversed(coupled.producers)}
+        self.names |= {name: name for name in sets}
         for name in layers or ():
-            if name not in self.names and name not in graph.outside:
-                raise unknown_name("layer", name, [*self.names, *graph.outside])
+            if name not in self.names and name not in self.skipped:
+                raise unknown_name("layer", name, [*self.names, *self.skipped])
         chosen = None if layers is None else {self.names[name] for name in layers if name in self.names}
         trial = None
         self.sets: dict[str, Merging] = {}
-        for name, coupled in graph.sets.items():
-            problem = coupled.reason or (
-                "" if chosen is None or name in chosen else "it is not among the layers asked for"
-            )
+        for name, coupled in sets.items():
+            problem = coupled.reason
+            if not problem and chosen is not None and name not in chosen:
+                problem = "it is not among the layers asked for"
             problem = problem or _not_finite(coupled, given)
             if not problem:
                 trial = trial or PlantedProbe(given, inputs)
-                passed = trial.passed(coupled, graph.trace)
+                passed = trial.passed(coupled, trace)
                 if isinstance(passed, Merging):
                     self.sets[name] = passed
                 else:
                     problem = passed
             if problem:
                 members = [member for member in coupled.producers if self.names[member] == name]
-                runs = {member: graph.trace.calls[member] for member in members}
+                runs = {member: trace.calls[member] for member in members}
                 self.skipped |= {key: f"it runs {k} times" if k > 1 else problem for key, k in runs.items()}
 
     def checked(self, units: int | Mapping[str, int]) -> LayerSizes:
@@ -280,9 +265,8 @@ class _Reducer:
 
     def pruned(self, counts: Mapping[str, int]) -> nn.Module:
         """The model with only the units of largest output times input weight."""
-        return self._shrunk(
-            [merging.pruned(counts[name] // len(merging.blocks)) for name, merging in self.sets.items()]
-        )
+        sets = self.sets.items()
+        return self._shrunk([merging.pruned(counts[name] // len(merging.blocks)) for name, merging in sets])
 
     def _shrunk(self, plans: Sequence[ShrinkPlan]) -> nn.Module:
         return shrink(self.given, [plan for plan in plans if len(plan.slots) < plan.coupled.units])
@@ -308,7 +292,7 @@ class _Reducer:
         return smallest(full, merging_order({name: merging.costs for name, merging in self.sets.items()}), fits)
 
 
-def _graph(given: nn.Module, inputs: ModelInputs) -> Graph:
+def _graph(given: nn.Module, inputs: ModelInputs) -> tuple[dict[str, ChannelSet], Trace, dict[str, str]]:
     """The sets of a model, traced on a copy all of whose parameters ask for gradients."""
     traced = deepcopy(given)
     for value in traced.parameters():
@@ -321,8 +305,7 @@ def _graph(given: nn.Module, inputs: ModelInputs) -> Graph:
                 "the model cannot be traced: autograd sees no way from its layers to its output (is there a "
                 "torch.no_grad, a detach, or an output that is no tensor?)"
             )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the model has just been heard once
+        with warnings.catch_warnings(action="ignore"):  # the model has just been heard once
             return build_graph(traced, inputs)
 
 
@@ -331,9 +314,8 @@ def _not_finite(coupled: ChannelSet, model: nn.Module) -> str:
         module = model.get_submodule(name)
         for value in (*module._parameters.values(), *module._buffers.values()):
             if value is not None and not bool(torch.isfinite(value).all()):
-                return (
-                    "it holds NaN or Inf" if name == coupled.name else f"{name}, which belongs to it, holds NaN or Inf"
-                )
+                holder = "it" if name == coupled.name else f"{name}, which belongs to it,"
+                return f"{holder} holds NaN or Inf"
     return ""
 
 

@@ -15,9 +15,12 @@ Each operation gets a *kind* that says what it does to the channels of a layer:
 What an operation's name cannot tell (which axes a mean runs over, the value of padding) the trial of ``probe`` finds.
 """
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -30,61 +33,38 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from ...activations import Function
-from ...errors import InputError
 
 ModelInputs = torch.Tensor | Sequence[Any] | Mapping[str, Any]
 LAYERS = (nn.Linear, _ConvNd)
 MIXING = (nn.LayerNorm, nn.GroupNorm, _InstanceNorm, nn.MultiheadAttention, nn.RNNBase, nn.RMSNorm, nn.Bilinear)
 HOOKED = (*LAYERS, _BatchNorm, nn.PReLU, nn.Embedding, *MIXING)
 
-_SAME = {
-    "View", "Reshape", "ReshapeAlias", "UnsafeView", "Squeeze", "Unsqueeze", "Permute", "Transpose", "T", "Clone",
-    "Alias", "ToCopy",
-}  # fmt: skip
-_LINEAR = {
-    "AdaptiveAvgPool2D", "AdaptiveAvgPool3D", "MkldnnAdaptiveAvgPool2D", "Mean",
-    "UpsampleNearest1D", "UpsampleNearest2D", "UpsampleNearest3D", "UpsampleLinear1D", "UpsampleBilinear2D",
-    "UpsampleBicubic2D", "UpsampleTrilinear3D", "ReflectionPad1D", "ReflectionPad2D", "ReflectionPad3D",
-    "ReplicationPad1D", "ReplicationPad2D", "ReplicationPad3D", "Slice", "Select", "Index", "Expand",
-}  # fmt: skip
-_POOL = {
-    "MaxPool2DWithIndices", "MaxPool3DWithIndices", "AdaptiveMaxPool2D", "AdaptiveMaxPool3D", "Amax", "Max",
-}  # fmt: skip
-_MOVES = {"Sum", "ConstantPadNd", "AvgPool2D", "AvgPool3D"}
-_MIX = {
-    "Softmax": "softmax",
-    "LogSoftmax": "softmax",
-    "NativeLayerNorm": "layer norm",
-    "FusedRmsNorm": "layer norm",
-    "NativeGroupNorm": "group norm",
-    "Mm": "a matrix product outside of a layer",
-    "Bmm": "a matrix product outside of a layer",
-    "Addmm": "a matrix product outside of a layer",
-    "Baddbmm": "a matrix product outside of a layer",
-    "Mv": "a matrix product outside of a layer",
-    "Convolution": "a convolution outside of a layer",
-    "Glu": "a gated linear unit",
-    "Cumsum": "a cumulative sum",
-    "Sort": "sorting",
-}
-_ACTIVATIONS = {
-    "Relu": ("relu",),
-    "LeakyRelu": ("leaky_relu", "negative_slope"),
-    "Tanh": ("tanh",),
-    "Sigmoid": ("sigmoid",),
-    "Silu": ("silu",),
-    "Softplus": ("softplus", "beta"),
-    "Elu": ("elu", "alpha", "scale", "input_scale"),
-    "Celu": ("celu", "alpha"),
-    "Mish": ("mish",),
-    "Hardtanh": ("hardtanh", "min_val", "max_val"),
-    "Hardswish": ("hardswish",),
-    "Hardsigmoid": ("hardsigmoid",),
-    "LogSigmoid": ("log_sigmoid",),
-    "Sin": ("sin",),
-    "Erf": ("erf",),
-    "Abs": ("abs",),
-    "Pow": ("pow", "exponent"),
+_TABLES = tomllib.loads(Path(__file__).with_name("operations.toml").read_text(encoding="utf-8"))
+REFUSED: dict[str, str] = _TABLES["refused"]
+_KINDS = {name: kind for kind in ("same", "linear", "moves", "pool", "cat") for name in _TABLES[kind]}
+_ACTIVATIONS: dict[str, tuple[Callable[..., Any], *tuple[str, ...]]] = {  # and the names of their numbers
+    "Relu": (jax.nn.relu,),
+    "LeakyRelu": (jax.nn.leaky_relu, "negative_slope"),
+    "Tanh": (jnp.tanh,),
+    "Sigmoid": (jax.nn.sigmoid,),
+    "Silu": (jax.nn.silu,),
+    "Gelu none": (partial(jax.nn.gelu, approximate=False),),
+    "Gelu tanh": (partial(jax.nn.gelu, approximate=True),),
+    "Softplus": (lambda x, beta: jax.nn.softplus(beta * x) / beta, "beta"),
+    "Elu": (
+        lambda x, a, scale, rate: scale * jnp.where(x > 0, x, a * jnp.expm1(rate * jnp.where(x > 0, 0, x))),
+        *("alpha", "scale", "input_scale"),
+    ),
+    "Celu": (jax.nn.celu, "alpha"),
+    "Mish": (lambda x: x * jnp.tanh(jax.nn.softplus(x)),),
+    "Hardtanh": (jnp.clip, "min_val", "max_val"),
+    "Hardswish": (jax.nn.hard_swish,),
+    "Hardsigmoid": (jax.nn.hard_sigmoid,),
+    "LogSigmoid": (jax.nn.log_sigmoid,),
+    "Sin": (jnp.sin,),
+    "Erf": (jax.scipy.special.erf,),
+    "Abs": (jnp.abs,),
+    "Pow": (lambda x, exponent: x ** (int(exponent) if exponent.is_integer() else exponent), "exponent"),
 }
 
 
@@ -167,84 +147,58 @@ def trace(model: nn.Module, inputs: ModelInputs) -> Trace:
     """Run a model once, all of whose parameters ask for gradients, and write down what it does."""
     traced = Trace()
     starts: dict[str, list[Any]] = {}
-    ends: dict[Any, tuple[str, list[Any]]] = {}  # a module may run several times
+    ends: dict[Any, tuple[Op, list[Any]]] = {}  # a module may run several times
 
-    def enter(name: str) -> Any:
-        def hook(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            starts[name] = [tensor.grad_fn for tensor in tensors((*args, *kwargs.values()))]
+    def enter(name: str, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        starts[name] = [tensor.grad_fn for tensor in tensors((*args, *kwargs.values()))]
 
-        return hook
+    def leave(name: str, module: nn.Module, _: Any, answer: Any) -> None:
+        traced.calls[name] = traced.calls.get(name, 0) + 1
+        op = Op("mix", type(module).__name__) if isinstance(module, MIXING) else Op("module", name)
+        ends.update((tensor.grad_fn, (op, starts[name])) for tensor in tensors(answer))
 
-    def leave(name: str) -> Any:
-        def hook(_: nn.Module, __: Any, answer: Any) -> None:
-            traced.calls[name] = traced.calls.get(name, 0) + 1
-            for tensor in tensors(answer):
-                ends[tensor.grad_fn] = (name, starts[name])
-
-        return hook
-
-    hooks = []
-    for name, module in model.named_modules():
-        if isinstance(module, HOOKED) and is_own(module):
-            hooks += [module.register_forward_pre_hook(enter(name), with_kwargs=True)]
-            hooks += [module.register_forward_hook(leave(name))]
-    try:
+    with ExitStack() as hooks:
+        for name, module in model.named_modules():
+            if isinstance(module, HOOKED) and is_own(module):
+                hooks.enter_context(module.register_forward_pre_hook(partial(enter, name), with_kwargs=True))
+                hooks.enter_context(module.register_forward_hook(partial(leave, name)))
         answer = call(model, inputs)
-    finally:
-        for hook in hooks:
-            hook.remove()
     ends.pop(None, None)
-    modules = dict(model.named_modules())
     places: dict[Any, int] = {}
     for name in traced.calls:
-        traced.entries[name] = tuple(_place(fn, traced, places, ends, modules) for fn in starts[name])
-    traced.outputs = tuple(_place(t.grad_fn, traced, places, ends, modules) for t in tensors(answer))
+        traced.entries[name] = tuple(_place(fn, traced.ops, places, ends) for fn in starts[name])
+    traced.outputs = tuple(_place(tensor.grad_fn, traced.ops, places, ends) for tensor in tensors(answer))
     return traced
 
 
-def _place(
-    root: Any,
-    traced: Trace,
-    places: dict[Any, int],
-    ends: dict[Any, tuple[str, list[Any]]],
-    modules: dict[str, nn.Module],
-) -> int:
+def _place(root: Any, ops: list[Op], places: dict[Any, int], ends: dict[Any, tuple[Op, list[Any]]]) -> int:
     """The place of a gradient function among the operations, which it is appended to behind its inputs."""
     stack = [root]
     while stack:
         fn = stack[-1]
-        if fn in places:
-            stack.pop()
-            continue
-        module, before = ends.get(fn, (None, [] if fn is None else [g for g, _ in fn.next_functions]))
-        missing = [g for g in before if g not in places]
+        before = ends[fn][1] if fn in ends else [] if fn is None else [g for g, _ in fn.next_functions]
+        missing = [g for g in before if g not in places] if fn not in places else []
         if missing:
             stack += missing
             continue
         stack.pop()
-        places[fn] = len(traced.ops)
-        inputs = tuple(places[g] for g in before)
-        if module is not None:
-            mixes = isinstance(modules[module], MIXING)
-            op = Op("mix", type(modules[module]).__name__) if mixes else Op("module", module)
-        else:
-            op = _operation(fn)
-        traced.ops.append(Op(op.kind, op.name, op.numbers, inputs))
+        if fn not in places:
+            places[fn] = len(ops)
+            op = ends[fn][0] if fn in ends else _operation(fn)
+            ops.append(replace(op, inputs=tuple(places[g] for g in before)))
     return places[root]
 
 
 def _operation(fn: Any) -> Op:
     """The kind of a gradient function."""
-    if fn is None or not hasattr(fn, "next_functions") or "AccumulateGrad" in fn.name():
+    if fn is None or "AccumulateGrad" in fn.name():
         return Op("constant")
     name = fn.name().rstrip("0123456789").removesuffix("Backward")
     constant = [g is None for g, _ in fn.next_functions]
-    if name in _MOVES:
-        mean = name.startswith("AvgPool") and not any(fn._saved_padding) and fn._saved_divisor_override is None
-        return Op("linear" if mean else "moves", name)
-    for kind, names in (("same", _SAME), ("linear", _LINEAR), ("pool", _POOL)):
-        if name in names:
-            return Op(kind, name)
+    if name.startswith("AvgPool") and not any(fn._saved_padding) and fn._saved_divisor_override is None:
+        return Op("linear", name)
+    if name in _KINDS:
+        return Op(_KINDS[name], name)
     if name in ("Add", "Sub") and not any(constant):
         sign = float(fn._saved_alpha) * (-1 if name == "Sub" else 1)
         return Op("add", name, (1.0, sign))
@@ -253,46 +207,20 @@ def _operation(fn: Any) -> Op:
         return Op("scale", name, (factor if name == "Mul" else 1 / factor,))
     if name == "Neg":
         return Op("scale", name, (-1.0,))
-    if name == "Cat":
-        return Op("cat", name)
-    if name == "Gelu":
-        return Op("activation", f"gelu_{fn._saved_approximate}")
     if name.startswith("Clamp") and getattr(fn, "_saved_min", None) == 0 and getattr(fn, "_saved_max", None) is None:
-        return Op("activation", "relu")
-    if name in _ACTIVATIONS:
-        kind, *fields = _ACTIVATIONS[name]
-        numbers = [getattr(fn, f"_saved_{field}") for field in fields]
+        return Op("activation", "Relu")
+    function = f"Gelu {fn._saved_approximate}" if name == "Gelu" else name
+    if function in _ACTIVATIONS:
+        numbers = [getattr(fn, f"_saved_{field}") for field in _ACTIVATIONS[function][1:]]
         if all(isinstance(number, int | float) for number in numbers):
-            return Op("activation", kind, tuple(float(number) for number in numbers))
-    if name in _MIX or "Attention" in name:
-        return Op("mix", _MIX.get(name, "attention"))
+            return Op("activation", function, tuple(float(number) for number in numbers))
+    if name in _TABLES["mix"] or "Attention" in name:
+        return Op("mix", _TABLES["mix"].get(name, "attention"))
     return Op("unknown", name)
 
 
 @lru_cache(maxsize=256)
 def activation(name: str, numbers: tuple[float, ...]) -> Function:
     """The function of an activation in the trace, for the rule by which its units merge."""
-    functions: dict[str, Any] = {
-        "relu": jax.nn.relu,
-        "leaky_relu": lambda x: jax.nn.leaky_relu(x, numbers[0]),
-        "tanh": jnp.tanh,
-        "sigmoid": jax.nn.sigmoid,
-        "silu": jax.nn.silu,
-        "gelu_none": lambda x: jax.nn.gelu(x, approximate=False),
-        "gelu_tanh": lambda x: jax.nn.gelu(x, approximate=True),
-        "softplus": lambda x: jax.nn.softplus(numbers[0] * x) / numbers[0],
-        "elu": lambda x: numbers[1] * jnp.where(x > 0, x, numbers[0] * jnp.expm1(numbers[2] * jnp.where(x > 0, 0, x))),
-        "celu": lambda x: jax.nn.celu(x, numbers[0]),
-        "mish": lambda x: x * jnp.tanh(jax.nn.softplus(x)),
-        "hardtanh": lambda x: jnp.clip(x, numbers[0], numbers[1]),
-        "hardswish": jax.nn.hard_swish,
-        "hardsigmoid": jax.nn.hard_sigmoid,
-        "log_sigmoid": jax.nn.log_sigmoid,
-        "sin": jnp.sin,
-        "erf": jax.scipy.special.erf,
-        "abs": jnp.abs,
-        "pow": lambda x: x ** (int(numbers[0]) if numbers[0].is_integer() else numbers[0]),
-    }
-    if name not in functions:
-        raise InputError(f"the activation {name!r} is not known")
-    return functions[name]
+    function = _ACTIVATIONS[name][0]
+    return (lambda x: function(x, *numbers)) if numbers else function
