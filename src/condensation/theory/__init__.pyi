@@ -4,11 +4,13 @@ from ._cube import CubeDirections as CubeDirections
 from ._cube import cube_directions as cube_directions
 from ._cube_fate import CubeFates as CubeFates
 from ._cube_fate import cube_fates as cube_fates
+from ._destinations import AttractingLines as AttractingLines
+from ._destinations import AttractingSpace as AttractingSpace
 from ._directions import Directions as Directions
 from ._directions import stationary_directions as stationary_directions
-from ._fate import FateAgreement as FateAgreement
-from ._fate import Fates as Fates
-from ._fate import compare_fates as compare_fates
+from ._ends import FateAgreement as FateAgreement
+from ._ends import Fates as Fates
+from ._ends import compare_fates as compare_fates
 from ._fate import fates as fates
 from ._field import field as field
 from ._field import polar_velocity as polar_velocity

@@ -1,11 +1,20 @@
 """Lines on which neurons can end, on the sphere (gradient flow) or on the cube (sign descent), and their sides."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from ..errors import InputError
+
+
+class AttractingSpace(NamedTuple):
+    """A space of directions of one value that attract together: each neuron comes to a direction of its own in it."""
+
+    basis: Float[np.ndarray, "inputs dimension"]  # orthonormal
+    value: float
+    serves: tuple[int, ...]  # the signs of a c that it attracts
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -24,6 +33,7 @@ class AttractingLines:
         method: how the lines were found.
         certified: whether these are provably all there are, but for rounding errors.
         note: a sentence where lines are missing or not isolated, else empty.
+        spaces: what attracts in place of a line, where the largest value is that of several directions.
         oriented: whether a row is an orientation and not a line.
     """
 
@@ -36,6 +46,7 @@ class AttractingLines:
     certified: bool
     note: str = ""
     oriented: bool = False
+    spaces: tuple[AttractingSpace, ...] = ()
 
     @property
     def count(self) -> int:

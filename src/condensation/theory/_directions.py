@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.special import comb
 
 from ..errors import check_whole
-from ._destinations import AttractingLines
+from ._destinations import AttractingLines, AttractingSpace
 from ._homotopy import Solutions, generic_count, refine_lines, track_lines
 from ._power import ATTRACTS, search_attracting
 from ._tensor import Restricted, Tensor, as_samples, flow_eigenvalues, group_lines, restrict_to_span
@@ -154,6 +154,19 @@ def _repeated(values: np.ndarray, what: str) -> str:
     return folds and f"the field has a {folds} {what}: every direction of its space is stationary, a basis is listed"
 
 
+def _spaces(tensor: Tensor, value: np.ndarray, u: np.ndarray) -> list[AttractingSpace]:
+    """Spaces of a repeated largest value, of either sign: at p = 2, and at p = 1 with several outputs."""
+    if not (tensor.p == 2 and tensor.outputs == 1) and not (tensor.p == 1 and tensor.outputs > 1):
+        return []
+    spaces = []
+    for sign in (1, -1) if tensor.p == 2 else (1,):
+        largest = (sign * value).max()
+        equal = sign * value > largest - SIMPLE * np.abs(value).max()
+        if equal.sum() > 1 and largest > ATTRACTS:
+            spaces.append(AttractingSpace(u[equal].T, sign * largest, (sign,) if tensor.p == 2 else (1, -1)))
+    return spaces
+
+
 def _plane(tensor: Tensor) -> _Lines:
     r"""Two dimensions: roots of one polynomial.
 
@@ -224,6 +237,7 @@ def _assemble(restricted: Restricted, lines: _Lines, outputs: int) -> Directions
     up = (value > ATTRACTS) & (eigenvalues.max(axis=1, initial=-np.inf) < -ATTRACTS)
     down = (value < -ATTRACTS) & (eigenvalues.min(axis=1, initial=np.inf) > ATTRACTS)
     order = np.argsort(-np.abs(value), kind="stable")
+    spaces = _spaces(tensor, value, u)
     single = tensor.outputs == 1
     others = np.zeros((0, tensor.dim), complex) if lines.others is None else lines.others
     exhaustive = lines.method != "power iteration" and single
@@ -244,4 +258,8 @@ def _assemble(restricted: Restricted, lines: _Lines, outputs: int) -> Directions
         starts=lines.starts,
         hits=None if lines.hits is None else lines.hits[order],
         note=lines.note,
+        spaces=tuple(
+            AttractingSpace(restricted.basis @ space.basis, space.value * restricted.scale, space.serves)
+            for space in spaces
+        ),
     )
