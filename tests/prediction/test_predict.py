@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from condensation import (  # fmt: skip
+    GD,
     Adam,
     Arrays,
     At,
@@ -12,15 +13,20 @@ from condensation import (  # fmt: skip
     Evenly,
     Experiment,
     GradientFlow,
+    Images,
     Init,
     InputError,
+    Loss,
+    Model,
     Normal,
+    NormalisedGD,
+    Seed,
     sine_sum,
     train,
     two_waves,
 )
 from condensation.prediction import plateaus, predict, predict_next
-from condensation.theory import moving_line, stationary_directions
+from condensation.theory import CubeFates, Fates, KernelDynamics, moving_line, stationary_directions
 
 FIG4 = Dense((3, *[18] * 5, 1), ("x2_tanh", "x_tanh", "sigmoid", "tanh", "softplus"), residual=True)
 
@@ -32,7 +38,7 @@ def cosines(weights, lines):
 @pytest.mark.parametrize(("activation", "lines"), [("tanh", 1), ("x_tanh", 2), ("x2_tanh", 3)])
 def test_equally_spaced_points_have_p_attracting_lines(activation, lines):
     experiment = Experiment(
-        Dense((1, 100, 1), activation), Init(Normal(0.005)), two_waves(spacing="even"), Adam(5e-4), 10
+        Dense((1, 100, 1), activation), Init(Normal(0.005)), two_waves(spacing="even"), GD(5e-4), 10
     )
     found = predict(experiment)["dense1"]
     assert found.directions.attracts.sum() == lines
@@ -112,19 +118,109 @@ def test_adam_has_lines_of_its_own():
     experiment = Experiment(Dense((1, 20, 1)), Init(Normal(1e-3)), two_waves(spacing="even"), Adam(1e-3), 10)
     found = predict(experiment)["dense1"]
     mean = found.residual @ found.field.inputs
-    np.testing.assert_array_equal(np.abs(found.on_the_cube().directions), [[1, 1]])
-    assert found.on_the_cube().directions[0] @ np.sign(mean) == 2
+    assert (found.surface, type(found.fates)) == ("cube", CubeFates)
+    np.testing.assert_array_equal(np.abs(found.directions.directions), [[1, 1]])
+    assert found.directions.directions[0] @ np.sign(mean) == 2
+    flow = predict(experiment.replace(optimizer=GD(1e-3)))["dense1"]
+    assert (flow.surface, type(flow.fates)) == ("sphere", Fates)
     relu = predict(experiment.replace(**{"network.activation": "relu"}))["dense1"]
     assert relu.directions.oriented
-    with pytest.raises(InputError, match="relu has no multiplicity, and no lines on the cube are known"):
-        relu.on_the_cube()
+    assert "these are gradient flow's" in relu.note
+
+
+@pytest.mark.trials
+@pytest.mark.parametrize(
+    ("optimizer", "surface"), [(Adam(1e-6, eps=1e-30), "cube"), (NormalisedGD(3e-6), "sphere")], ids=["adam", "flow"]
+)
+def test_trained_neurons_lie_on_the_lines_of_their_optimizer(optimizer, surface):
+    """x tanh x from 5e-6: most neurons are on a line of their own optimizer's surface, hardly one on the other's."""
+    data = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
+    experiment = Experiment(Dense((5, 50, 1), "x_tanh"), Init(Normal(5e-6)), data, optimizer, 3000, save=At(()))
+    other = NormalisedGD(1e-6) if surface == "cube" else Adam(1e-6)
+    trajectory = train(experiment, 5)
+    shares = []
+    for seed in range(5):
+        weights = trajectory.weights("dense1", 3000, seed)
+        for chosen in (experiment, experiment.replace(optimizer=other)):
+            prediction = predict(chosen, seed)["dense1"]
+            assert (prediction.surface == surface) == (chosen is experiment)
+            points = prediction.directions.directions[prediction.directions.attracts]
+            points = points / np.linalg.norm(points, axis=1, keepdims=True)
+            shares.append(np.mean(cosines(weights, points).max(axis=1) >= 0.95))
+    own, others = np.median(np.reshape(shares, (5, 2)), axis=0)
+    assert own > (0.95 if surface == "cube" else 0.6)
+    assert others < 0.1  # in one seed a line of the sphere is near one of the cube
+
+
+@pytest.mark.parametrize("loss", ["mse", "cross_entropy"])
+def test_several_outputs_are_predicted_by_their_own_tensor(loss):
+    """Digits 64-50-10 by gradient flow: the line is the first singular vector of the matrix of mean fields."""
+    experiment = Experiment(
+        Dense((64, 50, 10)), Init(Normal(1e-5)), Images("digits", n=300, flat=True),
+        GradientFlow(0.1, stop_ratio=0.99), 2000, Loss(loss), save=At(()), record=Evenly(11),
+    )  # fmt: skip
+    trajectory = train(experiment, 1)
+    prediction = predict(experiment)["dense1"]
+    weights = trajectory.weights("dense1", 2000, 0)
+    x, y = trajectory.data(0)
+    residual = y if loss == "mse" else y - 0.1
+    first = np.linalg.svd(residual.T @ np.c_[x, np.ones(len(x))])[2][0]
+    assert abs(first @ prediction.directions.directions[0]) == pytest.approx(1, abs=1e-6)
+    along = np.einsum("jd,jd->j", weights, prediction.fates.orientations) / np.linalg.norm(weights, axis=1)
+    assert (along > 0).mean() > 0.95  # on the side that is told
+    assert np.median(along) > (0.99 if loss == "mse" else 0.6)  # the second value is near the first
+    assert ("only as slowly" in prediction.note) == (loss == "cross_entropy")
+
+
+def test_several_outputs_at_multiplicity_two_are_searched_and_not_certified():
+    experiment = Experiment(
+        Dense((64, 20, 10), "x_tanh"), Init(Normal(1e-3)), Images("digits", n=200, flat=True), GD(1e-3), 9
+    )
+    prediction = predict(experiment)["dense1"]
+    assert prediction.directions.outputs.shape[1] == 10
+    assert prediction.directions.attracts.all()
+    assert not prediction.directions.certified
+    assert "no fates" in prediction.note
+
+
+def test_large_weights_and_layers_without_one_field_are_told():
+    data = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
+    large = predict(Experiment(Dense((5, 20, 1)), Init(Normal(0.5)), data, GD(1e-3), 9))["dense1"]
+    assert "the weights are not small" in large.note
+    deep = predict(Experiment(Dense((5, 20, 20, 3)), Init(Normal(0.1)), three_outputs(data), GD(1e-3), 9))
+    for prediction in deep.values():
+        assert not prediction.directions.certified
+        assert "of the field is common to all neurons" in prediction.note
+
+
+def three_outputs(data):
+    x, y = data.draw(Seed(0, 0))
+    return Arrays(x, np.c_[y, np.sin(x[:, :1]), x[:, 1:2] ** 2])
+
+
+def test_filters_are_predicted():
+    """One convolution layer: the first singular vector of Z, as KernelDynamics has it, and each filter's side."""
+    images = Images("digits", n=100, classes=(0, 1), target="sign")
+    experiment = Experiment(Conv((1, 8, 8), (6,), 3, 1), Init(Normal(1e-3)), images, GD(0.1), 30)
+    prediction = predict(experiment)["conv1"]
+    x, y = images.draw(Seed(0, 0))
+    theory = KernelDynamics.of(x, y, 3)
+    model = Model(experiment.network, experiment.init.draw(experiment.network, Seed(0, 0).init_stream()))
+    assert abs(prediction.directions.directions[0] @ theory.v1) == pytest.approx(1, abs=1e-3)  # f is not quite zero
+    outputs = model.parameters["output.weight"].reshape(6, -1)
+    sides = theory.orientations(model.weights("conv1", view="filter"), outputs)
+    along = np.sign(prediction.fates.orientations @ theory.v1)
+    np.testing.assert_array_equal(along, sides)
 
 
 def test_what_cannot_be_predicted_is_said():
-    conv = Conv((1, 4, 4), (2,), 3, 1)
-    images = Arrays(np.random.default_rng(0).normal(size=(8, 1, 4, 4)), np.arange(8.0))
-    with pytest.raises(InputError, match="for dense networks, not for Conv"):
-        predict(Experiment(conv, Init(Normal(0.1)), images, Adam(1e-3), 5))
+    images = Arrays(np.random.default_rng(0).normal(size=(8, 1, 6, 6)), np.arange(8.0))
+    for conv, reason in (
+        (Conv((1, 6, 6), (2, 2), 3, 1), "for one convolution layer followed by the output layer"),
+        (Conv((1, 6, 6), (2,), 3, 1, activation="relu"), "multiplicity 1 that are 0 at 0, not relu"),
+    ):
+        with pytest.raises(InputError, match=reason):
+            predict(Experiment(conv, Init(Normal(0.1)), images, GD(1e-3), 5))
     zero = Arrays(np.random.default_rng(0).normal(size=(8, 2)), np.zeros(8))
     with pytest.raises(InputError, match="the targets are all zero: there is nothing to learn"):
         predict(Experiment(Dense((2, 4, 1)), Init(Normal(0.1)), zero, Adam(1e-3), 5))

@@ -3,7 +3,20 @@
 import numpy as np
 import pytest
 
-from condensation import Adam, At, Dense, Evenly, Experiment, GradientFlow, Init, InputError, Normal, sine_sum, train
+from condensation import (
+    GD,
+    Adam,
+    At,
+    Dense,
+    Evenly,
+    Experiment,
+    GradientFlow,
+    Init,
+    InputError,
+    Normal,
+    sine_sum,
+    train,
+)
 from condensation.prediction import validity
 
 DATA = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
@@ -54,8 +67,32 @@ def test_small_starts_stay_valid_as_long_as_the_loss_stands():
     assert clock.turning[-1] < 0.1 * clock.growing[-1]  # on the line it no longer turns
 
 
-def test_the_drift_is_the_angle_between_predictions():
+@pytest.mark.parametrize("activation", ["sigmoid", "softplus"])
+def test_the_clock_watches_the_residual_of_the_prediction(activation):
+    """A constant is learned first: without it the line hardly turns, whatever becomes of the raw residual."""
+    trajectory = run(std=1e-4, activation=activation, steps=60, optimizer=GD(0.02))
+    clock = validity(trajectory)
+    x, y = trajectory.data(0)
+    inputs = np.c_[x, np.ones(len(x))]
+    residuals = [(y - trajectory.output(x, step, 0))[:, 0] for step in (0, 60)]
+    before, after = (inputs.T @ (residual - residual.mean()) for residual in residuals)
+    cosine = abs(before @ after) / np.linalg.norm(before) / np.linalg.norm(after)
+    assert clock.drift[-1] == pytest.approx(np.arccos(min(cosine, 1)), abs=1e-6)
+    assert clock.drift[-1] < 0.1
+    assert clock.valid_until() == 60
+
+
+def test_the_clock_watches_the_lines_of_the_optimizer():
+    clock = validity(run(steps=400), steps=[0, 400])
     trajectory = run(steps=400)
+    x, y = trajectory.data(0)
+    inputs = np.c_[x, np.ones(len(x))]
+    vertices = [np.sign(inputs.T @ (y - trajectory.output(x, step, 0))[:, 0]) for step in (0, 400)]
+    assert clock.drift[1] == pytest.approx(np.arccos(abs(vertices[0] @ vertices[1]) / 6), abs=1e-6)
+
+
+def test_the_drift_is_the_angle_between_predictions():
+    trajectory = run(steps=400, optimizer=GD(0.02))
     clock = validity(trajectory, steps=[0, 400])
     x, y = trajectory.data(0)
     inputs = np.concatenate([x, np.ones((len(x), 1))], axis=1)

@@ -27,7 +27,6 @@ def predict(
         out: the folder of runs.
         json: print the rows as JSON.
     """
-    from ..optimizers import Adam, SignGD
     from ..prediction import predict as predict_lines
     from ..training import train as run
 
@@ -38,19 +37,17 @@ def predict(
         with training_progress(experiment.stem) as report:
             trajectory = run(chosen, seeds, out=out, progress=report)
     rows, notes = [], []
-    by_signs = isinstance(chosen.optimizer, Adam | SignGD)
     for seed, layers in enumerate(predictions):
         for name, prediction in layers.items():
-            cube = by_signs and not prediction.directions.oriented
-            lines = prediction.on_the_cube() if cube else prediction.directions
-            counts, comparison = None, ""
+            lines, counts, comparison = prediction.directions, None, ""
             if trajectory is not None:
-                counts, comparison = _compare(trajectory, seed, name, prediction, lines, step)
-            rows += _rows(seed, name, prediction, lines, counts)
+                counts, comparison = _compare(trajectory, seed, name, prediction, step)
+            rows += _rows(seed, name, prediction, counts)
+            cube = prediction.surface == "cube"
             surface = f"{chosen.optimizer.kind} on the cube" if cube else "gradient flow on the sphere"
             certified = "all certified" if lines.certified else "not certified"
-            share = f"{prediction.field.share:.1%} of the field is common to all neurons"
-            parts = [f"lines of {surface}, {certified}", share, prediction.note, lines.note, comparison]
+            spaces = [f"a space of {space.basis.shape[1]} dimensions attracts" for space in lines.spaces]
+            parts = [f"lines of {surface}, {certified}", *spaces, prediction.note, lines.note, comparison]
             notes.append(f"seed {seed}, {name}: {'; '.join(part for part in parts if part)}")
     if json:
         print_json({"lines": rows, "notes": notes})
@@ -61,7 +58,7 @@ def predict(
         print(f" {note}")
 
 
-def _compare(trajectory: Any, seed: int, name: str, prediction: Any, lines: Any, step: int | None) -> tuple[Any, str]:
+def _compare(trajectory: Any, seed: int, name: str, prediction: Any, step: int | None) -> tuple[Any, str]:
     """The number of neurons on each line at a saved step, and a sentence; None if they cannot be compared."""
     import numpy as np
 
@@ -76,20 +73,21 @@ def _compare(trajectory: Any, seed: int, name: str, prediction: Any, lines: Any,
         return None, str(error)
     step = clock.loss_until() or int(trajectory.saved[0]) if step is None else step
     weights = trajectory.weights(name, step, seed)
-    attracts = np.flatnonzero(lines.attracts_positive | lines.attracts_negative)
+    lines = prediction.directions
+    attracts = np.flatnonzero(lines.attracts)
     counts = np.zeros(lines.count, int)
     if len(attracts):
         nearest, cosine = nearest_lines(weights, lines.directions[attracts])
         np.add.at(counts, attracts[nearest[cosine >= LEAST_COSINE]], 1)
     result = f"{counts.sum() / len(weights):.0%} of the neurons are on a predicted line"
-    if lines is prediction.directions and prediction.fates is not None and (prediction.fates.lines >= 0).any():
+    if prediction.fates is not None and (prediction.fates.lines >= 0).any():
         shares = compare_fates(prediction.fates, weights)
         result = f"{shares.lines:.0%} of the neurons are on their predicted line, {shares.nearest:.0%} on its side"
     return counts, f"at step {step}: {result}; {clock}"
 
 
-def _rows(seed: int, name: str, prediction: Any, lines: Any, counts: Any) -> list[dict[str, Any]]:
-    fates, rows = prediction.fates if lines is prediction.directions else None, []
+def _rows(seed: int, name: str, prediction: Any, counts: Any) -> list[dict[str, Any]]:
+    lines, fates, rows = prediction.directions, prediction.fates, []
     for k in range(lines.count):
         signs = ["a c > 0"] * bool(lines.attracts_positive[k]) + ["a c < 0"] * bool(lines.attracts_negative[k])
         entries = " ".join(f"{entry:.2f}" for entry in lines.directions[k][:6])

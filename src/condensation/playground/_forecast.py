@@ -13,9 +13,8 @@ from ..measure import directions as unit_vectors
 from ..measure._lines import LEAST_COSINE
 from ..measure._similarity import norms
 from ..networks import Conv, Dense, Model
-from ..optimizers import Adam, SignGD
 from ..prediction import Prediction, predict_model
-from ..theory import KernelDynamics, cube_fates
+from ..theory import CubeFates, KernelDynamics
 from ..theory import field as direction_field
 from ._runs import ShownRun
 
@@ -106,29 +105,20 @@ def forecast(run: ShownRun, layer: str, view: str | None) -> Forecast:
             raise InputError("lines are predicted for dense networks and for networks of one convolution layer")
         if len(network.hidden) > 1 and multiplicity(run.activation(layer)) is None:
             raise InputError("activations such as relu have no multiplicity: predicted for one hidden layer only")
-        prediction = predict_model(model, *data, run.experiment.loss, layers=[layer])[layer]
-        return _of_units(model, prediction, by_signs=isinstance(optimizer, Adam | SignGD))
+        predictions = predict_model(model, *data, run.experiment.loss, optimizer=optimizer, layers=[layer])
+        return _of_units(model, predictions[layer])
     except InputError as error:
         return no_forecast(weights, str(error))
 
 
-def _of_units(model: Model, prediction: Prediction, by_signs: bool) -> Forecast:
-    """The lines of a dense layer: on the sphere, or on the cube for optimizers that step ``by_signs``."""
-    weights, fates = model.weights(prediction.layer), prediction.fates
+def _of_units(model: Model, prediction: Prediction) -> Forecast:
+    """The lines of a dense layer: on the sphere, or on the cube for optimizers that step by signs."""
+    weights, fates, directions = model.weights(prediction.layer), prediction.fates, prediction.directions
+    kind, lines = "orientations" if directions.oriented else prediction.surface, unit_vectors(directions.directions)
     known: dict[str, Any] = {}  # of each unit
-    if by_signs:
-        directions = prediction.on_the_cube()
-        kind, lines = "cube", unit_vectors(directions.directions)
-        if fates is not None:
-            a, residual = model.parameters["output.weight"][0].astype(float), prediction.whole_residual
-            inputs, activation = prediction.field.inputs, prediction.field.activation
-            ends = cube_fates(weights, a, inputs, residual, activation, directions=directions)
-            known = {"fate": ends.lines, "sign": ends.signs, "confidence": ends.decided.astype(float)}
-    else:
-        directions = prediction.directions
-        kind, lines = "orientations" if directions.oriented else "sphere", directions.directions
-        if fates is not None:
-            known = {"fate": fates.lines, "sign": fates.signs, "confidence": fates.confidence}
+    if fates is not None:
+        confidence = fates.decided.astype(float) if isinstance(fates, CubeFates) else fates.confidence
+        known = {"fate": fates.lines, "sign": fates.signs, "confidence": confidence}
     attracts = np.stack([directions.attracts_positive, directions.attracts_negative], axis=1)
     basis = plane(lines[attracts.any(axis=1)], weights)
     both_signs = np.concatenate([directions.orientations(1), directions.orientations(-1)])
@@ -137,7 +127,7 @@ def _of_units(model: Model, prediction: Prediction, by_signs: bool) -> Forecast:
         lines=lines,
         attracts=attracts,
         basis=basis,
-        arrows=_arrows(prediction, basis, by_signs),
+        arrows=_arrows(prediction, basis),
         orientations=len(np.unique(both_signs.round(6), axis=0)),
         **known,
     )
@@ -207,15 +197,16 @@ def _independent(vectors: list[np.ndarray], count: int) -> np.ndarray:
     return np.array(chosen)
 
 
-def _arrows(prediction: Prediction, basis: np.ndarray, by_signs: bool) -> np.ndarray:
+def _arrows(prediction: Prediction, basis: np.ndarray) -> np.ndarray:
     """The direction field on a grid of the plane, its arrows of length one."""
     ticks = np.linspace(-1, 1, ARROWS)
     grid = np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)
+    assert prediction.field is not None
     inputs, activation = prediction.field.inputs, prediction.field.activation
     leading = multiplicity(activation) is not None
     points = grid @ basis * (1 if leading else SMALL)
-    residual = prediction.whole_residual if by_signs else prediction.residual
+    residual = prediction.residual if prediction.residual.ndim == 1 else prediction.field.residual
     moving = direction_field(points, inputs, residual, activation, order="leading" if leading else "exact")
-    flat = (np.sign(moving) if by_signs else moving) @ basis.T
+    flat = (np.sign(moving) if prediction.surface == "cube" else moving) @ basis.T
     length = np.linalg.norm(flat, axis=1, keepdims=True)
     return (flat / np.where(length > 0, length, 1)).reshape(ARROWS, ARROWS, 2)

@@ -11,110 +11,156 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from ..activations import derivatives_at_zero, label, multiplicity
+from ..activations import Activation, derivatives_at_zero, label, multiplicity
 from ..errors import InputError
 from ..experiment import Experiment
 from ..losses import Loss
-from ..networks import Dense, Model
+from ..networks import Conv, Model
+from ..optimizers import Muon, Optimizer
 from ..runs import Trajectory
 from ..seeds import Seed, as_seed
-from ..theory import CubeDirections, Directions, Fates, cube_directions, effective_residual, fates
+from ..theory import (
+    CubeDirections,
+    CubeFates,
+    Directions,
+    Fates,
+    cube_directions,
+    cube_fates,
+    fates,
+    patch_matrix,
+    stationary_directions,
+)
 from ._deep import LayerField, layer_fields
+from ._lines import LayerLines, by_signs, layer_lines, output_residual
 
 DEEPER = 3.0  # a plateau's relative slope is this much below that of the drops beside it
 
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    r"""The lines $T u^{p-1} = F(u) u$ of one hidden layer, T from its inputs and residual, and its neurons' fates.
+    r"""The lines of one layer by the optimizer that trains it, and its neurons' fates.
 
     Attributes:
         layer: its name.
-        field: what its neurons see; ``field.share`` says how far that is one field for all of them.
-        residual: the residual that the flow's lines are computed from, a constant that is learned first taken away.
-        whole_residual: the residual with that constant.
-        directions: the stationary lines of gradient flow, and which of them attract.
-        fates: where each neuron goes, for a network with one hidden layer and one output; else None.
-        note: a sentence where a constant is learned beside the lines, else empty.
+        field: what the neurons of a dense layer see; None for a convolution layer.
+        residual: what the lines are computed from, a constant that is learned first taken away.
+        directions: the lines, and which of them attract: ``Directions`` of the sphere (gradient flow and descent), or
+            ``CubeDirections`` (sign descent and Adam). Their ``certified`` is about this layer: in a deeper one it is
+            false where not all neurons see one field.
+        fates: where each neuron goes, where that is known; else None.
+        note: how far the prediction reaches, in a sentence; empty where there is nothing to say.
 
     >>> small = {"dense1.weight": np.array([[1e-6, 0.0]]), "output.weight": np.array([[1e-6]])}
+    >>> from condensation import Dense
     >>> model = Model(Dense((2, 1, 1), bias=False), small)
     >>> predict_model(model, np.eye(2), [[6.0], [8.0]])["dense1"].directions.directions.round(6)  # g = (3, 4)
     array([[0.6, 0.8]])
     """
 
     layer: str
-    field: LayerField
-    residual: Float[np.ndarray, " samples"]
-    whole_residual: Float[np.ndarray, " samples"]
-    directions: Directions
-    fates: Fates | None
+    field: LayerField | None
+    residual: Float[np.ndarray, "samples *outputs"]
+    directions: Directions | CubeDirections
+    fates: Fates | CubeFates | None
     note: str = ""
 
-    def on_the_cube(self) -> CubeDirections:
-        """The lines of the cube: Adam and sign descent move each coordinate by its sign. Needs a multiplicity.
-
-        There no constant is learned first, as all weights move at one speed: it is the whole residual that counts.
-        """
-        if self.directions.oriented:
-            raise InputError(f"{label(self.field.activation)} has no multiplicity, and no lines on the cube are known")
-        return cube_directions(self.field.inputs, self.whole_residual, self.directions.p)
+    @property
+    def surface(self) -> str:
+        """``"cube"`` or ``"sphere"``."""
+        return "cube" if isinstance(self.directions, CubeDirections) else "sphere"
 
 
 def predict_model(
-    model: Model, x: ArrayLike, y: ArrayLike, loss: Loss | None = None, *, layers: Sequence[str] | None = None
+    model: Model,
+    x: ArrayLike,
+    y: ArrayLike,
+    loss: Loss | None = None,
+    *,
+    optimizer: Optimizer | None = None,
+    layers: Sequence[str] | None = None,
 ) -> dict[str, Prediction]:
-    """The lines of each hidden layer of a dense network as it is, from its data.
+    """The lines of each hidden layer of a network as it is, from its data.
 
     Args:
-        model: the network with its parameters: initial ones, or those of a plateau for the next lines.
-        x: samples x inputs.
+        model: the network with its parameters: initial ones, or those of a plateau for the next lines. A dense network,
+            or one convolution layer and the output layer, whose lines are those of filters.
+        x: samples x inputs, or images.
         y: targets, samples x outputs.
         loss: half the mean squared error if not given.
-        layers: the hidden layers to predict; all of them if not given.
+        optimizer: what trains it; gradient flow if not given.
+        layers: the layers to predict; all of them if not given.
     """
     if not np.any(np.asarray(y)):
         raise InputError("the targets are all zero: there is nothing to learn, and no direction to go to")
-    network, predictions = model.network, {}
-    for name, field in layer_fields(model, x, y, loss).items():
-        if layers is not None and name not in layers:
-            continue
-        if isinstance(network, Dense) and len(network.hidden) == network.outputs == 1:
-            predictions[name] = _with_fates(model, name, field)
-        else:
-            predictions[name] = Prediction(name, field, field.residual, field.residual, field.directions(), None)
-    return predictions
+    loss = loss or Loss()
+    if isinstance(model.network, Conv):
+        return {"conv1": _of_filters(model, x, y, loss, optimizer)}
+    fields = layer_fields(model, x, y, loss).items()
+    chosen = {name: field for name, field in fields if layers is None or name in layers}
+    return {name: _of_units(model, field, x, y, loss, optimizer) for name, field in chosen.items()}
 
 
-def _with_fates(model: Model, name: str, field: LayerField) -> Prediction:
-    """One hidden layer and one output: the residual is the data's own, and each neuron's fate is known."""
-    a = model.parameters["output.weight"][0].astype(float)
-    whole = field.factors @ a / max(a @ a, 1e-300)
-    residual, note = whole, ""
-    if derivatives_at_zero(field.activation, 0)[0] and multiplicity(field.activation) is not None:
-        effective = effective_residual(field.inputs, residual, field.activation, len(a))
-        residual, a, note = effective.residual, effective.outputs(a), effective.note
-    ends = fates(model.weights(name), a, field.inputs, residual, field.activation)
-    return Prediction(name, field, residual, whole, ends.directions, ends, note)
+def _of_units(
+    model: Model, field: LayerField, x: ArrayLike, y: ArrayLike, loss: Loss, optimizer: Optimizer | None
+) -> Prediction:
+    """The prediction for a dense layer."""
+    lines = layer_lines(model, field, x, y, loss, optimizer)
+    ends, note = _fates(model.weights(field.layer), lines, field.inputs, field.activation)
+    return Prediction(field.layer, field, lines.residual, lines.directions, ends, note)
+
+
+def _fates(
+    weights: np.ndarray, lines: LayerLines, inputs: np.ndarray, activation: Activation
+) -> tuple[Fates | CubeFates | None, str]:
+    """Where each neuron goes, if that is known, and the note of the lines with what is to be said of it."""
+    directions, a, residual = lines.directions, lines.outputs, lines.residual
+    if a is None or (isinstance(directions, CubeDirections) and residual.ndim > 1):
+        return None, lines.note
+    try:
+        if isinstance(directions, CubeDirections):
+            return cube_fates(weights, a, inputs, residual, activation, directions=directions), lines.note
+        return fates(weights, a, inputs, residual, activation, directions=directions), lines.note
+    except InputError as reason:
+        return None, "; ".join(filter(None, (lines.note, f"no fates: {reason}")))
+
+
+def _of_filters(model: Model, x: ArrayLike, y: ArrayLike, loss: Loss, optimizer: Optimizer | None) -> Prediction:
+    """The prediction for one convolution layer before the output layer: the singular vectors of Z."""
+    network = model.network
+    assert isinstance(network, Conv)
+    if len(network.channels) > 1 or network.hidden:
+        raise InputError("filters are predicted for one convolution layer followed by the output layer")
+    activation = network.activations[0]
+    if multiplicity(activation) != 1 or derivatives_at_zero(activation, 0)[0]:
+        raise InputError(f"the matrix Z is for activations of multiplicity 1 that are 0 at 0, not {label(activation)}")
+    z = patch_matrix(np.asarray(x), output_residual(model, x, y, loss), network.kernel, padding=network.padding)
+    inputs, rows = np.eye(z.shape[1]), z.shape[1] * z.T  # samples whose matrix of mean fields is Z
+    directions = (cube_directions if by_signs(optimizer) else stationary_directions)(inputs, rows, 1)
+    filters, outputs = model.weights("conv1", view="filter"), model.parameters["output.weight"].astype(float)
+    outputs = np.moveaxis(outputs.reshape(len(outputs), len(filters), -1), 1, 0).reshape(len(filters), -1)
+    note = "what Muon does to filters is not known: these are gradient flow's lines" * isinstance(optimizer, Muon)
+    ends, note = _fates(filters, LayerLines(directions, rows, outputs, note), inputs, activation)
+    return Prediction("conv1", None, rows, directions, ends, note)
 
 
 def predict(experiment: Experiment, seed: int | Seed = 0) -> dict[str, Prediction]:
-    """The lines of each hidden layer of an experiment's dense network, before it is trained, for one seed.
+    """The lines of each hidden layer of an experiment's network by its optimizer, before it is trained, for one seed.
 
-    >>> from condensation import Adam, Dense, Init, Normal, two_waves
+    >>> from condensation import GD, Dense, Init, Normal, two_waves
     >>> network, data = Dense((1, 50, 1), "x_tanh"), two_waves(spacing="even")
-    >>> predict(Experiment(network, Init(Normal(1e-3)), data, Adam(1e-3), 9))["dense1"].directions.attracts.sum()
+    >>> predict(Experiment(network, Init(Normal(1e-3)), data, GD(1e-3), 9))["dense1"].directions.attracts.sum()
     np.int64(2)
     """
     chosen = as_seed(seed)
     x, y = experiment.data.draw(chosen)
     model = Model(experiment.network, experiment.init.draw(experiment.network, chosen.init_stream()))
-    return predict_model(model, x, y, experiment.loss)
+    return predict_model(model, x, y, experiment.loss, optimizer=experiment.optimizer)
 
 
 def predict_next(trajectory: Trajectory, step: int, seed: int | Seed = 0) -> dict[str, Prediction]:
     """The lines that the residual of a saved step predicts: at a plateau, where the next lines appear."""
-    return predict_model(trajectory.model(step, seed), *trajectory.data(seed), trajectory.experiment.loss)
+    model, (x, y), experiment = trajectory.model(step, seed), trajectory.data(seed), trajectory.experiment
+    return predict_model(model, x, y, experiment.loss, optimizer=experiment.optimizer)
 
 
 def plateaus(trajectory: Trajectory, seed: int | Seed = 0) -> list[int]:

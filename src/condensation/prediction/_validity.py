@@ -2,7 +2,8 @@ r"""The validity clock: until which step of a run the theory of the initial stag
 
 At each saved step, for one hidden layer: the loss ratio L/L0; the largest $|w \cdot x|$; the error of the leading
 order, $|\sigma(z) - \sigma_{lead}(z)| / |\sigma_{lead}(z) - \sigma(0)|$ over all neurons and samples; and the drift,
-the largest angle by which an attracting line predicted at step 0 has turned, recomputed from the present residual. The
+the largest angle by which an attracting line predicted at step 0 has turned, computed anew from the present residual by
+the rule of the prediction (the lines of the optimizer; a constant that is learned first taken away). The
 paper has two definitions of the initial stage, the Taylor expansion holding and the loss above 70%: here they stand
 side by side. Its Remark 1 compares $\dot u$ with $\dot r$; fair is $|\dot u|$ against $|\dot r| / r$, two rates.
 """
@@ -13,18 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from ..activations import Activation, derivatives_at_zero
 from ..errors import InputError
 from ..measure._similarity import norms
 from ..runs import INITIAL_STAGE, Trajectory
 from ..seeds import Seed, as_seed
-from ..theory import coefficient
 from ..theory._field import project
-from ..theory._leading import evaluate
-from ..theory._tensor import integer_power
+from ..theory._tensor import unit
 from ._deep import LayerField, layer_fields
+from ._lines import LEADING_ERROR, layer_lines, leading_size
 
-LEADING_ERROR = 0.05
 DRIFT = 0.1  # radians
 
 
@@ -88,39 +86,24 @@ def validity(
         steps: saved steps to look at; all of them if not given.
     """
     chosen = [int(step) for step in (trajectory.saved if steps is None else steps)]
-    x, y = trajectory.data(seed)
+    experiment, (x, y) = trajectory.experiment, trajectory.data(seed)
     first, rows = None, []
     for step in chosen:
         model = trajectory.model(step, seed)
-        fields = layer_fields(model, x, y, trajectory.experiment.loss)
+        fields = layer_fields(model, x, y, experiment.loss)
         name = model.layer(layer).name
         if name not in fields:
             raise InputError(f"the clock is for hidden layers ({', '.join(fields)}), not for {name}")
         field, weights = fields[name], model.weights(name)
-        predicted, size = field.directions(), leading_size(field.inputs, weights, field.activation)
-        lines = predicted.directions[predicted.attracts]
+        predicted = layer_lines(model, field, x, y, experiment.loss, experiment.optimizer).directions
+        size = leading_size(field.inputs, weights, field.activation)
+        lines = unit(predicted.directions[predicted.attracts])
         first = lines if first is None else first
         rows.append((*size, turned(first, lines), field.share, *_rates(field, weights)))
     size, error, drift, share, turning, growing = np.array(rows).T
     at = np.searchsorted(trajectory.recorded, chosen)
     loss = trajectory.loss[trajectory.seeds.index(as_seed(seed))]
     return Validity(np.array(chosen), loss[at] / loss[0], size, error, drift, share, turning, growing)
-
-
-def leading_size(
-    inputs: Float[np.ndarray, "samples inputs"], weights: Float[np.ndarray, "units inputs"], activation: Activation
-) -> tuple[float, float]:
-    """Largest |z| = |w.x| of a layer, and the relative error of the leading order.
-
-    >>> size, error = leading_size(np.ones((1, 1)), np.array([[0.1]]), "tanh")
-    >>> size, round(error, 5)  # z^3/3 beside z
-    (0.1, 0.00332)
-    """
-    p, c = coefficient(activation)
-    z = weights @ inputs.T
-    moving = c / p * integer_power(z, p)
-    difference = evaluate(activation, z) - derivatives_at_zero(activation, 0)[0] - moving
-    return float(np.abs(z).max()), float(np.linalg.norm(difference) / max(np.linalg.norm(moving), 1e-300))
 
 
 def turned(first: Float[np.ndarray, "lines inputs"], now: Float[np.ndarray, "others inputs"]) -> float:

@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 
 from ..activations import Activation, derivatives_at_zero
 from ..errors import check_whole
-from ._leading import as_single_output, coefficient
+from ._leading import coefficient
+from ._tensor import as_samples
 
 FIRST = 3.0  # ratio of the rates from which on the lines are those of y - mean(y), as measured on FC Fig. 3's data
 
@@ -35,16 +36,17 @@ class EffectiveResidual:
         note: the decision in a sentence.
     """
 
-    residual: Float[np.ndarray, " samples"]
+    residual: Float[np.ndarray, "samples *outputs"]
     learned_first: bool
     ratio: float
-    sum_of_outputs: float
+    sum_of_outputs: float | Float[np.ndarray, " outputs"]
     note: str
 
-    def outputs(self, outputs: ArrayLike) -> Float[np.ndarray, " units"]:
+    def outputs(self, outputs: ArrayLike) -> Float[np.ndarray, "units *outputs"]:
         """The output weights once the constant is learned: all shifted by the same amount."""
-        a = np.asarray(outputs, float).ravel()
-        return a + (self.sum_of_outputs - a.sum()) / len(a) if self.learned_first else a
+        a = np.asarray(outputs, float)
+        a = a.ravel() if self.residual.ndim == 1 else a
+        return a + (self.sum_of_outputs - a.sum(axis=0)) / len(a) if self.learned_first else a
 
 
 def effective_residual(x: ArrayLike, y: ArrayLike, activation: Activation, width: int) -> EffectiveResidual:
@@ -52,7 +54,7 @@ def effective_residual(x: ArrayLike, y: ArrayLike, activation: Activation, width
 
     Args:
         x: inputs, samples x inputs; with a bias the last input is 1.
-        y: targets, or residuals at the initial weights, one for each sample.
+        y: targets, or residuals at the initial weights, one for each sample or samples x outputs.
         activation: of the hidden layer.
         width: number of hidden units m.
 
@@ -63,14 +65,16 @@ def effective_residual(x: ArrayLike, y: ArrayLike, activation: Activation, width
     >>> print(effective.note)
     the constant is learned first, 29 times as fast as the lines: they are those of y - mean(y)
     """
-    points, targets = as_single_output(x, y)
+    points, targets = as_samples(x, y)
     check_whole("width", width)
-    constant, mean = derivatives_at_zero(activation, 0)[0], float(targets.mean())
+    targets = targets[:, 0] if targets.shape[1] == 1 else targets
+    constant, mean = derivatives_at_zero(activation, 0)[0], targets.mean(axis=0)
     if not constant:
         note = "the activation is zero at 0: there is no constant to learn"
         return EffectiveResidual(targets, False, 0.0, np.nan, note)
     p, c = coefficient(activation)
-    lines = abs(c) * np.linalg.norm(targets @ points) / len(targets) if p == 1 else 0.0
+    strongest = np.linalg.norm(targets.T @ points, 2) if targets.ndim == 2 else np.linalg.norm(targets @ points)
+    lines = abs(c) * strongest / len(targets) if p == 1 else 0.0
     ratio = float(width * constant**2 / lines) if lines else np.inf
     if ratio < FIRST:
         speed = "more slowly than" if ratio < 1 / FIRST else "about as fast as"

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from ..errors import InputError
 from ..measure._lines import LEAST_COSINE
 from ..measure._similarity import as_weights
+from ._cube_fate import CubeFates
 from ._directions import Directions
 from ._tensor import unit
 
@@ -63,7 +64,9 @@ class FateAgreement:
     units: int
 
 
-def compare_fates(predicted: Fates, weights: ArrayLike, *, threshold: float = LEAST_COSINE) -> FateAgreement:
+def compare_fates(
+    predicted: Fates | CubeFates, weights: ArrayLike, *, threshold: float = LEAST_COSINE
+) -> FateAgreement:
     """Compare predicted fates with trained input weights, units x inputs.
 
     >>> from condensation.theory import fates
@@ -79,7 +82,7 @@ def compare_fates(predicted: Fates, weights: ArrayLike, *, threshold: float = LE
         raise InputError("no neuron was predicted to come to a line: there is nothing to compare")
     u, predicted_u = unit(w.astype(float))[counted], predicted.orientations[counted]
     cosine = np.einsum("jd,jd->j", u, predicted_u)
-    lines = predicted.directions.directions[predicted.directions.attracts]
+    lines = unit(predicted.directions.directions[predicted.directions.attracts])
     best = u @ lines.T if predicted.directions.oriented else np.abs(u @ lines.T)
     return FateAgreement(
         lines=float((np.abs(cosine) >= threshold).mean()),

@@ -73,7 +73,7 @@ def fates(
     w, a = as_neurons(weights, outputs, points.shape[1])
     check_whole("perturbations", perturbations, least=0)
     check_positive("noise", noise)
-    slopes = _slopes(activation)
+    slopes = kink_slopes(activation)
     if angle is None:
         angle = ANGLE if slopes is None else 3 * KINK
     if not 1e-6 <= angle <= 0.3:
@@ -95,7 +95,7 @@ def fates(
 
 def dynamics_of(x: Samples, residual: Float[np.ndarray, " samples"], activation: Activation) -> NeuronDynamics:
     """What moves small neurons with an activation: its leading order, or the exact field of relu and its like."""
-    slopes = _slopes(activation)
+    slopes = kink_slopes(activation)
     if slopes:
         return _relu_dynamics(x, residual, slopes)
     constant = derivatives_at_zero(activation, 0)[0] * residual.mean()
@@ -109,7 +109,7 @@ def dynamics_of(x: Samples, residual: Float[np.ndarray, " samples"], activation:
 
 
 @lru_cache(maxsize=64)
-def _slopes(activation: Activation) -> tuple[float, float] | None:
+def kink_slopes(activation: Activation) -> tuple[float, float] | None:
     """Slopes on the two sides of 0 of an activation that is straight but for a kink there, which points down."""
     if multiplicity(activation) is not None:
         return None
