@@ -28,6 +28,7 @@ def counted(claims, paper, ours):
     ("row", "paper", "ours"),
     [
         (r"FC, (\d+)", "FC", False),
+        (r"FC, (\d+) additional questions", "FC", True),
         (r"CNN, (\d+)", "CNN", False),
         (r"CNN, (\d+) additional questions", "CNN", True),
     ],
