@@ -51,7 +51,8 @@ class SweepFolder:
         for part in (self.path, self.cells, self.rounds):
             make_folder(part)
         self.keep_arrays(sweep.experiment)
-        write_atomic(self.path / "sweep.json", json.dumps(sweep.to_plain(), indent=1).encode())
+        plain = sweep.to_plain() | {"fingerprint": sweep.fingerprint()}
+        write_atomic(self.path / "sweep.json", json.dumps(plain, indent=1).encode())
 
     def keep_arrays(self, experiment: Experiment) -> None:
         """Keep a user's arrays beside the rows that were trained on them."""

@@ -103,7 +103,7 @@ def run_sweep(
         with_arrays = {id(arrays): pair.experiment for pair in pairs for arrays in pair.experiment.arrays().values()}
         for experiment in with_arrays.values():
             folder.keep_arrays(experiment)
-        task = Task(folder.path.resolve(), "", (), sweep.measuring, keep_runs)
+        task = Task(folder.path.resolve(), "", (), sweep.measuring, sweep.measuring.key, keep_runs)
         failed = _Driver(task, folder, backend, lock.token, block, watcher).run(pairs)
         if not folder.files():
             raise InputError(f"no cell of the sweep could be trained: {next(iter(failed.values()), '')}")
@@ -134,7 +134,7 @@ class _Driver:
 
     def run(self, pairs: list[Pair]) -> dict[str, str]:
         """Run the rounds; why pairs are still missing, by pair."""
-        measured = self.task.measuring.key
+        measured = self.task.measured
         reasons: dict[str, str] = {}
         for turn in range(ROUNDS):
             name, alone = f"{self.token}-{turn}", turn == ROUNDS - 1  # at last alone: none is lost with another

@@ -74,12 +74,13 @@ class Task:
     round: str
     pairs: tuple[Pair, ...]
     measuring: Measuring
+    measured: str  # the key of what is measured, where the sweep was begun
     keep_runs: bool = False
 
     @cached_property
     def name(self) -> str:
         """A hash of what it trains and measures."""
-        keys = json.dumps([self.measuring.key, [pair.key for pair in self.pairs]])
+        keys = json.dumps([self.measured, [pair.key for pair in self.pairs]])
         return hashlib.sha256(keys.encode()).hexdigest()[:20]
 
     @property
@@ -102,7 +103,17 @@ class Task:
         finally:
             folder.end(self.round, self.name)
 
+    def _check_sources(self) -> None:
+        """Refuse a user's functions that are not here what they were where the sweep was begun."""
+        first = self.pairs[0]  # all pairs of a task have the same activations
+        if (self.measuring.key, first.experiment.fingerprint()) != (self.measured, first.fingerprint):
+            raise InputError(
+                "the worker has another source of a function that the sweep names: it was edited while the sweep ran, "
+                "or this machine has another file; run the sweep again in a new process"
+            )
+
     def _run(self, folder: SweepFolder) -> Outcome:
+        self._check_sources()
         networks = [(pair.experiment, pair.seed) for pair in self.pairs]
         runs = self.folder / "runs" if self.keep_runs else None
         if self.measuring.backoffs:
@@ -144,7 +155,7 @@ class Task:
         """The columns that say how, where and when the rows were made."""
         installed = _versions()
         return {
-            "measured": self.measuring.key,
+            "measured": self.measured,
             "version": installed["condensation"],
             "jax": installed.get("jax", ""),
             "device": device_name(),
