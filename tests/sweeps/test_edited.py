@@ -70,7 +70,7 @@ def test_a_table_of_an_edited_function_is_not_opened(write, tmp_path, edit):
     run_sweep(replace(sweep_of(module), experiment=experiment), out, Local(1))
     assert len(open_sweep(out)) == 4
     write(TEXT.replace(*edit))
-    with pytest.raises(InputError, match="is not the one that was run: .* the source of a function"):
+    with pytest.raises(InputError, match=r"is not the one that was run: .* the source of a function"):
         open_sweep(out)
     write()
     assert open_sweep(out).complete

@@ -254,6 +254,25 @@ class Sweep:
             raise InputError(f"{path}: {error}") from error
 
 
+def pair_name(coordinates: Mapping[str, Label], seed: Seed) -> str:
+    """What a pair of cell and seed is called in messages.
+
+    >>> pair_name({"m": 10}, Seed(0, 0)), pair_name({}, Seed(0, 1))
+    ('m = 10, seed 0', 'the experiment, seed 0/1')
+    """
+    return f"{cell_name(coordinates)}, seed {seed_name(seed)}"
+
+
+def cell_name(coordinates: Mapping[str, Label]) -> str:
+    """What a cell is called in messages."""
+    return ", ".join(f"{name} = {value}" for name, value in coordinates.items()) or "the experiment"
+
+
+def seed_name(seed: Seed) -> str:
+    """What a seed is called in messages: its number, or both where the data's is another than the weights'."""
+    return f"{seed.data}/{seed.init}" if seed.init != seed.data else str(seed.data)
+
+
 def is_field(name: str) -> bool:
     """Whether an axis is a field of the experiment, and not only a variable of formulas.
 

@@ -57,6 +57,7 @@ OF_LAYERS: dict[str, Callable[[np.ndarray, np.ndarray, float | None], Columns]] 
     "cosine": _cosine,
 }
 NAMES = (*OF_LAYERS, "share")
+FIRST_QUANTITY = {"lines": "k_eff", "change": "change", "rank": "effective_rank", "cosine": "cosine", "share": "share"}
 
 
 def check_measures(chosen: Measure | Iterable[Measure]) -> tuple[Measure, ...]:

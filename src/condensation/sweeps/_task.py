@@ -25,7 +25,7 @@ from ..training import StillRising, train_pairs, train_with_backoff
 from ..training._backoff import rises
 from ._axes import CURVES, Label
 from ._folder import RowKey, SweepFolder
-from ._grid import plain_experiment
+from ._grid import pair_name, plain_experiment
 from ._measures import Measuring, measure_step
 from ._worker import measure
 
@@ -47,9 +47,7 @@ class Pair(NamedTuple):
         return self.fingerprint, self.seed.data, self.seed.init
 
     def __str__(self) -> str:
-        cell = ", ".join(f"{name} = {value}" for name, value in self.coordinates.items()) or "the experiment"
-        init = f"/{self.seed.init}" if self.seed.init != self.seed.data else ""
-        return f"{cell}, seed {self.seed.data}{init}"
+        return pair_name(self.coordinates, self.seed)
 
 
 class Outcome(NamedTuple):
@@ -173,7 +171,7 @@ class Task:
             "seed_init": pair.seed.init,
             "fingerprint": pair.fingerprint,
             "experiment": json.dumps(plain_experiment(pair.experiment)),
-            "diverged": -1 if diverged is None else diverged,
+            "diverged": np.nan if diverged is None else float(diverged),
             "loss_first": float(trajectory.loss[0, 0]),
             "seconds": trajectory.seconds,
         }
@@ -183,8 +181,11 @@ class Task:
                 "backoffs": round(np.log2(trained.steps / pair.experiment.steps)),
                 "rising": bool(rises(trajectory)),
             }
+        steps, ended = self._steps(trajectory)
+        if self.measuring.at == "initial":
+            common["stage_ended"] = ended
         rows = []
-        for step in self._steps(trajectory):
+        for step in steps:
             columns = self._columns(trajectory, step, alive=diverged is None or step < diverged)
             if clash := columns.keys() & pair.coordinates.keys():
                 raise InputError(f"a measure gives {clash.pop()}, which is an axis: name it otherwise")
@@ -203,14 +204,15 @@ class Task:
         except Exception:  # a user's measure that cannot be taken at step 0: then its columns are not known
             return {}
 
-    def _steps(self, trajectory: Trajectory) -> list[int]:
-        """The saved steps that get a row."""
+    def _steps(self, trajectory: Trajectory) -> tuple[list[int], bool]:
+        """The saved steps that get a row, and whether the initial stage ended at a saved step."""
         saved = trajectory.saved.tolist()
-        if self.measuring.at in ("saved", "end"):
-            return saved if self.measuring.at == "saved" else saved[-1:]
         losses = trajectory.loss[0, np.searchsorted(trajectory.recorded, saved)]
         left = np.flatnonzero(~in_initial_stage(losses))  # none in a seed that diverged before
-        return [saved[max(int(left[0]) - 1, 0)] if len(left) else saved[-1]]
+        if self.measuring.at == "saved":
+            return saved, bool(len(left))
+        last = left[0] - 1 if len(left) and self.measuring.at == "initial" else -1
+        return [saved[last]], bool(len(left))
 
 
 _versions = cache(versions)  # reading them takes longer than a small task
