@@ -46,7 +46,8 @@ class Sweep:
         measure: names (``lines``, ``change``, ``share``, ``rank``, ``cosine``), or functions of a trajectory and a
             step.
         at: where it is measured: ``"end"``, the last saved step; ``"initial"``, the last saved step at which the loss
-            is at least 70% of its first value; ``"saved"``, each saved step, a row for each.
+            is at least 70% of its first value (``stage_ended`` is false where no saved step is below that);
+            ``"saved"``, each saved step, a row for each.
         threshold: the cosine that decides which units are of one line.
         backoffs: how often the learning rate may be halved, and training begin again, where the loss rises; 0: never.
     """
