@@ -296,7 +296,11 @@ def test_a_diverged_seed_gives_exit_code_3(tmp_path):
     done = command("train", tmp_path / "wild.toml", "--seeds", 1, "--out", tmp_path / "out", "--json")
     assert done.returncode == 3
     assert json.loads(done.stdout)["diverged"]
+    assert json.loads(done.stdout)["layers"]["dense1"] == {"lines": [None], "condensed": 0}
     assert "not finite" in done.stderr
+    told = command("train", tmp_path / "wild.toml", "--seeds", 1, "--out", tmp_path / "out")
+    (row,) = [line.split() for line in told.stdout.splitlines() if line.strip().startswith("dense1")]
+    assert row == ["dense1", "diverged", "0/1"]
 
 
 def test_ctrl_c_keeps_what_was_saved_and_the_command_goes_on(tmp_path):

@@ -1,6 +1,8 @@
 """A user's function is known by what it does, not by its name: an edit of it is another experiment."""
 
 import importlib
+import os
+import subprocess
 import sys
 import types
 import warnings
@@ -87,6 +89,23 @@ def test_an_edit_of_the_function_or_of_what_it_uses_changes_the_fingerprint(modu
 def test_what_has_no_effect_keeps_the_fingerprint(module, edit):
     before = experiment(module.write()).fingerprint()
     assert experiment(module.write(edit)).fingerprint() == before
+
+
+def test_sets_and_tables_of_functions_are_the_same_in_every_process(module, tmp_path):
+    """A set has no order, and a function no address, that a fingerprint could depend on."""
+    text = TEXT + "\nNAMES = {'a', 'b', 'c', 'd'}\nTABLE_OF = {'inner': inner, 'sin': [jnp.sin, jnp.cos]}\n"
+    text = text.replace("return SLOPE *", "return len(NAMES) * TABLE_OF['inner'](x) + SLOPE *")
+    script = "from own_functions import activation; from condensation._source import source_digest as d; "
+    script += "print(d(activation))"
+    module.write(text)
+    digests = set()
+    for seed in ("1", "2", "3"):
+        own = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+        digests.add(subprocess.run([sys.executable, "-c", script], env=own, capture_output=True, check=True).stdout)
+    assert len(digests) == 1
+    edits = ("'d'", "'e'"), ("[jnp.sin, jnp.cos]", "[jnp.cos, jnp.sin]"), ("return jnp.tanh", "return jnp.arctan")
+    changed = {source_digest(module.write(text.replace(*edit))) for edit in (("a", "a"), *edits)}
+    assert len(changed) == 1 + len(edits)
 
 
 def test_an_edited_function_is_trained_again_and_its_old_run_is_refused(module, tmp_path):

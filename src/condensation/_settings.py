@@ -25,7 +25,7 @@ def settings_text(experiments: Mapping[str, Describable]) -> dict[str, str]:
 
 
 def reduced_text(quick: Mapping[str, Describable], paper: Mapping[str, Describable]) -> str:
-    """What the quick scale changes, with the paper's settings in brackets."""
+    """What the quick scale changes, with the paper's settings in brackets, and what it leaves out."""
     small, full = ({title: each.describe() for title, each in some.items()} for some in (quick, paper))
     titles = [title for title in small if title in full]
     changes = []
@@ -35,7 +35,8 @@ def reduced_text(quick: Mapping[str, Describable], paper: Mapping[str, Describab
         if changed:
             here, there = (merge({title: pair[k] for title, pair in changed.items()}, len(titles)) for k in (0, 1))
             changes.append(f"{key}: {here} (paper: {there})")
-    return "; ".join(changes)
+    left_out = "; ".join(title for title in full if title not in small)
+    return "; ".join(changes + [f"left out: {left_out}"] * bool(left_out))
 
 
 def merge(values: Mapping[str, str], total: int) -> str:

@@ -22,7 +22,7 @@ import numpy as np
 
 INSTALLED = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 OWN = Path(__file__).parent.resolve()
-CONSTANTS = bool | int | float | complex | str | bytes | tuple | list | dict | set | frozenset | None
+CONSTANTS = bool | int | float | complex | str | bytes | None
 
 
 class SourceUnknown(UserWarning):
@@ -76,15 +76,27 @@ def _pieces(item: Any, seen: set[int]) -> Iterator[str]:
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     scope = vars(sys.modules[item.__module__])
     for name in names & scope.keys():
-        value = inspect.unwrap(scope[name]) if callable(scope[name]) else scope[name]
-        if isinstance(value, types.FunctionType | type):
-            yield from _pieces(value, seen) if _is_users(inspect.getmodule(value)) else ()
-        elif isinstance(value, types.ModuleType):
-            yield f"{name}: {_without_docstrings(ast.parse(inspect.getsource(value)))}" if _is_users(value) else name
-        elif isinstance(value, np.ndarray):
-            yield f"{name}: {value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
-        elif isinstance(value, CONSTANTS):
-            yield f"{name}: {value!r}"
+        yield from _pieces_of_value(name, scope[name], seen)
+
+
+def _pieces_of_value(name: str, value: Any, seen: set[int]) -> Iterator[str]:
+    """The sources and constants that a global name stands for, the same in every process."""
+    value = inspect.unwrap(value) if callable(value) else value
+    if isinstance(value, types.FunctionType | type):
+        yield f"{name}: {value.__module__}:{value.__qualname__}"
+        yield from _pieces(value, seen) if _is_users(inspect.getmodule(value)) else ()
+    elif isinstance(value, types.ModuleType):
+        yield f"{name}: {_without_docstrings(ast.parse(inspect.getsource(value)))}" if _is_users(value) else name
+    elif isinstance(value, np.ndarray):
+        yield f"{name}: {value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    elif isinstance(value, set | frozenset):
+        yield f"{name}: {sorted(map(repr, value))}"
+    elif isinstance(value, dict | list | tuple):
+        yield f"{name}: {type(value).__name__} of {len(value)}"
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _pieces_of_value(f"{name}[{key!r}]", item, seen)
+    elif isinstance(value, CONSTANTS):
+        yield f"{name}: {value!r}"
 
 
 def _without_docstrings(tree: ast.AST) -> str:

@@ -1,10 +1,13 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
 from condensation import Adam, Dense, Every, Experiment, Init, Normal, train, two_waves
 from condensation.drawing import draw_features, draw_history, draw_loss, draw_similarity, save
-from condensation.drawing._style import BEIGE, NAVY, figure_of
+from condensation.drawing._panels import draw_distribution
+from condensation.drawing._style import BEIGE, NAVY, figure_of, new_axes
 from condensation.measure import count_lines
 
 
@@ -53,3 +56,21 @@ def test_pictures_are_saved_as_vectors_and_pixels(trajectory, tmp_path):
     assert [path.suffix for path in paths] == [".pdf", ".png"]
     assert paths[0].read_bytes().startswith(b"%PDF")
     assert save(figure_of(axes), tmp_path / "map.svg")[0].read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize("gone", [1, 3])
+def test_diverged_seeds_are_told_and_have_no_count(gone):
+    weights = np.random.default_rng(0).normal(size=(3, 2, 8, 4))
+    weights[:gone, 1:] = np.nan
+    history = count_lines(weights)
+    axes = draw_history(np.array([0, 10]), history)
+    names = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert f"lines ({gone} of 3 seeds diverged)" in names
+    (median,) = [line.get_ydata() for line in axes.lines if line.get_label().startswith("lines")]
+    expected = np.median(history.lines[gone:, 1]) if gone < 3 else np.nan
+    np.testing.assert_array_equal(median, [np.median(history.lines[:, 0]), expected])
+    last = count_lines(weights[:, 1:])
+    counts = SimpleNamespace(lines=last.lines[:, 0], condensed=last.condensed[:, 0], shown=weights[0, 0], history=last)
+    axes = draw_distribution(new_axes(), counts, 1, 4)
+    assert sum(bar.get_height() for bar in axes.patches) == pytest.approx((3 - gone) / 3)
+    assert [text.get_text() for text in axes.texts] == [f"3 seeds, {gone} diverged"]

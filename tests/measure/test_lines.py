@@ -201,7 +201,9 @@ def test_history_counts_each_step_and_seed():
     gone = np.full((30, 6), np.nan)
     history = count_lines(np.array([[random, line], [line, gone]]))
     np.testing.assert_array_equal(history.condensed, [[False, True], [True, False]])
-    np.testing.assert_array_equal(history.lines[[0, 1, 1], [1, 0, 1]], [1, 1, -1])
+    for counts in (history.lines, history.orientations):
+        np.testing.assert_array_equal(np.isnan(counts), [[False, False], [False, True]])  # diverged: not -1 lines
+    np.testing.assert_array_equal(history.lines[[0, 1], [1, 0]], 1)
     assert np.isnan(history.k_eff[1, 1])
 
 

@@ -7,6 +7,7 @@ import pytest
 from scipy.linalg import expm
 
 from condensation import GD, Adam, Conv, Evenly, Experiment, Images, Init, Loss, Model, Normal, train
+from condensation._settings import reduced_text
 from condensation.papers import FIGURES
 from condensation.papers._figure import Available
 from condensation.papers._trainings import untrained
@@ -200,3 +201,17 @@ def test_deep_layers_condense_and_filters_stay_so(measured_of):
     assert all(found[f"cnn-fig3-{key}"] >= 2 / 3 for key in ("conv2", "conv3"))
     assert all(found[f"cnn-fig3-final-conv{k}-filters"] >= 2 / 3 for k in (1, 2, 3))
     assert found["cnn-fig3-final-conv1"] <= 1 / 3  # kernels of different colours have turned apart
+
+
+def test_theorem_1_tells_which_images_its_numbers_are_of():
+    """Settings are those of the paper scale, and a number that was measured at the quick scale names its own images."""
+    figure = FIGURES["cnn-theorem1"]
+    quick, paper = (figure.experiments(scale) for scale in ("quick", "paper"))
+    run = train(quick["gamma = 4, M = 32"].replace(steps=1, save=Evenly(2)), 2)
+    gap = figure({"gamma = 4, M = 32": run}).gap_in_words()
+    assert run.experiment.describe()["data"] in gap
+    assert "of the quick scale" in gap
+    reduced = reduced_text(quick, paper)
+    assert "scikit-learn's digits" in reduced
+    assert "left out: gamma = 4, M = 128; " in reduced
+    assert "the theorem names none" in figure.chosen

@@ -118,3 +118,16 @@ def test_the_guide_runs(tmp_path):
         done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
         assert done.returncode == 0, done.stderr
         assert done.stdout
+
+
+def test_cells_that_fail_are_named_and_left_out_of_the_map(swept):
+    folder, _ = swept
+    (folder / "fails.py").write_text("def fails(run, step):\n    return 1 / (run.seeds[0].init == 0)\n")
+    (folder / "broken.toml").write_text(SWEEP.replace("own:middle", "fails:fails"))
+    done = command("sweep", "broken.toml", "--out", "broken", "--n-jobs", 1, "--json", cwd=folder)
+    assert done.returncode == 4, done.stderr
+    assert "warning: 6 of 12 networks have no row" in done.stderr
+    told = json.loads(done.stdout)
+    assert len(told["sweeps"]["broken"]["failed"]) == told["sweeps"]["broken"]["rows"] == 6
+    assert [*told["sweeps"]["broken"]["notes"]] == ["6 of 12 networks have no row"]
+    assert told["pictures"]  # hatched, and it says why

@@ -76,8 +76,8 @@ def test_arrays_and_maps_are_those_of_a_loop_over_the_rows(path, data):
         old.unlink()
     table = SweepTable.read(sweep, folder_of(path, rows[::2], rows[1::2] or rows[:1]))
     assert len(table) == len(rows)
-    assert table.complete == (len({(r["fingerprint"], r["seed_data"], r["seed_init"]) for r in rows})
-                              == len(sweep) * len(sweep.seeds))  # fmt: skip
+    there = {(row["fingerprint"], row["seed_data"], row["seed_init"]) for row in rows}
+    assert table.complete == (len(there) == len(sweep) * len(sweep.seeds))
 
     found = table.array("dense1.k_eff")
     assert found.shape == (*sweep.shape, len(sweep.seeds), *([len(table.steps)] if at == "saved" else []))
@@ -103,7 +103,14 @@ def test_arrays_and_maps_are_those_of_a_loop_over_the_rows(path, data):
                 for row in table.rows.to_pylist()
                 if all(row[name] == value for name, value in where.items())
             ]
-            assert values[i, j] == max(own) if own else np.isnan(values[i, j])
+            without_rows = [
+                seed
+                for cell in sweep.cells()
+                if all(cell.coordinates.get(name, value) == value for name, value in where.items())
+                for seed in sweep.seeds
+                if (cell.fingerprint, seed.data, seed.init) not in there
+            ]
+            assert values[i, j] == max(own) if own and not without_rows else np.isnan(values[i, j])
 
 
 def test_rows_are_in_the_order_of_the_grid(tmp_path):
@@ -280,10 +287,11 @@ def test_a_trained_sweep(trained):
     assert table.array("dense1.change").shape == (2, 2, 2, 3)
     assert (table.array("dense1.change")[..., 0] == 0).all()
     assert (table.array("dense1.change")[..., 2] > 0).all()
-    np.testing.assert_array_equal(table.array("diverged"), -1)
+    assert np.isnan(table.array("diverged")).all()
     again = open_sweep(out)
-    assert again.rows.equals(table.rows)
-    assert parquet.read_table(out / "table.parquet").equals(table.rows)
+    for rows in (again.rows, parquet.read_table(out / "table.parquet")):
+        assert rows.schema == table.rows.schema
+        assert rows.drop_columns("diverged").equals(table.rows.drop_columns("diverged"))  # NaN equals no NaN
 
 
 def test_the_columns_of_every_table_are_known(trained):

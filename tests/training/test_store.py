@@ -1,5 +1,6 @@
 """Runs on disk: kept, found again, resumed bit for bit, refused when they are not what they should be."""
 
+import dataclasses
 import functools
 import json
 import os
@@ -33,7 +34,7 @@ from condensation import (  # fmt: skip
     sine_sum,
     train,
 )
-from condensation.runs import RunFolder, run_folder
+from condensation.runs import RunFolder, UnfinishedSeeds, open_run, run_folder
 from condensation.training import _chunks as chunks
 from condensation.training import _work as work
 from condensation.training._engine import run
@@ -50,6 +51,21 @@ def same(one, other) -> None:
         assert ours.keys() == theirs.keys()
         for name in ours:
             np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
+
+
+def test_seeds_that_are_not_finished_are_named(tmp_path):
+    trained = train(BASE, 3, out=tmp_path)
+    folder = open_run(run_folder(tmp_path, BASE))
+    interrupted = dataclasses.replace(folder.read(Seed(1, 1)), finished=False)
+    folder.write(Seed(1, 1), interrupted)
+    with pytest.warns(UnfinishedSeeds, match=r"1 of 3 seeds in .* are not finished, and are left out: 1-1; train"):
+        loaded = load_run(folder.path)
+    assert loaded.seeds == (Seed(0, 0), Seed(2, 2))
+    np.testing.assert_array_equal(loaded.loss, trained.loss[[0, 2]])
+    for seed in (Seed(0, 0), Seed(2, 2)):
+        folder.write(seed, interrupted)
+    with pytest.raises(InputError, match="has no finished seed yet"):
+        load_run(folder.path)
 
 
 def test_a_run_is_found_again_by_its_fingerprint(tmp_path, monkeypatch):

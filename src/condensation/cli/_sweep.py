@@ -102,6 +102,7 @@ def _summary(table: Any) -> dict[str, Any]:
         "rows": len(table),
         "diverged": sorted(diverged),
         "failed": dict(table.failed),
+        "notes": table.notes,
     }
 
 
@@ -111,9 +112,9 @@ def _draw(
     """The pictures of a named phase diagram, or the map of a user's sweep."""
     from ..drawing import draw_sweep, save
 
-    if any(table.failed for table in tables.values()):
-        return []
     if figure is not None and not (x or y or quantity):
+        if not all(table.complete for table in tables.values()):
+            return []  # its claims need every network
         pictures = figure(tables).draw().pictures
         names = {part: f"{figure.name}-{part}" if part else figure.name for part in pictures}
         return [path for part, picture in pictures.items() for path in save(picture, folder / names[part])]

@@ -27,6 +27,8 @@ def train(experiment: File, /, seeds: int = 10, out: Path = Path("runs"), json: 
         out: the folder of runs; the run's own folder is named by the experiment's fingerprint.
         json: print the result as JSON.
     """
+    import numpy as np
+
     from ..measure import count_lines
     from ..runs import run_folder
     from ..training import train as run
@@ -41,7 +43,8 @@ def train(experiment: File, /, seeds: int = 10, out: Path = Path("runs"), json: 
     for layer in (name for name in trajectory.layers if name != "output"):
         try:
             history = count_lines(trajectory.history(layer)[:, -1:])
-            layers[layer] = {"lines": history.lines[:, 0].tolist(), "condensed": int(history.condensed.sum())}
+            counts = [None if np.isnan(count) else int(count) for count in history.lines[:, 0]]
+            layers[layer] = {"lines": counts, "condensed": int(history.condensed.sum())}
         except InputError as error:
             layers[layer] = {"lines": [], "condensed": 0, "reason": str(error)}
     result = {
@@ -60,7 +63,8 @@ def train(experiment: File, /, seeds: int = 10, out: Path = Path("runs"), json: 
     else:
         rows = []
         for layer, counts in layers.items():
-            lines = " ".join(map(str, counts["lines"])) or counts["reason"]
+            lines = " ".join("diverged" if count is None else str(count) for count in counts["lines"])
+            lines = lines or counts["reason"]
             rows.append((layer, lines, f"{counts['condensed']}/{result['seeds']}"))
         print_rows(("layer", f"lines at step {result['step']}, by seed", "condensed"), rows)
         print(f"run: {result['run']}")

@@ -11,6 +11,8 @@ from ..measure import LineHistory
 from ..runs import INITIAL_STAGE, Run
 from ._style import COLOURS, FAINT, INK, look, new_axes, note
 
+K_EFF = "$k_{eff}$"
+
 
 def draw_loss(trajectory: Run, axes: Axes | None = None, *, title: str = "", fraction: float = INITIAL_STAGE) -> Axes:
     """Each seed's loss over its first value (thin), their median, and the line at 70% that ends the initial stage."""
@@ -20,7 +22,8 @@ def draw_loss(trajectory: Run, axes: Axes | None = None, *, title: str = "", fra
         known = ~np.isnan(relative).all(axis=0)
         axes.plot(trajectory.recorded, relative.T, color=FAINT, linewidth=0.6)
         median = np.nanmedian(relative[:, known], axis=0)
-        axes.plot(trajectory.recorded[known], median, color=COLOURS[0], label="median of seeds")
+        told = f" ({len(trajectory.diverged)} of {len(relative)} diverged)" if trajectory.diverged else ""
+        axes.plot(trajectory.recorded[known], median, color=COLOURS[0], label=f"median of seeds{told}")
         axes.axhline(fraction, color=COLOURS[1], linestyle="--", linewidth=0.8)
         below: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "top", "color": COLOURS[1]}
         note(axes, f"{fraction:.0%}", (0, fraction), (3, -3), **below)
@@ -46,14 +49,17 @@ def draw_history(
     """
     with look():
         axes = axes or new_axes()
-        alive = np.where(history.lines >= 0, history.lines, np.nan)
-        for values, colour, name in ((alive, COLOURS[0], "lines"), (history.k_eff, COLOURS[1], "$k_{eff}$")):
-            low, middle, high = np.nanquantile(values, [0.1, 0.5, 0.9], axis=0)
+        gone = int(np.isnan(history.lines).any(axis=1).sum())
+        told = f" ({gone} of {len(history.lines)} seeds diverged)" if gone else ""
+        known = ~np.isnan(history.lines).all(axis=0)
+        for values, colour, name in ((history.lines, COLOURS[0], f"lines{told}"), (history.k_eff, COLOURS[1], K_EFF)):
+            low, middle, high = np.full((3, len(steps)), np.nan)
+            low[known], middle[known], high[known] = np.nanquantile(values[:, known], [0.1, 0.5, 0.9], axis=0)
             axes.fill_between(steps, low, high, color=colour, alpha=0.18, linewidth=0)
             axes.plot(steps, middle, color=colour, label=name)
         condensed = history.condensed.mean(axis=0) >= 0.5
-        middle = np.nanmedian(alive, axis=0)
-        axes.plot(steps[condensed], middle[condensed], "o", color=COLOURS[0], markersize=3, label="condensed")
+        middle = np.nanmedian(history.lines[:, condensed], axis=0)
+        axes.plot(steps[condensed], middle, "o", color=COLOURS[0], markersize=3, label="condensed")
         axes.set_xscale("symlog", linthresh=1)
         decades = range(int(np.log10(max(steps[-1], 1))) + 1)
         axes.set_xticks([0, *(10**k for k in decades[:: 1 if len(decades) < 4 else 2])])

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from .._phrases import plural
 from ..measure import LineHistory
 from ..runs import Run
 from ._curves import draw_history
@@ -44,7 +45,7 @@ def draw_maps(
     with look():
         figure = Figure(figsize=(PAGE, 3.2), layout="constrained")
         top, bottom = figure.subplots(2, len(counts), height_ratios=(1.35, 1), squeeze=False)
-        most = max(2, *(int(own.lines.max()) for own in counts.values()))
+        most = max(2, *(int(np.nan_to_num(own.lines).max()) for own in counts.values()))
         for column, (title, own) in enumerate(counts.items()):
             shown = own.shown if weights is None else weights[title]
             draw_similarity(shown, top[column], title=f"({LETTERS[column]}) {title}", bar=False)
@@ -62,18 +63,21 @@ def draw_maps(
     return figure
 
 
-def draw_distribution(axes: Axes, counts: _LineCounts, expected: int, most: int) -> None:
-    """Bars of the share of seeds that have so many lines."""
+def draw_distribution(axes: Axes, counts: _LineCounts, expected: int, most: int) -> Axes:
+    """Bars of the share of seeds that have so many lines; a seed that diverged has none of them."""
     places = np.arange(most + 1)
-    lines, condensed = np.maximum(counts.lines, 0), counts.condensed
-    yes, no = (np.bincount(lines[chosen], minlength=most + 1) / len(lines) for chosen in (condensed, ~condensed))
+    lines, diverged = counts.lines, np.isnan(counts.lines)
+    yes, no = (
+        np.bincount(lines[chosen & ~diverged].astype(int), minlength=most + 1) / len(lines)
+        for chosen in (counts.condensed, ~counts.condensed)
+    )
     colours = [COLOURS[1] if place == expected else COLOURS[0] for place in places]
     axes.bar(places, yes, color=colours, width=0.8)
     axes.bar(places, no, bottom=yes, color="white", edgecolor=FAINT, hatch="/////", width=0.8, linewidth=0.5)
     axes.set(xlabel="lines", ylabel="share of seeds", ylim=(0, 1), xlim=(-0.6, most + 0.6), yticks=[0, 0.5, 1])
     axes.set_xticks(places[:: 1 if most < 6 else 2])
     axes.annotate(
-        f"{len(lines)} seed{'s' * (len(lines) > 1)}",
+        plural(len(lines), "seed") + (f", {diverged.sum()} diverged" if diverged.any() else ""),
         (1, 1),
         xycoords="axes fraction",
         xytext=(-2, -1),
@@ -83,6 +87,7 @@ def draw_distribution(axes: Axes, counts: _LineCounts, expected: int, most: int)
         fontsize=6,
         color=FAINT,
     )
+    return axes
 
 
 def draw_times(runs: Mapping[str, Run], counts: Mapping[str, _LineCounts], epochs: Mapping[str, int]) -> Figure:

@@ -13,6 +13,8 @@ def draw_sweep(
 ) -> Figure | None:
     """The map of a sweep, seeds as their median; None for a sweep with fewer than two axes to draw.
 
+    A cell that lacks a seed is hatched; what else the numbers do not show stands above the map.
+
     Args:
         table: of the sweep.
         x: the horizontal axis; the first if not given.
@@ -39,4 +41,4 @@ def draw_sweep(
     maps = {title: table.map(quantity, x, y, at=at) for title, at in places.items()}
     _, columns, rows = next(iter(maps.values()))
     panels = {title: np.asarray(values) for title, (values, _, _) in maps.items()}
-    return draw_phase_maps(panels, columns, rows, quantity=quantity, labels=(x, y))
+    return draw_phase_maps(panels, columns, rows, quantity=quantity, labels=(x, y), title="; ".join(table.notes))

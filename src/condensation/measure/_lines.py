@@ -116,11 +116,11 @@ def find_lines(weights: ArrayLike, *, threshold: float | None = None) -> Lines:
 class LineHistory:
     """For each seed and saved step: lines, orientations, k_eff, cover, and whether the layer is condensed.
 
-    Where the weights are not finite (a seed that diverged) lines and orientations are -1, the others NaN or False.
+    Where the weights are not finite (a seed that diverged) there is nothing to count: NaN, and not condensed.
     """
 
-    lines: Int[np.ndarray, "seeds steps"]
-    orientations: Int[np.ndarray, "seeds steps"]
+    lines: Float[np.ndarray, "seeds steps"]
+    orientations: Float[np.ndarray, "seeds steps"]
     k_eff: Float[np.ndarray, "seeds steps"]
     cover: Float[np.ndarray, "seeds steps"]
     condensed: Bool[np.ndarray, "seeds steps"]
@@ -131,14 +131,14 @@ def count_lines(weights: Float[np.ndarray, "seeds steps units inputs"], threshol
 
     >>> one_line = np.ones((1, 2, 20, 3))
     >>> count_lines(one_line).lines
-    array([[1, 1]])
+    array([[1., 1.]])
     """
     weights = np.asarray(weights)
     if weights.ndim != 4:
         raise InputError(f"weights must be seeds x steps x units x inputs, not of shape {weights.shape}")
     shape = weights.shape[:2]
-    lines, orientations = np.full(shape, -1), np.full(shape, -1)
-    k_eff, cover, condensed = np.full(shape, np.nan), np.full(shape, np.nan), np.zeros(shape, bool)
+    lines, orientations, k_eff, cover = np.full((4, *shape), np.nan)
+    condensed = np.zeros(shape, bool)
     now = None
     for index in np.ndindex(*shape):
         if np.isfinite(weights[index]).all():

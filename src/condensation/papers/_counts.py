@@ -20,8 +20,8 @@ class Counts:
 
     column: Int[np.ndarray, " seeds"]
     steps: Int[np.ndarray, " seeds"]
-    lines: Int[np.ndarray, " seeds"]
-    orientations: Int[np.ndarray, " seeds"]
+    lines: Float[np.ndarray, " seeds"]
+    orientations: Float[np.ndarray, " seeds"]
     k_eff: Float[np.ndarray, " seeds"]
     cover: Float[np.ndarray, " seeds"]
     condensed: Bool[np.ndarray, " seeds"]
@@ -60,7 +60,10 @@ class Counts:
         """Lines and orientations of each seed in words."""
         seeds = zip(self.lines, self.orientations, self.condensed, strict=True)
         return ", ".join(
-            f"{plural(lines, 'line')} and {plural(turns, 'orientation')}{'' if condensed else ' (not condensed)'}"
+            f"{plural(int(lines), 'line')} and {plural(int(turns), 'orientation')}"
+            f"{'' if condensed else ' (not condensed)'}"
+            if np.isfinite(lines)
+            else "diverged"
             for lines, turns, condensed in seeds
         )
 

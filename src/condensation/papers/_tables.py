@@ -52,4 +52,4 @@ def in_brackets(measured: PerSeed) -> str:
     '1, (2)'
     """
     seeds = zip(measured.values, measured.counted, strict=True)
-    return ", ".join(str(value) if counts else f"({value})" for value, counts in seeds)
+    return ", ".join(f"{value:g}" if counts else f"({value:g})" for value, counts in seeds)

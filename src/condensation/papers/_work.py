@@ -6,6 +6,7 @@ import logging
 import shutil
 import time
 import traceback
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
@@ -20,7 +21,7 @@ from .._files import write_atomic
 from .._settings import reduced_text, settings_text
 from .._versions import versions
 from ..experiment import Experiment
-from ..sweeps import Local, Sweep, SweepTable, run_sweep
+from ..sweeps import Local, Sweep, SweepTable, SweepWarning, run_sweep
 from ..sweeps._run import SweepProgress
 from ..training import Progress, Reporter
 from ._claims import Claim, Finding
@@ -189,7 +190,8 @@ class Work:
         def watch(state: SweepProgress) -> None:
             report_progress(reporter, state.done, state.total, began)
 
-        table = run_sweep(sweep, folder, Local(1), watcher=watch if reporter else None)
+        with warnings.catch_warnings(action="ignore", category=SweepWarning):  # the notes tell it
+            table = run_sweep(sweep, folder, Local(1), watcher=watch if reporter else None)
         self.notes += [f"{name}: {cell}: {reason}" for cell, reason in table.failed.items()]
         return table
 

@@ -1,5 +1,6 @@
 """The library: the user's own runs and sweeps, in folders given to the command. The page knows only their names."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from ..errors import InputError, unknown_name
 from ..experiment import Experiment
 from ..runs import Run, load_run, open_run
 from ..seeds import Seed
-from ..sweeps import SweepTable, open_sweep
+from ..sweeps import SweepTable, SweepWarning, open_sweep
 
 MARKS = {"run.json": "run", "sweep.json": "sweep"}
 
@@ -65,7 +66,8 @@ class Library:
 
     def sweep(self, name: Any) -> SweepTable:
         """A sweep's table."""
-        return open_sweep(self._entry(name, "sweep").path)
+        with warnings.catch_warnings(action="ignore", category=SweepWarning):  # the map shows the notes
+            return open_sweep(self._entry(name, "sweep").path)
 
     def cell(self, name: Any, number: Any, seed: Any) -> tuple[Experiment, Seed, str]:
         """The experiment of a sweep's cell, one of its seeds, and its coordinates as text."""
@@ -106,7 +108,8 @@ def sweep_map(
     y = y if y and y != x else next((name for name in axes if name != x), None)
     numbers = np.arange(len(sweep)).reshape(sweep.shape)
     if y is None:
-        values = np.nanmedian(table.array(quantity), axis=-1)[None]
+        median = np.nanmedian(table.array(quantity), axis=-1)
+        values = np.where(table.has_rows.all(axis=-1), median, np.nan)[None]
         xs, ys, cells = np.array(sweep.labels[x]), np.array([""]), numbers[None]
     else:
         values, xs, ys = table.map(quantity, x, y)
@@ -127,6 +130,7 @@ def sweep_map(
         "x_log": _is_geometric(xs),
         "y_log": _is_geometric(ys),
         "seeds": len(sweep.seeds),
+        "notes": [*table.notes],
     }
     return header, {"values": np.asarray(values, np.float32), "cells": np.ascontiguousarray(cells, np.int32)}
 

@@ -4,6 +4,7 @@ from ._run import Record as Record
 from ._run import Run as Run
 from ._run import in_initial_stage as in_initial_stage
 from ._store import RunFolder as RunFolder
+from ._store import UnfinishedSeeds as UnfinishedSeeds
 from ._store import load_run as load_run
 from ._store import open_run as open_run
 from ._store import run_folder as run_folder

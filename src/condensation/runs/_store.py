@@ -11,6 +11,7 @@ holds one seed. Every file is written under another name and then renamed: it is
 
 import json
 import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -26,7 +27,7 @@ from ..errors import InputError
 from ..experiment import Experiment
 from ..networks import Dense
 from ..seeds import Seed
-from ._run import Checkpoint, Record
+from ._run import Checkpoint, Record, listed
 from ._trajectory import Trajectory, collect
 from ._watched import Watched
 from ._watched_run import SEED, WatchedRun, collect_watched
@@ -35,6 +36,10 @@ from ._watched_run import SEED, WatchedRun, collect_watched
 def run_folder(out: str | Path, experiment: Experiment) -> Path:
     """The folder of an experiment's run in a folder of runs: the first 16 digits of its fingerprint."""
     return Path(out) / experiment.fingerprint()[:16]
+
+
+class UnfinishedSeeds(UserWarning):
+    """A run was loaded without seeds whose training was interrupted, or still goes on."""
 
 
 class RunFolder:
@@ -145,11 +150,18 @@ class ExperimentFolder(RunFolder):
         return run
 
     def load(self) -> Trajectory:
-        """The trajectory of all finished seeds."""
-        checkpoints = ((seed, self.read(seed)) for seed in self.seeds())
-        records = {seed: checkpoint.record for seed, checkpoint in checkpoints if checkpoint.finished}
+        """The trajectory of all finished seeds; a warning names the others."""
+        checkpoints = {seed: self.read(seed) for seed in self.seeds()}
+        records = {seed: checkpoint.record for seed, checkpoint in checkpoints.items() if checkpoint.finished}
         if not records:
             raise self.unfinished()
+        if left_out := [f"{seed.data}-{seed.init}" for seed in checkpoints if seed not in records]:
+            warnings.warn(
+                f"{len(left_out)} of {len(checkpoints)} seeds in {self.path} are not finished, and are left out: "
+                f"{listed(left_out)}; train the experiment again to finish them",
+                UnfinishedSeeds,
+                stacklevel=3,
+            )
         return collect(self.source, tuple(records), list(records.values()))
 
     def title(self, name: str) -> str:
@@ -197,7 +209,10 @@ def open_run(path: str | Path) -> ExperimentFolder | WatchedFolder:
 
 
 def load_run(path: str | Path) -> Trajectory | WatchedRun:
-    """The trajectory of all finished seeds in a run's folder; a watched run also while it grows."""
+    """The trajectory of all finished seeds in a run's folder; a watched run also while it grows.
+
+    ``UnfinishedSeeds`` warns of seeds that are left out.
+    """
     return open_run(path).load()
 
 

@@ -6,6 +6,8 @@ from ._backends import Ray as Ray
 from ._folder import open_sweep as open_sweep
 from ._grid import Cell as Cell
 from ._grid import Sweep as Sweep
+from ._notes import IncompleteTable as IncompleteTable
+from ._notes import SweepWarning as SweepWarning
 from ._run import run_sweep as run_sweep
 from ._run import sweep as sweep
 from ._table import SweepTable as SweepTable

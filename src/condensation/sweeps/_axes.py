@@ -13,7 +13,7 @@ from ..errors import InputError, check_positive, check_whole, unknown_name
 
 Label = float | int | str | bool | None
 COLUMNS = (  # that every table has: no axis and no measure can have such a name
-    *("seed", "seed_data", "seed_init", "step", "diverged", "learning_rate", "backoffs", "rising"),
+    *("seed", "seed_data", "seed_init", "step", "stage_ended", "diverged", "learning_rate", "backoffs", "rising"),
     *("time", "loss", "loss_first", "accuracy", "test_loss", "test_accuracy", "measured", "fingerprint", "experiment"),
     *("version", "jax", "device", "host", "process", "finished", "seconds"),
 )

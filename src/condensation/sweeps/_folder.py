@@ -1,6 +1,7 @@
 """A sweep on disk.
 
-    OUT/sweep.json               the sweep that was run last
+    OUT/sweep.json               the sweep that was run last, with its fingerprint
+        failed.json              why it could not train or measure pairs of cell and seed, by pair
         driver.json              who runs it; locked while that process lives
         cells/PAIRS-TASK.parquet the rows of a task, renamed to this place when they are whole
         rounds/ROUND/TASK        tasks that are running, or were lost with their worker: these come last the next time.
@@ -16,7 +17,7 @@ import io
 import json
 import secrets
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,18 @@ class SweepFolder:
         for part in (self.path, self.cells, self.rounds):
             make_folder(part)
         self.keep_arrays(sweep.experiment)
-        write_atomic(self.path / "sweep.json", json.dumps(sweep.to_plain(), indent=1).encode())
+        (self.path / "failed.json").unlink(missing_ok=True)
+        plain = sweep.to_plain() | {"fingerprint": sweep.fingerprint()}
+        write_atomic(self.path / "sweep.json", json.dumps(plain, indent=1).encode())
+
+    def keep_failed(self, failed: Mapping[str, str]) -> None:
+        """Write why pairs of cell and seed failed."""
+        write_atomic(self.path / "failed.json", json.dumps(dict(failed), indent=1).encode())
+
+    def failed(self) -> dict[str, str]:
+        """Why pairs of cell and seed failed in the last run, by pair."""
+        path = self.path / "failed.json"
+        return read_json(path) if path.exists() else {}
 
     def keep_arrays(self, experiment: Experiment) -> None:
         """Keep a user's arrays beside the rows that were trained on them."""
@@ -169,9 +181,15 @@ def _read(path: Path, columns: list[str] | None = None) -> pa.Table:
 
 
 def open_sweep(path: str | Path) -> "SweepTable":
-    """The table of a sweep's folder, also while it grows."""
+    """The table of a sweep's folder, also while it grows.
+
+    It warns as ``sweep`` does: ``IncompleteTable`` where pairs of cell and seed have no rows (yet).
+    """
+    from ._notes import warn_of_notes
     from ._table import SweepTable
 
     folder = SweepFolder(path)
     plain = read_json(folder.path / "sweep.json")
-    return SweepTable.read(Sweep.from_plain(plain, folder.path), folder)
+    table = SweepTable.read(Sweep.from_plain(plain, folder.path), folder, folder.failed())
+    warn_of_notes(table)
+    return table

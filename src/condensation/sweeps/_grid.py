@@ -1,6 +1,8 @@
 """A sweep as a value: the base experiment, its axes, and the cells they span."""
 
+import hashlib
 import itertools
+import json
 import math
 import tomllib
 from collections import Counter
@@ -11,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._formula import Formula
-from .._serialization import FORMAT, check_format, coerce, replace_at, to_plain, value_at
+from .._serialization import FORMAT, check_format, coerce, fingerprint, replace_at, to_plain, value_at
 from ..data import Arrays
 from ..errors import InputError, check_whole, unknown_name
 from ..experiment import Experiment
@@ -44,7 +46,8 @@ class Sweep:
         measure: names (``lines``, ``change``, ``share``, ``rank``, ``cosine``), or functions of a trajectory and a
             step.
         at: where it is measured: ``"end"``, the last saved step; ``"initial"``, the last saved step at which the loss
-            is at least 70% of its first value; ``"saved"``, each saved step, a row for each.
+            is at least 70% of its first value (``stage_ended`` is false where no saved step is below that);
+            ``"saved"``, each saved step, a row for each.
         threshold: the cosine that decides which units are of one line.
         backoffs: how often the learning rate may be halved, and training begin again, where the loss rises; 0: never.
     """
@@ -178,6 +181,12 @@ class Sweep:
         """What is measured in each cell, and how."""
         return Measuring(self.measure, self.at, self.threshold, self.backoffs)
 
+    def fingerprint(self) -> str:
+        """SHA-256 of the sweep, with the sources of a user's functions."""
+        axes = {name: [fingerprint(value) for value in values] for name, values in self.axes.items()}
+        parts = [self.experiment.fingerprint(), axes, self.fields, self.seeds, self.measuring.key]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
     def describe(self) -> dict[str, str]:
         """The settings of its experiment in words, its axes and the number of its seeds."""
         axes = ", ".join(f"{name} {_describe_axis(values)}" for name, values in self.axes.items())
@@ -201,13 +210,16 @@ class Sweep:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any], folder: str | Path = ".") -> "Sweep":
-        """The sweep that plain data stands for; file names in it are relative to ``folder``."""
+        """The sweep that plain data stands for; file names in it are relative to ``folder``.
+
+        Data with a fingerprint, as the folder of a sweep has it, must still stand for the sweep that was run.
+        """
         check_format("sweep", plain.get("format"))
         known = [field.name for field in fields(cls)]
         for name in plain:
-            if name not in ("format", *known):
+            if name not in ("format", "fingerprint", *known):
                 raise unknown_name("field of a sweep", name, known)
-        options = {name: value for name, value in plain.items() if name != "format" and value is not None}
+        options = {name: plain[name] for name in known if plain.get(name) is not None}
         for name in ("experiment", "axes"):
             if name not in options:
                 raise InputError(f"missing in the sweep: {name}")
@@ -221,7 +233,13 @@ class Sweep:
         options["fields"] = dict(_dotted(options.get("fields", {})))
         if isinstance(options.get("seeds"), list):
             options["seeds"] = [_seed(seed) for seed in options["seeds"]]
-        return cls(**options)
+        sweep = cls(**options)
+        if plain.get("fingerprint", sweep.fingerprint()) != sweep.fingerprint():
+            raise InputError(
+                f"the sweep in {folder} is not the one that was run: its file was changed, or the source of a function "
+                "that it names; run it again, and only what is missing is trained"
+            )
+        return sweep
 
     @classmethod
     def load(cls, path: str | Path) -> "Sweep":
@@ -235,6 +253,25 @@ class Sweep:
             raise InputError(f"{path}: this is not TOML: {error}") from error
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
+
+
+def pair_name(coordinates: Mapping[str, Label], seed: Seed) -> str:
+    """What a pair of cell and seed is called in messages.
+
+    >>> pair_name({"m": 10}, Seed(0, 0)), pair_name({}, Seed(0, 1))
+    ('m = 10, seed 0', 'the experiment, seed 0/1')
+    """
+    return f"{cell_name(coordinates)}, seed {seed_name(seed)}"
+
+
+def cell_name(coordinates: Mapping[str, Label]) -> str:
+    """What a cell is called in messages."""
+    return ", ".join(f"{name} = {value}" for name, value in coordinates.items()) or "the experiment"
+
+
+def seed_name(seed: Seed) -> str:
+    """What a seed is called in messages: its number, or both where the data's is another than the weights'."""
+    return f"{seed.data}/{seed.init}" if seed.init != seed.data else str(seed.data)
 
 
 def is_field(name: str) -> bool:

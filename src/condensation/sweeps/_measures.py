@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._serialization import fingerprint, function_at, function_path, to_plain
+from .._serialization import fingerprint, function_at, function_fingerprint, function_path, to_plain
 from ..errors import InputError, unknown_name
 from ..measure import cosine_similarity, effective_rank, find_lines, participation_ratio, relative_change, share_along
 from ..networks import Dense, Network
@@ -29,8 +29,9 @@ class Measuring:
 
     @property
     def key(self) -> str:
-        """A hash of it: rows of other keys do not count as rows of a sweep."""
-        return fingerprint(replace(self, measure=tuple(sorted(map(to_plain, self.measure)))))[:16]
+        """A hash of it, with the sources of a user's measures: rows of other keys do not count as rows of a sweep."""
+        names = sorted(to_plain(measure, function_fingerprint) for measure in self.measure)
+        return fingerprint(replace(self, measure=tuple(names)))[:16]
 
 
 def _lines(weights: np.ndarray, initial: np.ndarray, threshold: float | None) -> Columns:
@@ -56,6 +57,7 @@ OF_LAYERS: dict[str, Callable[[np.ndarray, np.ndarray, float | None], Columns]] 
     "cosine": _cosine,
 }
 NAMES = (*OF_LAYERS, "share")
+FIRST_QUANTITY = {"lines": "k_eff", "change": "change", "rank": "effective_rank", "cosine": "cosine", "share": "share"}
 
 
 def check_measures(chosen: Measure | Iterable[Measure]) -> tuple[Measure, ...]:

@@ -19,6 +19,7 @@ from ._folder import SweepFolder, as_parquet
 from ._grid import Sweep
 from ._lock import DriverLock
 from ._measures import Measure
+from ._notes import warn_of_notes
 from ._table import SweepTable
 from ._task import Pair, Task, one_line
 from ._worker import pack
@@ -85,6 +86,8 @@ def run_sweep(
 ) -> SweepTable:
     """Run what is missing of a sweep in a folder, and give its table, which also names what failed.
 
+    Rows that are missing and networks that diverged are told by the warnings ``IncompleteTable`` and ``SweepWarning``.
+
     Args:
         sweep: the experiments, and what is measured.
         out: the folder; one driver at a time.
@@ -103,15 +106,18 @@ def run_sweep(
         with_arrays = {id(arrays): pair.experiment for pair in pairs for arrays in pair.experiment.arrays().values()}
         for experiment in with_arrays.values():
             folder.keep_arrays(experiment)
-        task = Task(folder.path.resolve(), "", (), sweep.measuring, keep_runs)
+        task = Task(folder.path.resolve(), "", (), sweep.measuring, sweep.measuring.key, keep_runs)
         failed = _Driver(task, folder, backend, lock.token, block, watcher).run(pairs)
-        if not folder.files():
+        table = SweepTable.read(sweep, folder, failed) if folder.files() else None
+        if not table:
             raise InputError(f"no cell of the sweep could be trained: {next(iter(failed.values()), '')}")
-        table = SweepTable.read(sweep, folder, failed)
         try:
+            if failed:
+                folder.keep_failed(failed)
             write_atomic(folder.path / "table.parquet", as_parquet(table.rows))
         except InputError as error:  # a full disk; the rows themselves are safe
             log.warning("%s", error)
+    warn_of_notes(table)
     return table
 
 
@@ -134,7 +140,7 @@ class _Driver:
 
     def run(self, pairs: list[Pair]) -> dict[str, str]:
         """Run the rounds; why pairs are still missing, by pair."""
-        measured = self.task.measuring.key
+        measured = self.task.measured
         reasons: dict[str, str] = {}
         for turn in range(ROUNDS):
             name, alone = f"{self.token}-{turn}", turn == ROUNDS - 1  # at last alone: none is lost with another

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from ..errors import InputError, unknown_name
 from ..seeds import Seed
 from ._axes import COLUMNS, CURVES, label
 from ._folder import SweepFolder
-from ._grid import Sweep, is_field
+from ._grid import Sweep, is_field, pair_name
+from ._notes import notes_on
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +27,7 @@ class SweepTable:
             the grid: coordinates, ``seed_data``, ``seed_init``, ``step``, ``loss``, what was measured, and what is
             needed to run it again (``experiment``, ``fingerprint``, versions).
         places: the index of the cell and of the seed of each row.
-        failed: why pairs of cell and seed are missing, by pair.
+        failed: why pairs of cell and seed could not be trained or measured, by pair.
     """
 
     sweep: Sweep
@@ -59,7 +60,31 @@ class SweepTable:
     @property
     def complete(self) -> bool:
         """Whether every cell has all its seeds."""
-        return len(np.unique(self.places, axis=0)) == len(self.sweep) * len(self.sweep.seeds)
+        return bool(self.has_rows.all())
+
+    @property
+    def has_rows(self) -> Bool[np.ndarray, "..."]:
+        """Whether there are rows, over the axes and the seeds (last)."""
+        has_rows = np.zeros((len(self.sweep), len(self.sweep.seeds)), bool)
+        has_rows[tuple(self.places.T)] = True
+        return has_rows.reshape(*self.sweep.shape, -1)
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """Why pairs of cell and seed have no rows, by pair: an error, or that they were not trained yet."""
+        cells = [*self.sweep.cells()]
+        first = {cell.fingerprint: cell for cell in reversed(cells)}  # what equal experiments are called in ``failed``
+        reasons = {}
+        for number, k in np.argwhere(~self.has_rows.reshape(len(cells), -1)):
+            cell, seed = cells[number], self.sweep.seeds[k]
+            failed = self.failed.get(pair_name(first[cell.fingerprint].coordinates, seed), "not trained yet")
+            reasons[pair_name(cell.coordinates, seed)] = failed
+        return reasons
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """What the numbers do not show by themselves: rows that are missing, networks that diverged, and more."""
+        return notes_on(self)
 
     def column(self, name: str) -> np.ndarray:
         """A column, row after row."""
@@ -109,6 +134,8 @@ class SweepTable:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """A quantity over two axes: values (rows y, columns x), the x values and the y values.
 
+        A value is NaN where a seed has no rows; of seeds that diverged, ``nanmedian`` takes the others.
+
         Args:
             quantity: a column.
             x: an axis, or ``"step"`` where every saved step is measured.
@@ -117,6 +144,8 @@ class SweepTable:
             over: how seeds are reduced.
         """
         values, names = self.array(quantity), [*self.sweep.axes, "seed"]
+        has_rows = self.has_rows.reshape(*self.has_rows.shape, *[1] * (values.ndim - len(names)))
+        values = np.stack([values, np.broadcast_to(has_rows, values.shape)])  # both are cut and turned alike
         labels = dict(self.sweep.labels)
         if self.sweep.at == "saved":
             names.append("step")
@@ -130,11 +159,12 @@ class SweepTable:
         for name, value in (at or {}).items():
             if label(value) not in labels[name]:
                 raise unknown_name(f"value of {name}", label(value), labels[name])
-            values = values.take(labels[name].index(label(value)), axis=names.index(name))
+            values = values.take(labels[name].index(label(value)), axis=names.index(name) + 1)
             names.remove(name)
-        values = np.moveaxis(values, [names.index(y), names.index(x)], [0, 1])
+        values = np.moveaxis(values, [names.index(y) + 1, names.index(x) + 1], [1, 2])
+        values, has_rows = values.reshape(*values.shape[:3], -1)
         with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # a cell without any value is NaN
-            reduced = over(values.reshape(*values.shape[:2], -1), axis=-1)
+            reduced = np.where(has_rows.all(axis=-1), over(values, axis=-1), np.nan)
         return reduced, np.array(labels[x]), np.array(labels[y])
 
     @property

@@ -25,7 +25,7 @@ from ..training import StillRising, train_pairs, train_with_backoff
 from ..training._backoff import rises
 from ._axes import CURVES, Label
 from ._folder import RowKey, SweepFolder
-from ._grid import plain_experiment
+from ._grid import pair_name, plain_experiment
 from ._measures import Measuring, measure_step
 from ._worker import measure
 
@@ -47,9 +47,7 @@ class Pair(NamedTuple):
         return self.fingerprint, self.seed.data, self.seed.init
 
     def __str__(self) -> str:
-        cell = ", ".join(f"{name} = {value}" for name, value in self.coordinates.items()) or "the experiment"
-        init = f"/{self.seed.init}" if self.seed.init != self.seed.data else ""
-        return f"{cell}, seed {self.seed.data}{init}"
+        return pair_name(self.coordinates, self.seed)
 
 
 class Outcome(NamedTuple):
@@ -74,12 +72,13 @@ class Task:
     round: str
     pairs: tuple[Pair, ...]
     measuring: Measuring
+    measured: str  # the key of what is measured, where the sweep was begun
     keep_runs: bool = False
 
     @cached_property
     def name(self) -> str:
         """A hash of what it trains and measures."""
-        keys = json.dumps([self.measuring.key, [pair.key for pair in self.pairs]])
+        keys = json.dumps([self.measured, [pair.key for pair in self.pairs]])
         return hashlib.sha256(keys.encode()).hexdigest()[:20]
 
     @property
@@ -102,7 +101,17 @@ class Task:
         finally:
             folder.end(self.round, self.name)
 
+    def _check_sources(self) -> None:
+        """Refuse a user's functions that are not here what they were where the sweep was begun."""
+        first = self.pairs[0]  # all pairs of a task have the same activations
+        if (self.measuring.key, first.experiment.fingerprint()) != (self.measured, first.fingerprint):
+            raise InputError(
+                "the worker has another source of a function that the sweep names: it was edited while the sweep ran, "
+                "or this machine has another file; run the sweep again in a new process"
+            )
+
     def _run(self, folder: SweepFolder) -> Outcome:
+        self._check_sources()
         networks = [(pair.experiment, pair.seed) for pair in self.pairs]
         runs = self.folder / "runs" if self.keep_runs else None
         if self.measuring.backoffs:
@@ -144,7 +153,7 @@ class Task:
         """The columns that say how, where and when the rows were made."""
         installed = _versions()
         return {
-            "measured": self.measuring.key,
+            "measured": self.measured,
             "version": installed["condensation"],
             "jax": installed.get("jax", ""),
             "device": device_name(),
@@ -162,7 +171,7 @@ class Task:
             "seed_init": pair.seed.init,
             "fingerprint": pair.fingerprint,
             "experiment": json.dumps(plain_experiment(pair.experiment)),
-            "diverged": -1 if diverged is None else diverged,
+            "diverged": np.nan if diverged is None else float(diverged),
             "loss_first": float(trajectory.loss[0, 0]),
             "seconds": trajectory.seconds,
         }
@@ -172,8 +181,11 @@ class Task:
                 "backoffs": round(np.log2(trained.steps / pair.experiment.steps)),
                 "rising": bool(rises(trajectory)),
             }
+        steps, ended = self._steps(trajectory)
+        if self.measuring.at == "initial":
+            common["stage_ended"] = ended
         rows = []
-        for step in self._steps(trajectory):
+        for step in steps:
             columns = self._columns(trajectory, step, alive=diverged is None or step < diverged)
             if clash := columns.keys() & pair.coordinates.keys():
                 raise InputError(f"a measure gives {clash.pop()}, which is an axis: name it otherwise")
@@ -192,14 +204,15 @@ class Task:
         except Exception:  # a user's measure that cannot be taken at step 0: then its columns are not known
             return {}
 
-    def _steps(self, trajectory: Trajectory) -> list[int]:
-        """The saved steps that get a row."""
+    def _steps(self, trajectory: Trajectory) -> tuple[list[int], bool]:
+        """The saved steps that get a row, and whether the initial stage ended at a saved step."""
         saved = trajectory.saved.tolist()
-        if self.measuring.at in ("saved", "end"):
-            return saved if self.measuring.at == "saved" else saved[-1:]
         losses = trajectory.loss[0, np.searchsorted(trajectory.recorded, saved)]
         left = np.flatnonzero(~in_initial_stage(losses))  # none in a seed that diverged before
-        return [saved[max(int(left[0]) - 1, 0)] if len(left) else saved[-1]]
+        if self.measuring.at == "saved":
+            return saved, bool(len(left))
+        last = left[0] - 1 if len(left) and self.measuring.at == "initial" else -1
+        return [saved[last]], bool(len(left))
 
 
 _versions = cache(versions)  # reading them takes longer than a small task

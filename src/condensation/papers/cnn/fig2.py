@@ -173,7 +173,7 @@ class Descent(PaperFigure):
             "step": map(str, kernels.steps),
             "loss / first": [f"{loss:.3f}" for loss in kernels.loss],
             "accuracy": [f"{accuracy:.1%}" for accuracy in self.accuracy],
-            "lines: kernels, filters": map(joined, zip(kernels.lines, filters.lines, strict=True)),
+            "lines: kernels, filters": [joined(pair, "g") for pair in zip(kernels.lines, filters.lines, strict=True)],
             "gap": [f"{z.gap:.2f}" for z in self.theory],
             "parts of v1 · 1": [joined(z.channel_cosines, ".4f") for z in self.theory],
             "bias part": [f"{z.bias_part:.2f}" for z in self.theory],

@@ -96,7 +96,8 @@ class A6(PaperFigure):
         for axes, step in zip(row, wanted, strict=True):
             column = int(np.abs(run.saved[: last[k] + 1] - step).argmin())
             draw_similarity(run.history(layer)[k, column], axes, bar=False)
-            lines = f"{history.lines[k, column]}" if history.condensed[k, column] else f"({history.lines[k, column]})"
+            count = f"{history.lines[k, column]:g}"
+            lines = count if history.condensed[k, column] else f"({count})"
             axes.set(xlabel=f"step {run.saved[column]}: {lines}", ylabel="", xticks=[], yticks=[])
         row[0].set_ylabel("\n".join(title.replace(" and", ",").rsplit(", ", 1)), fontsize=7)
 

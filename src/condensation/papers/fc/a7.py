@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..._phrases import joined
 from ...activations import label
 from ...drawing._panels import draw_maps
 from ...experiment import Experiment
@@ -69,7 +70,7 @@ class A7(PaperFigure):
     def counts_in_words(self, simple: str, other: str) -> str:
         """The lines on two sets of data."""
         both = self.counts[simple], self.counts[other]
-        lines, others = (f"{', '.join(map(str, each.lines))} (median {np.median(each.lines):g})" for each in both)
+        lines, others = (f"{joined(each.lines, 'g')} (median {np.median(each.lines):g})" for each in both)
         lost = sum(int((~counts.condensed).sum()) for counts in both)
         return f"Lines of the seeds: {lines}; {self.titles[other]}: {others}; {lost} of these are not condensed."
 
@@ -80,7 +81,10 @@ class A7(PaperFigure):
         expected = {low[f"low-{name}"]: LINES[name] for name in FIG3_RATES}
         expected |= dict.fromkeys(images.values(), LINES["x_tanh"])
         pairs = {name: (self.counts[f"low-{name}"], self.counts[f"fig3-{name}"]) for name in HIGHER}
-        rows = ((label(name), *(" ".join(map(str, each.lines)) for each in pair)) for name, pair in pairs.items())
+        rows = (
+            (label(name), *(" ".join(f"{count:g}" for count in each.lines) for each in pair))
+            for name, pair in pairs.items()
+        )
         header = "activation", "low frequency", "Fig. 3's target"
         return Drawing(
             caption=f"The networks of Fig. 3 on the low-frequency target at epoch {FIG3_EPOCH}, and that of Fig. 2 "

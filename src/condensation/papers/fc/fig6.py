@@ -143,7 +143,7 @@ class Fig6(LinesByActivation):
         for name, fields in self.fields.items():
             stationary = [(lines.count, lines.attracts.sum()) for _, _, lines in fields]
             numbers = *zip(*stationary, strict=True), self.counts[name].lines
-            rows.append((label(name), *(" ".join(map(str, each)) for each in numbers)))
+            rows.append((label(name), *(" ".join(f"{value:g}" for value in each) for each in numbers)))
         counted = Table(f"Lines at epoch {FIG6_EPOCH}, seed by seed", header, tuple(rows))
         if not self.others:
             return (counted,)

@@ -57,7 +57,7 @@ export class SweepMap {
     }
     if (!this.#figure) this.#build();
     this.name = name;
-    const { quantities, axes, quantity, x, y, title, seeds } = this.#map;
+    const { quantities, axes, quantity, x, y, title, seeds, notes } = this.#map;
     this.#root.querySelector("h2").textContent = title;
     fill(this.#selects.quantity, quantities, quantity);
     fill(this.#selects.x, axes, x);
@@ -66,7 +66,7 @@ export class SweepMap {
     this.seeds = seeds;
     const over = [seeds > 1 ? `${seeds} seeds` : "", axes.length > 2 ? "the other axes" : ""].filter(Boolean).join(" and ");
     const medians = over ? `Medians over ${over}. ` : "";
-    this.#sentence.textContent = `${medians}Click a cell to train its network while you watch${axes.length > 2 ? ", at the first value of the other axes" : ""}.`;
+    this.#sentence.textContent = `${medians}Click a cell to train its network while you watch${axes.length > 2 ? ", at the first value of the other axes" : ""}.${notes.map((note) => ` Note: ${note}.`).join("")}`;
     this.paint();
     return true;
   }
