@@ -38,7 +38,7 @@ ENUMERATED_SIGNS = 12  # at p = 1, outputs or inputs of which all signs are look
 class CubeDirections(AttractingLines):
     r"""Points of the cube on whose lines sign descent condenses, by closed form, enumeration, subdivision or ascent.
 
-    Several outputs: a row is a pair (w, v) of value $\sum_k v_k T_k w^p > 0$. It serves c > 0, and (w, -v) serves c < 0;
+    Several outputs: a row is a pair (w, v) of value $\sum_k v_k T_k w^p > 0$. It serves c > 0, (w, -v) serves c < 0;
     with it go (-w, -v) for odd p and (-w, v) for even p.
 
     Attributes (more than those of ``AttractingLines``):
@@ -148,7 +148,7 @@ def _moving(tensor: Tensor) -> tuple[Bool[np.ndarray, " inputs"], Bool[np.ndarra
             f"the leading-order field (1/n) sum r_i x_i (w.x_i)^{tensor.p - 1} is zero for every w, so nothing "
             f"condenses; residuals that correlate with some product of {tensor.p} inputs are needed"
         )
-    return moves.any(axis=0), moves.any(axis=1)
+    return np.any(moves, axis=0), np.any(moves, axis=1)
 
 
 def _of_one_output(tensor: Tensor, most_boxes: int, starts: int) -> tuple[np.ndarray, str, str]:

@@ -17,7 +17,7 @@ from ..errors import check_whole
 from ._destinations import AttractingLines
 from ._homotopy import Solutions, generic_count, refine_lines, track_lines
 from ._power import ATTRACTS, search_attracting
-from ._tensor import Restricted, Tensor, as_samples, flow_eigenvalues, group_lines, restrict_to_span
+from ._tensor import APART, SPAN, Restricted, Tensor, as_samples, flow_eigenvalues, group_lines, restrict_to_span
 
 SIMPLE = 1e-9  # relative distance under which two eigenvalues are one
 MOST_PATHS = 2000
@@ -192,7 +192,7 @@ def _followed(tensor: Tensor, starts: int) -> _Lines:
 def _from_solutions(tensor: Tensor, solutions: Solutions, method: str) -> _Lines:
     note = (
         f"{solutions.count} of the {generic_count(tensor.p, tensor.dim)} complex lines were found isolated and simple: "
-        f"the others are multiple or fill a continuum"
+        f"the others are multiple or nearly so, fill a continuum, or are nearer than {APART:.0e} to one of these"
     ) * (not solutions.complete)
     return _Lines(solutions.real, method, solutions.complete, others=solutions.others, note=note)
 
@@ -217,7 +217,7 @@ def _assemble(restricted: Restricted, lines: _Lines, outputs: int) -> Directions
     eigenvalues = _differences(value, v) if p == 2 and tensor.outputs == 1 else flow_eigenvalues(tensor, u, v)
     # Euler's number of the projective space; for odd p in even dimensions the lines' two orientations cancel
     euler = int(((-1) ** (eigenvalues > 0).sum(axis=1)).sum())
-    says_nothing = outputs > 1 or (p % 2 == 1 and tensor.dim % 2 == 0)
+    fits = outputs > 1 or (p % 2 == 1 and tensor.dim % 2 == 0) or euler == tensor.dim % 2
 
     inert = len(restricted.basis) - tensor.dim + outputs - tensor.outputs
     eigenvalues = np.sort(np.concatenate([eigenvalues, np.repeat(-value[:, None], inert, axis=1)], axis=1), axis=1)
@@ -227,6 +227,13 @@ def _assemble(restricted: Restricted, lines: _Lines, outputs: int) -> Directions
     single = tensor.outputs == 1
     others = np.zeros((0, tensor.dim), complex) if lines.others is None else lines.others
     exhaustive = lines.method != "power iteration" and single
+    unfit = "the signs of the eigenvalues do not add up to Euler's number: some are rounding" * (
+        lines.complete and not fits
+    )
+    weak = restricted.left_out and (
+        f"directions in which the field is weaker than {SPAN:.0e} of the strongest, {restricted.left_out:.0e} of the "
+        "whole field, are not zero but were left out with their lines"
+    )
     return Directions(
         p=p,
         directions=(u @ restricted.basis.T)[order],
@@ -235,7 +242,7 @@ def _assemble(restricted: Restricted, lines: _Lines, outputs: int) -> Directions
         attracts_positive=up[order],
         attracts_negative=(up if p % 2 or outputs > 1 else down)[order],
         method=lines.method,
-        certified=lines.complete and (says_nothing or euler == tensor.dim % 2),
+        certified=lines.complete and fits and not restricted.left_out,
         outside=0 if p == 1 and single else len(restricted.basis) - tensor.dim,
         generic_count=generic_count(p, tensor.dim) if single else None,
         complex_count=len(u) + len(others) if exhaustive else None,
@@ -243,5 +250,5 @@ def _assemble(restricted: Restricted, lines: _Lines, outputs: int) -> Directions
         outputs=(v @ restricted.outputs.T)[order] if outputs > 1 else None,
         starts=lines.starts,
         hits=None if lines.hits is None else lines.hits[order],
-        note=lines.note,
+        note="; ".join(filter(None, [lines.note, weak, unfit])),
     )
