@@ -166,7 +166,7 @@ def test_lines_that_come_twice_or_are_missing_are_not_complete():
 
 
 def diagonal_lines(g, p):
-    r"""All real lines of $\sum_i g_i e_i^{\otimes p}$, p = 3 or 4: entries are 0 or roots of $g_i x_i^{p-2} = \pm 1$."""
+    r"""All real lines of $\sum_i g_i e_i^{\otimes p}$, p = 3 or 4: entries 0 or roots of $g_i x_i^{p-2} = \pm 1$."""
     lines = []
     for sign in (1, -1)[: p - 2]:
         at = [sign / each for each in g]

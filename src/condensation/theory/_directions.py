@@ -227,13 +227,14 @@ def _assemble(restricted: Restricted, lines: _Lines, outputs: int) -> Directions
     single = tensor.outputs == 1
     others = np.zeros((0, tensor.dim), complex) if lines.others is None else lines.others
     exhaustive = lines.method != "power iteration" and single
-    unfit = "the signs of the eigenvalues do not add up to Euler's number: some are rounding" * (
-        lines.complete and not fits
-    )
-    weak = restricted.left_out and (
-        f"directions in which the field is weaker than {SPAN:.0e} of the strongest, {restricted.left_out:.0e} of the "
-        "whole field, are not zero but were left out with their lines"
-    )
+    notes = [lines.note]
+    if restricted.left_out:
+        notes.append(
+            f"directions in which the field is weaker than {SPAN:.0e} of the strongest, {restricted.left_out:.0e} of "
+            "the whole field, are not zero but were left out with their lines"
+        )
+    if lines.complete and not fits:
+        notes.append("the signs of the eigenvalues do not add up to Euler's number: some are rounding")
     return Directions(
         p=p,
         directions=(u @ restricted.basis.T)[order],
@@ -250,5 +251,5 @@ def _assemble(restricted: Restricted, lines: _Lines, outputs: int) -> Directions
         outputs=(v @ restricted.outputs.T)[order] if outputs > 1 else None,
         starts=lines.starts,
         hits=None if lines.hits is None else lines.hits[order],
-        note="; ".join(filter(None, [lines.note, weak, unfit])),
+        note="; ".join(filter(None, notes)),
     )
