@@ -66,8 +66,8 @@ class Directions(AttractingLines):
         return np.abs(self.values)
 
     def sides(self, sign: int) -> tuple[int, ...]:
-        """Both sides where there are several outputs, as (-u, -v) or (-u, v) goes with (u, v)."""
-        return super().sides(sign) if self.outputs is None else (1, -1)
+        """Both sides of a line where there are several outputs, as (-u, -v) or (-u, v) goes with (u, v)."""
+        return super().sides(sign) if self.outputs is None or self.oriented else (1, -1)
 
 
 def stationary_directions(
