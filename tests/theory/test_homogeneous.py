@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tensors import rotation
 
-from condensation import InputError
+from condensation import GD, Arrays, At, Dense, Experiment, Init, InputError, Normal, train
 from condensation.theory import extremal_directions
 from condensation.theory._homogeneous import _alternate, _search
 
@@ -229,3 +229,27 @@ def test_a_sector_in_which_all_directions_grow_alike_is_not_certified():
     found = extremal_directions(np.concatenate([np.eye(2), -np.eye(2)]), np.concatenate([np.eye(2), -np.eye(2)]))
     assert not found.certified
     assert "all directions in them grow alike" in found.note
+
+
+@pytest.mark.trials
+@pytest.mark.parametrize(("inputs", "outputs", "least"), [(1, 2, 0.99), (2, 3, 0.97), (5, 4, 0.97)])
+def test_relu_networks_of_several_outputs_condense_on_the_orientations(inputs, outputs, least):
+    """Share of the norm of 100 neurons within cos .95 of an orientation, by gradient descent from 1e-10."""
+    stream = np.random.default_rng(inputs)
+    x, y = stream.normal(size=(40, inputs)), stream.normal(size=(40, outputs))
+    found = extremal_directions(np.c_[x, np.ones(40)], y)
+    experiment = Experiment(
+        Dense((inputs, 100, outputs), "relu"), Init(Normal(1e-10)), Arrays(x, y), GD(0.02 / found.values[0]), 900,
+        save=At((0, 900)), record=At((0, 900)), dtype="float64",
+    )  # fmt: skip
+    run = train(experiment, seeds=2)
+    assert (run.loss[:, -1] > 0.99 * run.loss[:, 0]).all()
+    for k in range(2):
+        shares = []
+        for step in (0, 900):
+            w = run.weights(1, step, k)
+            amplitude = np.linalg.norm(w, axis=1)
+            on = (w @ found.directions.T / amplitude[:, None]).max(axis=1) > 0.95
+            shares.append(amplitude[on].sum() / amplitude.sum())
+        assert shares[0] < 0.5
+        assert shares[1] > least
