@@ -14,16 +14,19 @@ from condensation import (
     Dense,
     Experiment,
     GradientFlow,
+    Images,
     Init,
     InputError,
+    Loss,
     Muon,
     Normal,
     NormalisedGD,
+    Seed,
     SignGD,
     train,
 )
 from condensation.data._sampling import rotation
-from condensation.theory import cube_directions, stationary_directions
+from condensation.theory import cube_directions, residual_at_zero, stationary_directions
 from condensation.theory._tensor import unit
 
 ACTIVATIONS = {1: "tanh", 2: "x_tanh", 3: "x2_tanh"}
@@ -183,7 +186,7 @@ def test_many_inputs_are_searched(dim):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((np.ones((4, 2)), np.ones((4, 3)), 1), "one residual for each sample is needed, not 3"),
+        ((np.ones((4, 2)), np.ones((4, 3, 1)), 1), "one number or a row of outputs each, not an array of shape"),
         ((np.ones((4, 2)), np.ones(4), 0), "the multiplicity p must be a whole number of at least 1, not 0"),
         ((np.ones((4, 2)), np.array([1.0, -1, 1, -1]), 2), "the leading-order field .* is zero for every w"),
     ],
@@ -191,6 +194,101 @@ def test_many_inputs_are_searched(dim):
 def test_what_cannot_be_predicted_is_refused(arguments, said):
     with pytest.raises(InputError, match=said):
         cube_directions(*arguments)
+
+
+def several(dim, outputs, seed, samples=40):
+    x, _ = data(dim, seed, samples)
+    return x, np.random.default_rng(seed + 1).normal(size=(samples, outputs))
+
+
+def fields(w, x, r, p):
+    """The field of each output, points x outputs x inputs."""
+    return np.einsum("li,ik,id->lkd", (w @ x.T) ** (p - 1), r, x) / len(x)
+
+
+def vertex_pairs(x, r, p):
+    """The (w, v) of all vertices w that are maxima with v = sign(T_k w^p), one row each."""
+    w = np.array(list(product([-1.0, 1.0], repeat=x.shape[1])))
+    each = fields(w, x, r, p)
+    v = np.sign(np.einsum("lkd,ld->lk", each, w))
+    strict = (np.einsum("lk,lkd->ld", v, each) * w > 0).all(axis=1)
+    return np.concatenate([w, v], axis=1)[strict]
+
+
+def both_sides(found):
+    """The (w, v) that serve c > 0, as rows."""
+    w, v = found.directions, found.outputs
+    return np.concatenate([np.concatenate([w, v], axis=1), np.concatenate([-w, v * (-1) ** found.p], axis=1)])
+
+
+@few
+@given(st.integers(1, 7), st.integers(2, 6), seeds)
+def test_pairs_of_signs_are_those_of_brute_force(dim, outputs, seed):
+    x, r = several(dim, outputs, seed)
+    found = cube_directions(x, r, 1)
+    assert (found.certified, found.method, found.note) == (True, "enumeration", "")
+    np.testing.assert_array_equal(rows(both_sides(found)), rows(vertex_pairs(x, r, 1)))
+    np.testing.assert_allclose(found.values, np.abs(found.directions @ x.T @ r).sum(axis=1) / len(x))
+    for sign in (1, -1):
+        np.testing.assert_array_equal(found.orientations(sign), np.concatenate([found.directions, -found.directions]))
+
+
+def test_many_outputs_are_searched_without_a_certificate():
+    x, r = several(14, 13, 0)
+    found = cube_directions(x, r, 1, starts=2000)
+    assert (found.certified, found.method) == (False, "ascent")
+    assert "may be missing" in found.note
+    expected = {tuple(row) for row in vertex_pairs(x, r, 1)}
+    listed = {tuple(row) for row in both_sides(found)}
+    assert listed <= expected
+    assert len(listed) > 0.9 * len(expected)
+
+
+@few
+@given(st.integers(1, 5), st.integers(2, 4), st.integers(2, 4), seeds)
+def test_lines_of_several_outputs_are_strict_maxima_over_both_cubes(dim, outputs, p, seed):
+    x, r = several(dim, outputs, seed)
+    found = cube_directions(x, r, p, starts=50)
+    assert not found.certified
+    assert found.note
+    w, v = found.directions, found.outputs
+    listed = both_sides(found)[(np.abs(both_sides(found)) == 1).all(axis=1)]
+    np.testing.assert_array_equal(rows(listed), rows(vertex_pairs(x, r, p)))
+    steps = 1e-3 * np.random.default_rng(0).normal(size=(200, 1, dim + outputs))
+    near_w, near_v = np.clip(w + steps[..., :dim], -1, 1), np.clip(v + steps[..., dim:], -1, 1)
+    around = np.einsum("slk,slk->sl", near_v, (near_w @ x.T) ** p @ r / len(x))
+    np.testing.assert_allclose(found.values, np.einsum("lk,lk->l", v, (w @ x.T) ** p @ r / len(x)))
+    assert (around <= found.values * (1 + 1e-14)).all()
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_outputs_without_a_field_stay_and_equal_outputs_share_their_lines(p):
+    x, r = data(4, 0)
+    single = cube_directions(x, r, p)
+    order = np.argsort(-np.abs(single.values), kind="stable")
+    dead = cube_directions(x, np.stack([0 * r, r], axis=1), p)
+    assert dead.certified == single.certified
+    assert dead.values == pytest.approx(np.abs(single.values[order]))
+    twice = cube_directions(x, np.stack([r, -3 * r], axis=1), p)
+    assert twice.values == pytest.approx(4 * dead.values)
+    for found in (dead, twice):
+        cosines = np.abs(unit(found.directions) @ unit(single.directions).T)
+        assert cosines.max(axis=1) == pytest.approx(1)
+        assert found.attracts_positive.all()
+        assert found.attracts_negative.all()
+    np.testing.assert_array_equal(dead.outputs[:, 0], 0)
+    np.testing.assert_array_equal(twice.outputs[:, 0], -twice.outputs[:, 1])
+    np.testing.assert_array_equal(np.sign((dead.directions @ x.T) ** p @ r), dead.outputs[:, 1])
+
+
+def test_a_residual_that_adds_up_to_zero_is_certified_and_a_plateau_is_not():
+    x, r = several(5, 4, 3)
+    assert cube_directions(x, r - r.mean(axis=1, keepdims=True), 1).certified
+    for weak, lines in ((0.5, [[1, 0]]), (1.0, np.zeros((0, 2)))):  # v = (1, 1): w_2 has no gradient
+        plateau = cube_directions(np.eye(2), [[1.0, 1.0], [weak, -weak]], 1)
+        assert not plateau.certified
+        np.testing.assert_array_equal(plateau.directions, lines)
+        assert "some weight has no gradient, and any value of it is as good" in plateau.note
 
 
 def runs(optimizer, datasets, p, steps):
@@ -298,3 +396,34 @@ def test_muon_fills_the_space_of_each_sign_for_multiplicity_two_where_the_flow_h
             assert max(on_top) < 0.7
         else:
             assert np.mean(on_top) > 0.9
+
+
+@pytest.mark.trials
+@pytest.mark.parametrize(
+    ("activation", "loss", "least"),
+    [
+        ("tanh", "mse", 0.95),
+        ("tanh", "cross_entropy", 0.75),
+        ("x_tanh", "mse", 0.95),
+        ("x_tanh", "cross_entropy", 0.75),
+    ],
+)
+def test_neurons_of_ten_outputs_end_on_the_cubes_lines(activation, loss, least):
+    """Digits 64-50-10 by Adam from 1e-5, two seeds: the share within cos .95 of a line, and of untrained neurons."""
+    x, y = Images("digits", n=500).draw(Seed(0, 0))
+    x = x.reshape(len(x), -1)
+    experiment = Experiment(
+        Dense((64, 50, 10), activation), Init(Normal(1e-5)), Arrays(x, y), Adam(1e-7, eps=1e-30), 2000, Loss(loss),
+        save=At((0, 2000)), record=At((0, 2000)), dtype="float64",
+    )  # fmt: skip
+    run = train(experiment, seeds=2)
+    lines = cube_directions(
+        np.c_[x, np.ones(len(x))], residual_at_zero(y, Loss(loss)), 1 if activation == "tanh" else 2
+    )
+    for k in range(2):
+        untrained, trained = (
+            np.abs(unit(run.weights(1, step, k)) @ unit(lines.directions).T).max(axis=1) for step in (0, 2000)
+        )
+        assert untrained.max() < 0.7
+        assert np.mean(trained > 0.95) > least
+        assert run.loss[k, -1] > 0.999 * run.loss[k, 0]

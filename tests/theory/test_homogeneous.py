@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tensors import rotation
 
-from condensation import InputError
+from condensation import GD, Arrays, At, Dense, Experiment, Init, InputError, Normal, train
 from condensation.theory import extremal_directions
-from condensation.theory._homogeneous import _search
+from condensation.theory._homogeneous import _alternate, _search
 
 
 def growth(u, x, r, slope=0.0):
@@ -142,7 +142,7 @@ def test_many_samples_in_the_plane_are_swept_at_once():
 @pytest.mark.parametrize(
     ("r", "slope", "sentence"),
     [
-        (np.ones((3, 2)), 0.0, "one residual for each sample is needed, not 2"),
+        (np.ones((3, 2, 1)), 0.0, "one number or a row of outputs each"),
         (np.zeros(3), 0.0, "all residuals are zero"),
         (np.ones(3), 1.0, "number below 1"),
         (np.ones(3), "0.1", "number below 1"),
@@ -153,3 +153,103 @@ def test_many_samples_in_the_plane_are_swept_at_once():
 def test_input_that_cannot_be_used_gets_a_sentence(unchecked, r, slope, sentence):
     with pytest.raises(InputError, match=sentence):
         extremal_directions(np.eye(3), r, slope)
+
+
+def growths(u, x, r, slope=0.0):
+    """|G(u)| of several outputs."""
+    z = np.atleast_2d(u) @ x.T
+    return np.linalg.norm(np.maximum(z, slope * z) @ r / len(x), axis=1)
+
+
+@settings(max_examples=50)
+@given(st.integers(1, 25), st.integers(2, 4), st.sampled_from([0.0, 0.1, -1.0]), st.integers(0, 10**6))
+def test_maxima_of_several_outputs_on_the_circle_are_those_of_a_fine_grid(samples, outputs, slope, seed):
+    stream = np.random.default_rng(seed)
+    x, r = stream.normal(size=(samples, 2)), stream.normal(size=(samples, outputs))
+    found = extremal_directions(x, r, slope)
+    assert (found.certified, found.oriented, found.method) == (True, True, "sectors")
+    assert found.attracts_positive.all()
+    np.testing.assert_array_equal(found.orientations(1), found.directions)
+    np.testing.assert_allclose(growths(found.directions, x, r, slope), found.values, atol=1e-12)
+    g = np.maximum(found.directions @ x.T, slope * found.directions @ x.T) @ r / samples
+    np.testing.assert_allclose(found.outputs * found.values[:, None], g, atol=1e-12)
+    assert found.eigenvalues.shape == (found.count, outputs)
+    assert (found.eigenvalues < 0).all()
+    angle = np.linspace(0, 2 * np.pi, 40001)[:-1]
+    f = growths(np.stack([np.cos(angle), np.sin(angle)], axis=1), x, r, slope)
+    peaks = angle[(f > np.roll(f, 1)) & (f >= np.roll(f, -1)) & (f > 1e-6)]
+    at = np.arctan2(found.directions[:, 1], found.directions[:, 0])
+    curved = found.eigenvalues.max(axis=1) < -1e-3 * found.values  # flatter maxima a grid does not place
+    for these, others in ((peaks, at), (at[(found.values > 1e-5) & curved], peaks)):
+        away = np.abs(np.mod(these[:, None] - others + np.pi, 2 * np.pi) - np.pi)
+        assert (away.min(axis=1, initial=np.inf) < 4e-4).all()
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.2])
+def test_the_search_of_several_outputs_finds_in_the_plane_what_the_sweep_lists(slope):
+    listed = 0
+    for seed in range(10):
+        stream = np.random.default_rng(seed)
+        x, r = stream.normal(size=(12, 2)), stream.normal(size=(12, 3))
+        swept = extremal_directions(x, r, slope)
+        u, kinks, hits = _alternate(x, r / 12, slope, 200)
+        order = [np.abs(swept.directions - end).max(axis=1).argmin() for end in u]
+        np.testing.assert_allclose(swept.directions[order], u, atol=1e-8)
+        np.testing.assert_array_equal(np.isinf(swept.eigenvalues[order, 0]), kinks == 1)
+        assert hits.sum() <= 200
+        listed += len(u) / swept.count / 10
+    assert listed > 0.95
+
+
+@pytest.mark.parametrize(("dim", "outputs", "slope"), [(3, 2, 0.0), (3, 5, 0.3), (6, 3, 0.0)])
+def test_above_the_plane_all_pairs_found_are_local_maxima(dim, outputs, slope):
+    stream = np.random.default_rng(dim)
+    x, r = stream.normal(size=(50, dim)), stream.normal(size=(50, outputs))
+    found = extremal_directions(x, r, slope)
+    assert (found.method, found.certified, found.starts) == ("fixed points", False, 100)
+    assert found.count > 1
+    assert (found.eigenvalues < 0).all()
+    for u, value in zip(found.directions, found.values, strict=True):
+        near = u + 1e-5 * stream.normal(size=(500, dim))
+        assert (growths(near / np.linalg.norm(near, axis=1, keepdims=True), x, r, slope) < value + 1e-13).all()
+
+
+def test_one_output_repeated_or_beside_a_zero_has_the_orientations_of_both_its_signs():
+    stream = np.random.default_rng(0)
+    x, r = stream.normal(size=(20, 2)), stream.normal(size=20)
+    single = extremal_directions(x, r)
+    for columns, size in ((np.stack([r, 0 * r], axis=1), 1), (np.stack([r, -r], axis=1), 2**0.5)):
+        pairs = extremal_directions(x, columns)
+        np.testing.assert_allclose(pairs.directions, single.directions, atol=1e-12)
+        np.testing.assert_allclose(pairs.values, size * np.abs(single.values))
+        np.testing.assert_allclose(pairs.outputs[:, 0] * size, np.sign(single.values))
+
+
+def test_a_sector_in_which_all_directions_grow_alike_is_not_certified():
+    found = extremal_directions(np.concatenate([np.eye(2), -np.eye(2)]), np.concatenate([np.eye(2), -np.eye(2)]))
+    assert not found.certified
+    assert "all directions in them grow alike" in found.note
+
+
+@pytest.mark.trials
+@pytest.mark.parametrize(("inputs", "outputs", "least"), [(1, 2, 0.99), (2, 3, 0.97), (5, 4, 0.97)])
+def test_relu_networks_of_several_outputs_condense_on_the_orientations(inputs, outputs, least):
+    """Share of the norm of 100 neurons within cos .95 of an orientation, by gradient descent from 1e-10."""
+    stream = np.random.default_rng(inputs)
+    x, y = stream.normal(size=(40, inputs)), stream.normal(size=(40, outputs))
+    found = extremal_directions(np.c_[x, np.ones(40)], y)
+    experiment = Experiment(
+        Dense((inputs, 100, outputs), "relu"), Init(Normal(1e-10)), Arrays(x, y), GD(0.02 / found.values[0]), 900,
+        save=At((0, 900)), record=At((0, 900)), dtype="float64",
+    )  # fmt: skip
+    run = train(experiment, seeds=2)
+    assert (run.loss[:, -1] > 0.99 * run.loss[:, 0]).all()
+    for k in range(2):
+        shares = []
+        for step in (0, 900):
+            w = run.weights(1, step, k)
+            amplitude = np.linalg.norm(w, axis=1)
+            on = (w @ found.directions.T / amplitude[:, None]).max(axis=1) > 0.95
+            shares.append(amplitude[on].sum() / amplitude.sum())
+        assert shares[0] < 0.5
+        assert shares[1] > least

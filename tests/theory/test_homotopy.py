@@ -3,11 +3,13 @@ from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tensors import entries_of, rotation, same_lines, samples_of
 
 from condensation.theory import Tensor, generic_count, stationary_directions
 from condensation.theory._homotopy import refine_lines, start_lines, track_lines
-from condensation.theory._tensor import restrict_to_span
+from condensation.theory._tensor import restrict_to_span, unit
 
 # Kolda and Mayo 2011, Example 3.6
 CUBIC = {
@@ -135,7 +137,7 @@ def test_six_dimensions_take_less_than_a_second():
 def test_what_is_not_isolated_is_said_and_never_certified(function, dim, p, attracting):
     found = stationary_directions(*samples_of(entries_of(function, dim, p), dim, p), p)
     assert not found.certified
-    assert "multiple or fill a continuum" in found.note
+    assert "the others are multiple or nearly so, fill a continuum" in found.note
     assert found.complex_count < found.generic_count
     assert found.attracts.sum() == attracting
 
@@ -161,3 +163,58 @@ def test_lines_that_come_twice_or_are_missing_are_not_complete():
     assert not refine_lines(tensor, lines[1:]).complete
     assert not refine_lines(tensor, np.concatenate([lines[1:], lines[1:2]])).complete
     assert refine_lines(tensor, np.concatenate([lines, -lines * 1j])).count == 7
+
+
+def diagonal_lines(g, p):
+    r"""All real lines of $\sum_i g_i e_i^{\otimes p}$, p = 3 or 4: entries 0 or roots of $g_i x_i^{p-2} = \pm 1$."""
+    lines = []
+    for sign in (1, -1)[: p - 2]:
+        at = [sign / each for each in g]
+        roots = [[0, q] if p == 3 else [0, q**0.5, -(q**0.5)] if q > 0 else [0] for q in at]
+        lines += [u for u in product(*roots) if any(u)]
+    lines = unit(np.array(lines))
+    first = np.take_along_axis(lines, (lines != 0).argmax(axis=1)[:, None], axis=1)
+    return lines if p == 3 else lines[first[:, 0] > 0]
+
+
+@settings(max_examples=40)
+@given(st.integers(2, 4), st.integers(3, 4), st.floats(0, 12), st.integers(0, 10**6))
+def test_what_is_certified_is_complete_for_diagonal_tensors_of_any_spread(dim, p, spread, seed):
+    stream = np.random.default_rng(seed)
+    g = stream.choice([-1, 1], dim) * 10 ** (-spread * stream.random(dim))
+    found, exact = stationary_directions(np.eye(dim), dim * g, p), diagonal_lines(g, p)
+    cosines = np.abs(found.directions @ exact.T)
+    assert (cosines.max(axis=1) > 1 - 1e-9).all(), "nothing is listed that is no line"
+    assert found.certified == (found.note == "")
+    if found.certified:
+        assert found.count == len(exact)
+        assert (cosines.max(axis=0) > 1 - 1e-9).all()
+    assert found.certified or np.abs(g).max() > 1e3 * np.abs(g).min()
+
+
+@pytest.mark.parametrize(
+    ("g", "why"),
+    [
+        ((1, 1e-4, 1e-8), "nearer than 1e-06"),
+        ((1, 1e-12, 1), "weaker than 1e-10 of the strongest, 4e-13 of the whole field, are not zero but were left out"),
+        ((1, 1e-20, 1), "left out"),
+        ((1e-13, 1, 1e-150), "left out"),
+    ],
+)
+def test_lines_too_weak_or_too_near_are_said_to_be_missing(g, why):
+    found = stationary_directions(np.eye(3), 3 * np.array(g), 3)
+    assert found.count < 7
+    assert not found.certified
+    assert why in found.note
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_rounding_is_no_direction_that_was_left_out(p):
+    """Inputs that are zero, sums of others, and weak: the span is certified; it turns with the inputs."""
+    stream = np.random.default_rng(p)
+    x, r = stream.normal(size=(40, 3)), stream.normal(size=40)
+    x[:, 2] *= 1e-3
+    wide = np.concatenate([x, x[:, :1] + x[:, 1:2] / 3, np.zeros((40, 1))], axis=1)
+    for inputs in (wide, wide @ rotation(5, 0).T):
+        found = stationary_directions(inputs, r, p)
+        assert (found.certified, found.note, found.outside) == (True, "", 0 if p == 1 else 2)

@@ -111,6 +111,32 @@ def test_parts_of_the_leading_filter():
     assert (dynamics.rank, dynamics.gap) == (1, pytest.approx(1))
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("rows", [1, 2, 40])
+def test_without_a_field_nothing_grows_and_there_is_no_direction(rows):
+    """Z = 0: labels that do not correlate with the images, and biases that cancel."""
+    dynamics = KernelDynamics(np.zeros((rows, 10)))
+    assert (dynamics.rank, dynamics.gap) == (0, 0.0)
+    for direction in ("v1", "u1", "bias_part", "channel_cosines"):
+        with pytest.raises(InputError, match="Z is zero: no filter grows"):
+            getattr(dynamics, direction)
+    w, a = np.ones((3, 10)), np.ones((3, rows))
+    with pytest.raises(InputError, match="Z is zero: no filter grows"):
+        dynamics.orientations(w, a)
+    for before, after in zip((w, a), dynamics.evolve(w, a, 7.0), strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_smallest_field_has_a_gap_and_a_direction():
+    z = np.zeros((4, 10))
+    z[0, 0], z[1, 1] = 4e-300, 1e-300
+    dynamics = KernelDynamics(z)
+    assert (dynamics.rank, dynamics.gap) == (2, pytest.approx(0.75))
+    np.testing.assert_allclose(dynamics.v1, np.eye(10)[0], atol=1e-12)
+    assert np.linalg.norm(dynamics.u1) == pytest.approx(1)
+
+
 @pytest.mark.trials
 @pytest.mark.parametrize("loss", LOSSES[:3])
 def test_linear_dynamics_against_real_training(loss):
@@ -148,3 +174,5 @@ def test_bad_input_is_named(unchecked):
         effective_time(1.0, 10, 1.0)
     with pytest.raises(InputError, match="Z must be finite"):
         KernelDynamics(np.ones((4, 9)))
+    with pytest.raises(InputError, match="Z must be finite"):
+        KernelDynamics(np.ones((0, 10)))

@@ -31,7 +31,9 @@ class AttractingLines:
         attracts_positive: whether the line attracts neurons with a c > 0.
         attracts_negative: whether it attracts neurons with a c < 0.
         method: how the lines were found.
-        certified: whether these are provably all there are, but for rounding errors.
+        certified: whether these are provably all there are, but for rounding errors: a field is zero if it is smaller
+            than 1e-13 of the terms it is a sum of. On the sphere lines nearer than 1e-6 are not told apart, and
+            directions whose field is weaker than 1e-10 of the strongest are left out; then nothing is certified.
         note: a sentence where lines are missing or not isolated, else empty.
         spaces: what attracts in place of a line, where the largest value is that of several directions.
         oriented: whether a row is an orientation and not a line.

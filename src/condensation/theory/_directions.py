@@ -17,7 +17,7 @@ from ..errors import check_whole
 from ._destinations import AttractingLines, AttractingSpace
 from ._homotopy import Solutions, generic_count, refine_lines, track_lines
 from ._power import ATTRACTS, search_attracting
-from ._tensor import Restricted, Tensor, as_samples, flow_eigenvalues, group_lines, restrict_to_span
+from ._tensor import APART, SPAN, Restricted, Tensor, as_samples, flow_eigenvalues, group_lines, restrict_to_span
 
 SIMPLE = 1e-9  # relative distance under which two eigenvalues are one
 MOST_PATHS = 2000
@@ -66,8 +66,8 @@ class Directions(AttractingLines):
         return np.abs(self.values)
 
     def sides(self, sign: int) -> tuple[int, ...]:
-        """Both sides where there are several outputs, as (-u, -v) or (-u, v) goes with (u, v)."""
-        return super().sides(sign) if self.outputs is None else (1, -1)
+        """Both sides of a line where there are several outputs, as (-u, -v) or (-u, v) goes with (u, v)."""
+        return super().sides(sign) if self.outputs is None or self.oriented else (1, -1)
 
 
 def stationary_directions(
@@ -205,7 +205,7 @@ def _followed(tensor: Tensor, starts: int) -> _Lines:
 def _from_solutions(tensor: Tensor, solutions: Solutions, method: str) -> _Lines:
     note = (
         f"{solutions.count} of the {generic_count(tensor.p, tensor.dim)} complex lines were found isolated and simple: "
-        f"the others are multiple or fill a continuum"
+        f"the others are multiple or nearly so, fill a continuum, or are nearer than {APART:.0e} to one of these"
     ) * (not solutions.complete)
     return _Lines(solutions.real, method, solutions.complete, others=solutions.others, note=note)
 
@@ -230,7 +230,7 @@ def _assemble(restricted: Restricted, lines: _Lines, outputs: int) -> Directions
     eigenvalues = _differences(value, v) if p == 2 and tensor.outputs == 1 else flow_eigenvalues(tensor, u, v)
     # Euler's number of the projective space; for odd p in even dimensions the lines' two orientations cancel
     euler = int(((-1) ** (eigenvalues > 0).sum(axis=1)).sum())
-    says_nothing = outputs > 1 or (p % 2 == 1 and tensor.dim % 2 == 0)
+    fits = outputs > 1 or (p % 2 == 1 and tensor.dim % 2 == 0) or euler == tensor.dim % 2
 
     inert = len(restricted.basis) - tensor.dim + outputs - tensor.outputs
     eigenvalues = np.sort(np.concatenate([eigenvalues, np.repeat(-value[:, None], inert, axis=1)], axis=1), axis=1)
@@ -241,6 +241,14 @@ def _assemble(restricted: Restricted, lines: _Lines, outputs: int) -> Directions
     single = tensor.outputs == 1
     others = np.zeros((0, tensor.dim), complex) if lines.others is None else lines.others
     exhaustive = lines.method != "power iteration" and single
+    notes = [lines.note]
+    if restricted.left_out:
+        notes.append(
+            f"directions in which the field is weaker than {SPAN:.0e} of the strongest, {restricted.left_out:.0e} of "
+            "the whole field, are not zero but were left out with their lines"
+        )
+    if lines.complete and not fits:
+        notes.append("the signs of the eigenvalues do not add up to Euler's number: some are rounding")
     return Directions(
         p=p,
         directions=(u @ restricted.basis.T)[order],
@@ -249,7 +257,7 @@ def _assemble(restricted: Restricted, lines: _Lines, outputs: int) -> Directions
         attracts_positive=up[order],
         attracts_negative=(up if p % 2 or outputs > 1 else down)[order],
         method=lines.method,
-        certified=lines.complete and (says_nothing or euler == tensor.dim % 2),
+        certified=lines.complete and fits and not restricted.left_out,
         outside=0 if p == 1 and single else len(restricted.basis) - tensor.dim,
         generic_count=generic_count(p, tensor.dim) if single else None,
         complex_count=len(u) + len(others) if exhaustive else None,
@@ -257,7 +265,7 @@ def _assemble(restricted: Restricted, lines: _Lines, outputs: int) -> Directions
         outputs=(v @ restricted.outputs.T)[order] if outputs > 1 else None,
         starts=lines.starts,
         hits=None if lines.hits is None else lines.hits[order],
-        note=lines.note,
+        note="; ".join(filter(None, notes)),
         spaces=tuple(
             AttractingSpace(restricted.basis @ space.basis, space.value * restricted.scale, space.serves)
             for space in spaces

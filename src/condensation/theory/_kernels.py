@@ -105,7 +105,7 @@ class KernelDynamics:
     def __post_init__(self) -> None:
         entries = self.z.shape[1] - 1 if self.z.ndim == 2 else 0
         side = round((entries / self.channels) ** 0.5)
-        if not np.isfinite(self.z).all() or side < 1 or self.channels * side**2 != entries:
+        if not np.isfinite(self.z).all() or not len(self.z) or side < 1 or self.channels * side**2 != entries:
             raise InputError(f"Z must be finite, rows x ({self.channels} m^2 + 1), not of shape {self.z.shape}")
 
     @staticmethod
@@ -131,17 +131,24 @@ class KernelDynamics:
 
     @property
     def rank(self) -> int:
-        """Rank of Z, at most that of its smaller side."""
+        """Rank of Z, at most that of its smaller side; 0 where Z = 0."""
         return int((self.values > RANK * self.values[0]).sum()) if self.values[0] > 0 else 0
 
     @property
     def gap(self) -> float:
-        r"""The spectral gap $\lambda_1 - \lambda_2$ over $\lambda_1$: without one there is no single direction."""
+        r"""The spectral gap $\lambda_1 - \lambda_2$ over $\lambda_1$: without one there is no single direction.
+
+        It is 1 where Z has rank 1, and 0 where Z = 0 and no filter moves.
+        """
+        if not self.rank:
+            return 0.0
         return float(1 - self.values[1] / self.values[0]) if len(self.values) > 1 else 1.0
 
     @property
     def v1(self) -> Float[np.ndarray, " columns"]:
         """The filter (bias last) that grows fastest, turned so that its kernel entries add up to a positive number."""
+        if not self.rank:
+            raise InputError("Z is zero: no filter grows at leading order, so there is no direction v1")
         v = self._parts[2][:, 0]
         return v if v[:-1].sum() >= 0 else -v
 

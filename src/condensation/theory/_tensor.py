@@ -20,6 +20,7 @@ LARGEST_ARRAY = 2e7  # numbers held at once, for instance in a tensor written ou
 SPAN = 1e-10  # directions in which the field is this much weaker than in the strongest do not count
 APART = 1e-6  # distance of different lines
 ROUNDING = 1e-13  # a field this much smaller than its own terms is rounding
+PROJECTED = 1e-14  # error of a projection, relative to the largest number
 
 Vectors = Inexact[np.ndarray, "lines inputs"]
 OutputWeights = Inexact[np.ndarray, "lines outputs"]
@@ -225,13 +226,15 @@ class Restricted:
     basis: Float[np.ndarray, "inputs dim"]  # orthonormal basis of the span
     outputs: Float[np.ndarray, "outputs rank"]  # orthonormal basis of the outputs that have a field
     scale: float  # what values are multiplied by to be those of the original tensor
+    left_out: float  # share of the field outside of the span and of the outputs; 0 where it is but rounding
 
 
 def restrict_to_span(x: Samples, residual: Residuals, p: int) -> Restricted:
     r"""Restrict $T = \frac1n \sum_i r_i x_i^{\otimes p}$ to its span and divide it by its size.
 
     The span is that of the fields $T u^{p-1}$ at random u: never more than the span of the inputs, and less where
-    the residuals leave a direction out. Outside it the field is zero.
+    the residuals leave a direction out. Outside it the field is zero, or weaker by ``SPAN`` than in the strongest
+    direction: ``left_out`` tells these two apart, up to ``ROUNDING`` of the terms that the field is a sum of.
     """
     stream = np.random.default_rng(0)
     size_x, size_r = float(np.abs(x).max()), float(np.abs(residual).max())
@@ -248,6 +251,8 @@ def restrict_to_span(x: Samples, residual: Residuals, p: int) -> Restricted:
     basis = span(fields.reshape(-1, x.shape[1]), least)
     by_output = np.moveaxis(fields, 1, 2).reshape(-1, residual.shape[1])
     outputs = span(by_output, least) if residual.shape[1] > 1 else np.ones((1, 1))
+    few = np.abs(u[:5] @ points.T) ** (p - 1) @ _terms(np.abs(points), np.abs(weights))
+    left_out = _left_out(fields[:5], few.reshape(fields[:5].shape), basis, outputs)
     points, weights = points @ basis, weights @ outputs
 
     tensor = Tensor(points, weights, p)
@@ -264,10 +269,28 @@ def restrict_to_span(x: Samples, residual: Residuals, p: int) -> Restricted:
             f"inputs of size {size_x:.3g} and residuals of size {size_r:.3g} give values of order {scale:.3g} at "
             f"p = {p}; scale them nearer to one"
         )
-    return Restricted(Tensor(points, weights / size, p), basis, outputs, scale)
+    return Restricted(Tensor(points, weights / size, p), basis, outputs, scale, left_out)
 
 
 def span(rows: np.ndarray, least: float = 0.0) -> np.ndarray:
-    """Orthonormal basis, as columns, of what the rows span but for rounding."""
-    _, strength, directions = np.linalg.svd(rows, full_matrices=False)
-    return directions[strength > max(SPAN * strength[0], least)].T
+    """Orthonormal basis, as columns, of what the rows span but for rounding; columns of zeros stay exactly zero."""
+    some = rows.any(axis=0)
+    _, strength, directions = np.linalg.svd(rows[:, some], full_matrices=False)
+    kept = strength > max(SPAN * strength[0], least)
+    basis = np.zeros((rows.shape[1], kept.sum()))
+    basis[some] = directions[kept].T
+    return basis
+
+
+def _left_out(fields: np.ndarray, terms: np.ndarray, basis: np.ndarray, outputs: np.ndarray) -> float:
+    """Share of the fields, lines x outputs x inputs and sums of terms of these sizes, that the bases leave out.
+
+    An input or an output so weak that what the bases say of it is their own rounding is left out as a whole.
+    """
+    size = np.abs(fields)
+    least = PROJECTED * size.max()
+    lost = (size.max(axis=(0, 1)) < least) | (size.max(axis=(0, 2)) < least)[:, None]
+    kept = np.einsum("lkd,de,fe,kj,mj->lmf", fields, basis, basis, outputs, outputs, optimize=True)
+    rest = np.where(lost, fields, fields - kept)
+    rest[np.abs(rest) <= ROUNDING * terms + np.where(lost, 0, least)] = 0
+    return float(np.linalg.norm(rest) / np.linalg.norm(fields))
