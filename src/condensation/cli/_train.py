@@ -41,7 +41,8 @@ def train(experiment: File, /, seeds: int = 10, out: Path = Path("runs"), json: 
     for layer in (name for name in trajectory.layers if name != "output"):
         try:
             history = count_lines(trajectory.history(layer)[:, -1:])
-            layers[layer] = {"lines": history.lines[:, 0].tolist(), "condensed": int(history.condensed.sum())}
+            lines = [] if history.reason else history.lines[:, 0].tolist()
+            layers[layer] = {"lines": lines, "condensed": int(history.condensed.sum()), "reason": history.reason}
         except InputError as error:
             layers[layer] = {"lines": [], "condensed": 0, "reason": str(error)}
     result = {
