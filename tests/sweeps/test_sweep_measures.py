@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from condensation import Adam, Arrays, Conv, Dense, Experiment, Init, InputError, Normal, Seed, sine_sum, train
-from condensation.measure import effective_rank, find_lines, participation_ratio, relative_change
+from condensation.measure import effective_rank, find_lines, participation_ratio, relative_change, stable_rank
 from condensation.sweeps import Local, Sweep, run_sweep
 from condensation.sweeps._measures import NAMES, check_fit, check_measures, measure_step
 from condensation.training import train_pairs
@@ -62,6 +62,7 @@ def test_columns_are_the_measures_of_each_hidden_layer(run):
             f"{layer}.condensed": float(lines.condensed),
             f"{layer}.change": relative_change(weights, start),
             f"{layer}.effective_rank": effective_rank(weights),
+            f"{layer}.stable_rank": stable_rank(weights),
             f"{layer}.participation": participation_ratio(weights),
             f"{layer}.cosine": np.median(cosines),
         }

@@ -29,7 +29,7 @@ def effective_inputs(
         used = np.asarray(array.any(axis=0))
         if used.sum() <= MOST and not used.all():
             basis = np.eye(array.shape[1])[used]
-            array = array[:, used]
+            array = np.ascontiguousarray(array[:, used])
     own = _subspace(array)
     if own is None:
         return array, basis

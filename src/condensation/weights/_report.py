@@ -3,7 +3,6 @@
 import base64
 import io
 import math
-import math
 import tomllib
 from collections.abc import Sequence
 from itertools import islice
