@@ -11,6 +11,7 @@ from jaxtyping import Float
 from ._similarity import norms
 
 MOST = 4  # dimensions in which chance reaches a cosine of 0.95
+FEW = 8  # units
 ROUNDING = 16  # in units of the precision: how far a unit is outside of a subspace that holds it
 
 
@@ -25,7 +26,7 @@ def effective_inputs(
            [0., 1., 0.]]))
     """
     basis = None
-    if np.count_nonzero(array[:64].any(axis=0)) <= MOST:
+    if np.count_nonzero(array[:FEW].any(axis=0)) <= MOST:
         used = np.asarray(array.any(axis=0))
         if used.sum() <= MOST and not used.all():
             basis = np.eye(array.shape[1])[used]
@@ -39,15 +40,21 @@ def effective_inputs(
 def _subspace(array: np.ndarray) -> np.ndarray | None:
     """Orthonormal rows of the few dimensions that hold all units; None where there are none, or exact lines alone."""
     tolerance = ROUNDING * float(np.finfo(array.dtype).eps)
-    most, basis = min(MOST, *(size - 1 for size in array.shape)), None
-    for rows in (array[:64], array):  # a few units rule most layers out
-        r = norms(rows)
-        u = rows[r > 0].astype(float) / r[r > 0, None]
-        basis, lines = _pivots(u, tolerance, min(most, len(u) - 1) if rows is array else most)
-        if basis is None:
-            return None
+    most = min(MOST, array.shape[1] - 1)
+    few = np.linalg.svd(_unit_rows(array[:FEW]), compute_uv=False)  # rule most layers out
+    if len(few) > most and few[most] > tolerance * FEW**0.5:
+        return None
+    u = _unit_rows(array)
+    basis, lines = _pivots(u, tolerance, min(most, len(u) - 1))
+    if basis is None:
+        return None
     sines = [norms(u - np.outer(u @ line, line)) for line in lines]
     return None if (np.min(sines, axis=0) <= tolerance).all() else basis
+
+
+def _unit_rows(array: np.ndarray) -> np.ndarray:
+    r = norms(array)
+    return array[r > 0].astype(float) / r[r > 0, None]
 
 
 def _pivots(u: np.ndarray, tolerance: float, most: int) -> tuple[np.ndarray | None, np.ndarray]:

@@ -89,10 +89,9 @@ def find_lines(weights: ArrayLike, *, threshold: float | None = None) -> Lines:
     (1, array([0, 0, 0]), array([ 1,  1, -1]))
     """
     array = as_weights(weights)
-    zero = np.count_nonzero(norms(array) == 0)
     layer = Layer.of(array, threshold)
-    if zero:
-        warnings.warn(f"{zero} of {len(array)} units have norm zero and are on no line", stacklevel=2)
+    if layer.zeros:
+        warnings.warn(f"{layer.zeros} of {len(array)} units have norm zero and are on no line", stacklevel=2)
     if layer.dimensions == 1:
         none = np.zeros(len(array), int)
         return Lines(
@@ -129,6 +128,7 @@ class Layer:
     weights: np.ndarray  # units x dimensions
     basis: np.ndarray | None  # the dimensions, where they are not the inputs
     norms: np.ndarray  # of the units
+    zeros: int  # units of norm zero, of all
     copies: int  # how often these units are there: 2 where they are the first of exact pairs
     pairs: Pairs
     threshold: float
@@ -139,7 +139,9 @@ class Layer:
         """The units of weights that ``as_weights`` gave; refused where they have no directions."""
         if array.shape[1] < 2:
             raise InputError(f"directions need at least 2 inputs (the bias counts as one), not {array.shape[1]}")
-        if not array.any():
+        r = norms(array)
+        zeros = int(np.count_nonzero(r == 0))
+        if zeros == len(r):
             raise InputError(f"all {len(array)} units have norm zero: there is no direction")
         if threshold is not None and not (isinstance(threshold, numbers.Real) and 0 < threshold < 1):
             raise InputError(f"the threshold is a cosine between 0 and 1, not {threshold!r}")
@@ -151,7 +153,7 @@ class Layer:
             and np.array_equal(array[:half], array[half:])
         )
         weights, basis = effective_inputs(array[:half] if paired else array)
-        dimensions, r = weights.shape[1], norms(weights)
+        dimensions, r = weights.shape[1], r[: len(weights)] if basis is None else norms(weights)
         in_plane = dimensions == 2 and threshold is None
         if threshold is not None:
             c = float(threshold)
@@ -159,7 +161,7 @@ class Layer:
             c = max(LEAST_COSINE, chance_cosine(dimensions))
         else:
             c = float(np.cos(circle.RESOLUTION))
-        return Layer(weights, basis, r, 1 + paired, Pairs.of(weights, r, r / r.sum()), c, in_plane)
+        return Layer(weights, basis, r, zeros, 1 + paired, Pairs.of(weights, r, r / r.sum()), c, in_plane)
 
     @property
     def dimensions(self) -> int:
