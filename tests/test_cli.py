@@ -145,6 +145,23 @@ def test_measure_goes_on_past_a_layer_that_cannot_be_measured(tmp_path):
     assert rows["good"]["lines"] == 1
 
 
+def test_measure_gives_errors_and_says_where_there_are_no_directions(tmp_path):
+    rng = np.random.default_rng(0)
+    one_input = {"one.weight": rng.normal(size=(20, 1)), "one.bias": np.zeros(20)}
+    np.savez(tmp_path / "w.npz", random=rng.normal(size=(40, 6)), **one_input)
+    path = tmp_path / "w.npz"
+    rows = {row["layer"]: row for row in json.loads(command("measure", path, "--json", "--errors").stdout)}
+    random = rows["random"]
+    assert 0 < random["k_eff_error"] < random["k_eff"] < random["chance_k_eff"] * 1.3
+    assert 0 < random["stable_rank_error"] < random["stable_rank"] < random["effective_rank"] < 6
+    assert rows["one.weight"]["condensed"] is False
+    assert "no directions to condense to" in rows["one.weight"]["reason"]
+    table = command("measure", path, "--errors").stdout
+    assert f"{random['stable_rank']:.3g} ±{random['stable_rank_error']:.1g}" in table
+    assert "one.weight: a single input carries all weights: there are no directions to condense to" in table
+    assert "±" not in command("measure", path).stdout
+
+
 def test_measure_tells_the_most_condensed_layer_first_in_a_table_that_fits(tmp_path):
     rng = np.random.default_rng(0)
     long = "a_model_with_a_long_name.encoder_of_text.block"

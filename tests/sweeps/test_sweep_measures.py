@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from condensation import Adam, Arrays, Conv, Dense, Experiment, Init, InputError, Normal, Seed, sine_sum, train
-from condensation.measure import effective_rank, find_lines, participation_ratio, relative_change
+from condensation import Adam, Arrays, Conv, Dense, Experiment, Glorot, Init, InputError, Normal, Seed, sine_sum, train
+from condensation.measure import effective_rank, find_lines, participation_ratio, relative_change, stable_rank
 from condensation.sweeps import Local, Sweep, run_sweep
 from condensation.sweeps._measures import NAMES, check_fit, check_measures, measure_step
 from condensation.training import train_pairs
@@ -62,6 +62,7 @@ def test_columns_are_the_measures_of_each_hidden_layer(run):
             f"{layer}.condensed": float(lines.condensed),
             f"{layer}.change": relative_change(weights, start),
             f"{layer}.effective_rank": effective_rank(weights),
+            f"{layer}.stable_rank": stable_rank(weights),
             f"{layer}.participation": participation_ratio(weights),
             f"{layer}.cosine": np.median(cosines),
         }
@@ -163,3 +164,13 @@ def test_a_measure_of_the_user_is_a_column_of_the_table(tmp_path):
     assert table.complete
     np.testing.assert_array_equal(table.array("double"), 80)
     np.testing.assert_array_equal(table.array("last_loss"), table.array("loss"))
+
+
+def test_a_single_input_has_no_columns_of_lines():
+    """One input and zero biases: there are no directions to condense to."""
+    experiment = Experiment(
+        Dense((1, 20, 1)), Init(Glorot()), sine_sum(1, 2, 0, dim=1, n=5, low=-1, high=1), Adam(1e-3), 1
+    )
+    (run,) = train_pairs([(experiment, SEED)])
+    assert measure_step(run, 0, ("lines",)) == {}
+    assert "dense1.k_eff" in measure_step(run, 1, ("lines",))

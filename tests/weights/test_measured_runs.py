@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from condensation import Adam, Dense, Every, Experiment, Init, InputError, Normal, load_run, sine_sum, train
-from condensation.measure import measure_units
+from condensation.measure import bootstrap_errors, measure_units
 from condensation.runs._store import ExperimentFolder
-from condensation.weights._measured import cell, columns
+from condensation.weights._measured import cell, cell_with_error, columns
 from condensation.weights._runs import measure_run
 
 DATA = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
@@ -35,6 +35,16 @@ def test_each_number_is_the_median_over_the_seeds(folder):
         assert (record["seeds"], record["condensed_seeds"]) == (3, sum(row.condensed for row in rows))
     assert [row.layer for row in measured.last] == ["dense1", "dense2"]
     assert measured.units[0].weights() == pytest.approx(trajectory.weights("dense1", 40, 0))
+
+
+def test_errors_are_medians_over_the_seeds_too(folder):
+    trajectory, measured = load_run(folder), measure_run(folder, errors=True)
+    for record in measured.records:
+        weights = [trajectory.weights(record["layer"], record["step"], seed) for seed in trajectory.seeds]
+        for name in ("k_eff", "effective_rank", "stable_rank"):
+            errors = [getattr(bootstrap_errors(own), name) for own in weights]
+            assert record[f"{name}_error"] == pytest.approx(np.median(errors))
+            assert f" ±{np.median(errors):.1g}" in cell_with_error(record, name)
 
 
 def test_a_diverged_seed_is_left_out_and_named(folder, monkeypatch):

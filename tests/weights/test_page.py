@@ -12,6 +12,7 @@ from condensation.drawing import draw_beside_null, draw_layers, draw_steps
 from condensation.drawing._layers import MOST_UNITS
 from condensation.measure import Row, cosine_similarity, measure_units
 from condensation.weights import measure_path
+from condensation.weights._measured import cell_with_error, record
 from condensation.weights._report import GLOSSARY, report_page, write_report
 
 
@@ -45,6 +46,15 @@ class Page(HTMLParser):
             self.cells[-1] += data
 
 
+def test_the_page_has_errors_where_they_were_measured(tmp_path):
+    save_file(arrays(), tmp_path / "m.safetensors")
+    measured = measure_path(tmp_path / "m.safetensors", errors=True)
+    page = report_page(measured)
+    assert "<dt>±</dt>" in page
+    row = next(row for row in measured.rows if row.units >= 8)
+    assert cell_with_error(record(row, 0), "stable_rank") in Page(page).cells
+
+
 def test_the_page_of_a_checkpoint_is_whole_and_by_itself(tmp_path):
     save_file(arrays(), tmp_path / "m.safetensors")
     page = report_page(measure_path(tmp_path / "m.safetensors"))
@@ -59,7 +69,8 @@ def test_the_page_of_a_checkpoint_is_whole_and_by_itself(tmp_path):
     assert "norm.weight" in page
     assert "one number a channel is no direction" in page.replace("&#39;", "'")
     assert "prefers-color-scheme: dark" in page
-    for word in GLOSSARY.keys() - {"RD"}:
+    assert "±" not in page
+    for word in GLOSSARY.keys() - {"RD", "±"}:
         assert f"<dt>{word}</dt>" in page
     assert "Over training" not in page
 

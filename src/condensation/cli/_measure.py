@@ -24,6 +24,7 @@ def measure(
     threshold: float | None = None,
     heads: bool = False,
     view: Literal["filter", "kernel"] = "filter",
+    errors: bool = False,
     json: bool = False,
     report: Path | None = None,
 ) -> None:
@@ -37,6 +38,7 @@ def measure(
         threshold: the cosine that decides; by default 0.95, or more where chance alone would reach it.
         heads: one row for each attention head.
         view: the units of convolution layers: filters, or kernels (one a pair of channels).
+        errors: add standard errors to k_eff and to the ranks, by a bootstrap over units.
         json: print the rows as JSON, for every step and with what has no units.
         report: also write the rows of the last step with pictures to this HTML file.
     """
@@ -52,11 +54,11 @@ def measure(
         sys.path.insert(0, str(Path.cwd()))  # activations of the user: module:function
         if heads or view != "filter":
             raise InputError(f"{path} is a run, whose units are as they were kept: --heads and --view are for models")
-        measured = measure_run(path, threshold=threshold, every_step=json)
+        measured = measure_run(path, threshold=threshold, errors=errors, every_step=json)
     else:
         from ..weights import measure_path
 
-        measured = measure_path(path, threshold=threshold, heads=heads, view=view, every_step=json)
+        measured = measure_path(path, threshold=threshold, heads=heads, view=view, errors=errors, every_step=json)
     _show(measured, json)
     if report is not None:
         from ..weights._report import write_report
@@ -67,7 +69,7 @@ def measure(
 
 def _show(measured: "Measured", json: bool) -> None:
     """Print the rows as JSON or as a table."""
-    from ..weights._measured import cell, columns
+    from ..weights._measured import cell_with_error, columns
 
     records = measured.records
     if json:
@@ -83,7 +85,7 @@ def _show(measured: "Measured", json: bool) -> None:
     series = len(measured.steps) > 1
     headings = columns(shown, series=series)
     names = [name for name in headings if name != "layer" and not (series and name in _NOT_IN_SERIES)]
-    cells = [[cell(name, record[name]) for name in names] for record in shown]
+    cells = [[cell_with_error(record, name) for name in names] for record in shown]
     console().print(_table([record["layer"] for record in shown], [headings[name] for name in names], cells))
     for reason, layers in measured.reasons.items():
         print(f" {layers[0]}: {reason}" if len(layers) == 1 else f" {len(layers)} such as {layers[0]}: {reason}")

@@ -44,7 +44,8 @@ def train(experiment: File, /, seeds: int = 10, out: Path = Path("runs"), json: 
         try:
             history = count_lines(trajectory.history(layer)[:, -1:])
             counts = [None if np.isnan(count) else int(count) for count in history.lines[:, 0]]
-            layers[layer] = {"lines": counts, "condensed": int(history.condensed.sum())}
+            lines = [] if history.reason else counts
+            layers[layer] = {"lines": lines, "condensed": int(history.condensed.sum()), "reason": history.reason}
         except InputError as error:
             layers[layer] = {"lines": [], "condensed": 0, "reason": str(error)}
     result = {

@@ -1,8 +1,9 @@
-from ._change import effective_rank as effective_rank
 from ._change import orientation_amplitude as orientation_amplitude
 from ._change import participation_ratio as participation_ratio
 from ._change import relative_change as relative_change
 from ._change import share_along as share_along
+from ._errors import Errors as Errors
+from ._errors import bootstrap_errors as bootstrap_errors
 from ._lines import LineHistory as LineHistory
 from ._lines import Lines as Lines
 from ._lines import count_lines as count_lines
@@ -10,8 +11,11 @@ from ._lines import find_lines as find_lines
 from ._null import null_count as null_count
 from ._null import permuted as permuted
 from ._polynomial import fit_polynomial as fit_polynomial
+from ._rank import effective_rank as effective_rank
+from ._rank import stable_rank as stable_rank
 from ._similarity import block_order as block_order
 from ._similarity import chance_cosine as chance_cosine
+from ._similarity import chance_probability as chance_probability
 from ._similarity import cosine_similarity as cosine_similarity
 from ._similarity import directions as directions
 from ._similarity import nearest_lines as nearest_lines

@@ -47,26 +47,6 @@ def share_along(weights: ArrayLike, direction: ArrayLike) -> float:
     return float(np.linalg.norm(w @ (z / np.linalg.norm(z))) / total)
 
 
-def effective_rank(weights: ArrayLike) -> float:
-    r"""$\exp$ of the entropy of the singular values taken as shares: k for k equal ones (Roy and Vetterli).
-
-    >>> round(effective_rank(np.eye(3)), 12)
-    3.0
-    """
-    array = as_weights(weights)
-    if array.dtype == np.float32:  # its squares in float64 are exact: the smaller product has all there is to know
-        wide = array.astype(float) if array.shape[0] <= array.shape[1] else array.astype(float).T
-        squares = np.linalg.eigvalsh(wide @ wide.T)
-        floor = len(squares) * np.finfo(float).eps * squares.max()  # what rounding alone leaves
-        values = np.sqrt(np.where(squares > floor, squares, 0))
-    else:
-        values = np.linalg.svd(array, compute_uv=False)
-    if not values.sum() > 0:
-        raise InputError("all weights are zero: the effective rank is undefined")
-    shares = values[values > 0] / values.sum()
-    return float(np.exp(-(shares * np.log(shares)).sum()))
-
-
 def participation_ratio(weights: ArrayLike) -> float:
     r"""$(\sum_j r_j^2)^2 / \sum_j r_j^4$ of the amplitudes: m when all are equal, 1 when one unit has all the norm.
 

@@ -2,7 +2,8 @@ r"""Lines in two dimensions: modes of a density on the projective circle.
 
 In the plane random directions are never far from each other, so a fixed cosine would group anything. There the
 angles $\theta_j$ of the units' lines, each with its share of the norm, are smoothed by a wrapped Gaussian, and the
-modes of that density are the lines; two modes with no valley of half their height between them are one. Whether the
+modes of that density are the lines; two modes with no valley of half their height between them are one: two equal
+lines are told apart from 13.3 degrees on (the *resolution*, which bins of half a degree blur). Whether the
 layer is condensed is judged by the *occupied* part of the circle, the smallest one that holds 90% of the smoothed mass:
 it must be below 40%, and below what random units in the same number give.
 """
@@ -17,6 +18,7 @@ WIDTH = np.deg2rad(4.0)
 HELD = 0.9
 MOST_OCCUPIED = 0.4
 VALLEY = 0.5
+RESOLUTION = float(WIDTH * np.sqrt(8 * np.log(2 / VALLEY)))  # angle at which 2 exp(-angle^2 / 8 WIDTH^2) is VALLEY
 DRAWS = 2000
 QUANTILE = 0.002  # well below 1% false alarms, also for units that are not equally heavy
 

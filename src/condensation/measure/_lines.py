@@ -3,10 +3,12 @@ r"""How many lines a layer has condensed on, once or against time.
 A *line* is a pair {u, -u}; an *orientation* is u alone. Units are weighted by their share of the norm, the *mass*.
 Average linkage on the angle $\arccos|\cos|$ is cut at $\arccos(c)$ with $c = \max(0.95, c_{chance}(D))$; a group
 with at least two units and 5% of the mass is a line, and the layer is *condensed* when its lines cover 90% of the
-mass. In two dimensions modes of a density take the place of the clustering (``_circle``).
+mass. In two dimensions modes of a density take the place of the clustering (``_circle``). k_eff needs no clustering
+(``_k_eff``).
 
-$k_{eff} = 1 / \sum_{ij} w_i w_j [\,|\cos_{ij}| \ge c\,]$ needs no clustering: k equal lines give k, random weights
-in many dimensions about as many as there are units (at most $1/P(|\cos| \ge c)$: 5 in the plane, 100 at D = 3 and 4).
+Inputs without weights, and inputs whose weights depend linearly on others, are no dimensions (``_dimensions``). Where
+a single input carries all weights there is no direction to condense to, and ``reason`` says so. Units in exact pairs,
+the antisymmetric initial weights, count as one each: a unit and its copy are no line.
 """
 
 import numbers
@@ -19,13 +21,16 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError
 from . import _circle as circle
-from ._similarity import as_weights, chance_cosine, norms
+from ._dimensions import effective_inputs
+from ._k_eff import Pairs
+from ._similarity import as_weights, chance_cosine, chance_probability, norms
 
+NAN = float("nan")
 LEAST_COSINE = 0.95  # from which on a unit is on a line, unless chance alone reaches it
 LEAST_SHARE = 0.05
 LEAST_UNITS = 2
 LEAST_COVER = 0.9
-SAMPLE = 1000  # larger layers are clustered by a sample of this many units, drawn by mass
+ONE_INPUT = "a single input carries all weights: there are no directions to condense to"
 
 
 @dataclass(frozen=True)
@@ -39,9 +44,15 @@ class Lines:
         signs: +1 or -1 for a unit along or against its line's direction, 0 for a unit on no line.
         orientations: number of orientations: the sides of the lines with two units and 5% of the mass.
         cover: share of the norm on all lines.
-        k_eff: effective number of lines, without clustering.
-        threshold: the cosine that decides.
+        k_eff: effective number of lines, without clustering: 1 over the share of pairs of units, weighted by their
+            norms, whose |cos| is at least the threshold.
+        chance_k_eff: k_eff of as many random units, at most one over the probability that two of them reach the
+            threshold.
+        threshold: the cosine from which on two units are on one line; in two dimensions that of the angle from which
+            on two lines are told apart, 13.3 degrees.
         condensed: whether the lines cover at least 90% of the norm, and more than chance does.
+        dimensions: of the weights: inputs without weights or with those of others do not count.
+        reason: why there are no lines to look for, where a single input carries all weights; k_eff is NaN then.
     """
 
     directions: Float[np.ndarray, "lines inputs"]
@@ -51,8 +62,11 @@ class Lines:
     orientations: int
     cover: float
     k_eff: float
+    chance_k_eff: float
     threshold: float
     condensed: bool
+    dimensions: int
+    reason: str = ""
 
     @property
     def count(self) -> int:
@@ -75,41 +89,84 @@ def find_lines(weights: ArrayLike, *, threshold: float | None = None) -> Lines:
     (1, array([0, 0, 0]), array([ 1,  1, -1]))
     """
     array = as_weights(weights)
-    if array.shape[1] < 2:
-        raise InputError(f"directions need at least 2 inputs (the bias counts as one), not {array.shape[1]}")
-    r = norms(array)
-    mass = r.sum()
-    if not mass > 0:
-        raise InputError(f"all {len(r)} units have norm zero: there is no direction")
-    if not (r > 0).all():
-        warnings.warn(f"{(r == 0).sum()} of {len(r)} units have norm zero and are on no line", stacklevel=2)
-    shares = r / mass
-    if threshold is not None and not (isinstance(threshold, numbers.Real) and 0 < threshold < 1):
-        raise InputError(f"the threshold is a cosine between 0 and 1, not {threshold!r}")
-    in_plane = array.shape[1] == 2 and threshold is None
-    least = LEAST_COSINE if in_plane else max(LEAST_COSINE, chance_cosine(array.shape[1]))
-    c = least if threshold is None else float(threshold)
-    angles = np.arctan2(array[:, 1], array[:, 0])
-    sample = _Sample.of(array, r, shares)
-    labels = circle.modes(angles, shares, np.arccos(c)) if in_plane else _linkage_labels(array, r, sample, c)
+    layer = Layer.of(array, threshold)
+    if layer.zeros:
+        warnings.warn(f"{layer.zeros} of {len(array)} units have norm zero and are on no line", stacklevel=2)
+    if layer.dimensions == 1:
+        none = np.zeros(len(array), int)
+        return Lines(
+            np.zeros((0, array.shape[1])), np.zeros(0), none - 1, none, 0, 0.0, NAN, NAN, NAN, False, 1, ONE_INPUT
+        )
+    shares, c = layer.pairs.shares, layer.threshold
+    angles = np.arctan2(layer.weights[:, 1], layer.weights[:, 0])
+    labels = circle.modes(angles, shares, np.arccos(LEAST_COSINE)) if layer.in_plane else _linkage_labels(layer)
     labels = _keep_lines(np.where(shares > 0, labels, -1), shares)
-    axes, along = _turn_axes(array, labels, shares)
+    axes, along = _turn_axes(layer.weights, labels, shares)
     signs = np.where(labels >= 0, np.where(along >= 0, 1, -1), 0)
     line_shares = np.bincount(labels[labels >= 0], shares[labels >= 0], len(axes)).astype(float)
     cover = float(line_shares.sum())
     sides = [(labels == k) & (signs == sign) for k in range(len(axes)) for sign in (1, -1)]
-    condensed = cover >= LEAST_COVER and (not in_plane or circle.is_condensed(angles, shares))
     return Lines(
-        directions=axes,
+        directions=axes if layer.basis is None else axes @ layer.basis,
         shares=line_shares,
-        labels=labels,
-        signs=signs,
+        labels=np.tile(labels, layer.copies),
+        signs=np.tile(signs, layer.copies),
         orientations=len([side for side in sides if side.sum() >= LEAST_UNITS and shares[side].sum() >= LEAST_SHARE]),
         cover=cover,
-        k_eff=sample.effective_count(c),
-        threshold=float(c),
-        condensed=condensed,
+        k_eff=layer.pairs.effective_count(c),
+        chance_k_eff=layer.pairs.chance_count(chance_probability(layer.dimensions, c)),
+        threshold=c,
+        condensed=cover >= LEAST_COVER and (not layer.in_plane or circle.is_condensed(angles, shares)),
+        dimensions=layer.dimensions,
     )
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The units of a layer, one of each exact pair, in the dimensions that they have, and the cosine that decides."""
+
+    weights: np.ndarray  # units x dimensions
+    basis: np.ndarray | None  # the dimensions, where they are not the inputs
+    norms: np.ndarray  # of the units
+    zeros: int  # units of norm zero, of all
+    copies: int  # how often these units are there: 2 where they are the first of exact pairs
+    pairs: Pairs
+    threshold: float
+    in_plane: bool  # two dimensions and no threshold given: modes of a density are counted
+
+    @staticmethod
+    def of(array: np.ndarray, threshold: float | None) -> "Layer":
+        """The units of weights that ``as_weights`` gave; refused where they have no directions."""
+        if array.shape[1] < 2:
+            raise InputError(f"directions need at least 2 inputs (the bias counts as one), not {array.shape[1]}")
+        r = norms(array)
+        zeros = int(np.count_nonzero(r == 0))
+        if zeros == len(r):
+            raise InputError(f"all {len(array)} units have norm zero: there is no direction")
+        if threshold is not None and not (isinstance(threshold, numbers.Real) and 0 < threshold < 1):
+            raise InputError(f"the threshold is a cosine between 0 and 1, not {threshold!r}")
+        half, odd = divmod(len(array), 2)
+        paired = (
+            not odd
+            and half > 1
+            and np.array_equal(array[0], array[half])
+            and np.array_equal(array[:half], array[half:])
+        )
+        weights, basis = effective_inputs(array[:half] if paired else array)
+        dimensions, r = weights.shape[1], r[: len(weights)] if basis is None else norms(weights)
+        in_plane = dimensions == 2 and threshold is None
+        if threshold is not None:
+            c = float(threshold)
+        elif dimensions > 2:
+            c = max(LEAST_COSINE, chance_cosine(dimensions))
+        else:
+            c = float(np.cos(circle.RESOLUTION))
+        return Layer(weights, basis, r, zeros, 1 + paired, Pairs.of(weights, r, r / r.sum()), c, in_plane)
+
+    @property
+    def dimensions(self) -> int:
+        """Of the weights."""
+        return self.weights.shape[1]
 
 
 @dataclass(frozen=True)
@@ -117,6 +174,7 @@ class LineHistory:
     """For each seed and saved step: lines, orientations, k_eff, cover, and whether the layer is condensed.
 
     Where the weights are not finite (a seed that diverged) there is nothing to count: NaN, and not condensed.
+    ``reason`` says why a layer has no directions to condense to, where that was so.
     """
 
     lines: Float[np.ndarray, "seeds steps"]
@@ -124,6 +182,7 @@ class LineHistory:
     k_eff: Float[np.ndarray, "seeds steps"]
     cover: Float[np.ndarray, "seeds steps"]
     condensed: Bool[np.ndarray, "seeds steps"]
+    reason: str = ""
 
 
 def count_lines(weights: Float[np.ndarray, "seeds steps units inputs"], threshold: float | None = None) -> LineHistory:
@@ -139,52 +198,24 @@ def count_lines(weights: Float[np.ndarray, "seeds steps units inputs"], threshol
     shape = weights.shape[:2]
     lines, orientations, k_eff, cover = np.full((4, *shape), np.nan)
     condensed = np.zeros(shape, bool)
-    now = None
+    now, reason = None, ""
     for index in np.ndindex(*shape):
         if np.isfinite(weights[index]).all():
             seed, step = index
             if now is None or step == 0 or not np.array_equal(weights[index], weights[seed, step - 1]):
                 now = find_lines(weights[index], threshold=threshold)  # a flow that has stopped repeats itself
+            reason = now.reason or reason
             lines[index], orientations[index] = now.count, now.orientations
             k_eff[index], cover[index], condensed[index] = now.k_eff, now.cover, now.condensed
-    return LineHistory(lines, orientations, k_eff, cover, condensed)
+    return LineHistory(lines, orientations, k_eff, cover, condensed, reason)
 
 
-@dataclass(frozen=True)
-class _Sample:
-    """The units with a direction and their |cos|; of a large layer a fixed sample drawn by mass."""
-
-    shares: np.ndarray  # of the norm, of all units
-    chosen: np.ndarray  # numbers of the units in the sample
-    counts: np.ndarray | None  # how often each was drawn; None where all units are there
-    cosines: np.ndarray  # |cos| of each pair
-
-    @staticmethod
-    def of(array: np.ndarray, r: np.ndarray, shares: np.ndarray) -> "_Sample":
-        chosen, counts = np.flatnonzero(shares), None
-        if len(chosen) > SAMPLE:
-            drawn = np.random.default_rng(0).choice(len(shares), SAMPLE, p=shares)
-            chosen, counts = np.unique(drawn, return_counts=True)
-        u = array[chosen] / r[chosen, None].astype(array.dtype)
-        return _Sample(shares, chosen, counts, np.abs(u @ u.T))
-
-    def effective_count(self, c: float) -> float:
-        """k_eff; of a large layer a unit's pair with itself is counted exactly, pairs of others by the sample."""
-        near = self.cosines >= c
-        np.fill_diagonal(near, self.counts is None)
-        if self.counts is None:
-            w = self.shares[self.chosen]
-            return float(1 / (w @ near @ w))
-        w = self.counts.astype(float)
-        alone = float((self.shares**2).sum())
-        return float(1 / (alone + (1 - alone) * (w @ near @ w) / (w.sum() ** 2 - (w**2).sum())))
-
-
-def _linkage_labels(array: np.ndarray, r: np.ndarray, sample: _Sample, c: float) -> np.ndarray:
+def _linkage_labels(layer: Layer) -> np.ndarray:
     """Groups by average linkage; of a large layer only a sample is clustered, and all units join its groups."""
-    chosen, counts = sample.chosen, sample.counts
+    array, r, c = layer.weights, layer.norms, layer.threshold
+    chosen, counts = layer.pairs.chosen, layer.pairs.counts
     labels = np.full(len(array), -1)
-    groups = _groups(sample.cosines, c)
+    groups = _groups(layer.pairs.cosines, c)
     if counts is None:
         labels[chosen] = groups
         return labels

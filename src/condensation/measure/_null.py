@@ -9,7 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from ..errors import InputError
-from ._lines import SAMPLE
+from ._k_eff import SAMPLE
 from ._similarity import as_weights, norms
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
-from scipy.special import betaincinv
+from scipy.special import betainc, betaincinv
 
 from ..errors import InputError
 
@@ -134,3 +134,14 @@ def chance_cosine(dim: int, probability: float = 0.01) -> float:
     if dim < 2:
         raise InputError(f"directions need at least 2 dimensions, not {dim}")
     return float(np.sqrt(1 - betaincinv((dim - 1) / 2, 0.5, probability)))
+
+
+def chance_probability(dim: int, cosine: float) -> float:
+    r"""The probability that two random directions have at least this |cos|: the inverse of ``chance_cosine``.
+
+    >>> round(chance_probability(3, 0.95), 12), round(chance_probability(2, 0.5), 12)
+    (0.05, 0.666666666667)
+    """
+    if dim < 2:
+        raise InputError(f"directions need at least 2 dimensions, not {dim}")
+    return float(betainc((dim - 1) / 2, 0.5, 1 - cosine**2))

@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InputError
-from ._change import effective_rank, relative_change
+from ._change import relative_change
+from ._errors import LEAST_FOR_ERRORS, bootstrap_errors
 from ._lines import LEAST_COVER, find_lines
 from ._null import null_count
+from ._rank import ranks
 from ._similarity import as_weights, norms
 
 NAN = float("nan")
@@ -30,7 +32,8 @@ class Row:
         orientations: sides of these lines.
         cover: share of the norm on lines.
         k_eff: effective number of lines, without clustering.
-        effective_rank: of the weights.
+        chance_k_eff: k_eff of as many random units.
+        effective_rank, stable_rank: of the weights, from their singular values.
         condensed: whether the lines cover at least 90% of the norm, and more than chance does.
         change: |w - w_0| / |w_0| against the initial weights.
         mean: share of the squared norm that the units have in common, their mean weight.
@@ -38,6 +41,7 @@ class Row:
         centred_cover: their cover.
         centred_k_eff: k_eff with the mean removed.
         null_k_eff: k_eff of permuted entries, the mean removed: what chance leaves.
+        k_eff_error, effective_rank_error, stable_rank_error: standard errors by a bootstrap over units.
         zeros: units of norm zero, which are on no line.
         reason: why nothing was measured.
     """
@@ -50,7 +54,9 @@ class Row:
     orientations: int = 0
     cover: float = NAN
     k_eff: float = NAN
+    chance_k_eff: float = NAN
     effective_rank: float = NAN
+    stable_rank: float = NAN
     condensed: bool = False
     change: float = NAN
     mean: float = NAN
@@ -58,6 +64,9 @@ class Row:
     centred_cover: float = NAN
     centred_k_eff: float = NAN
     null_k_eff: float = NAN
+    k_eff_error: float = NAN
+    effective_rank_error: float = NAN
+    stable_rank_error: float = NAN
     zeros: int = 0
     reason: str = ""
 
@@ -103,6 +112,7 @@ def measure_units(
     threshold: float | None = None,
     start: ArrayLike | None = None,
     with_null: bool = False,
+    with_errors: bool = False,
 ) -> Row:
     """Measure one layer of units x inputs; where that cannot be done, the row's reason says why.
 
@@ -114,6 +124,7 @@ def measure_units(
         start: the initial weights, for the relative change.
         with_null: also subtract the mean weight of the units, a direction that pretrained models share, measure what is
             left, and compare it with a null: the same weights with the entries of each input permuted among the units.
+        with_errors: also give standard errors of k_eff and of the ranks, by a bootstrap over units (50 draws).
 
     >>> row = measure_units("a", np.ones((20, 3)))
     >>> row.lines, row.reading
@@ -130,6 +141,7 @@ def measure_units(
     try:
         with warnings.catch_warnings(action="ignore"):  # units of norm zero: the row counts them
             measured = find_lines(array, threshold=threshold)
+        effective, stable = ranks(array)
         row = replace(
             row,
             zeros=int((norms(array) == 0).sum()),
@@ -137,16 +149,22 @@ def measure_units(
             orientations=measured.orientations,
             cover=measured.cover,
             k_eff=measured.k_eff,
-            effective_rank=effective_rank(array),
+            chance_k_eff=measured.chance_k_eff,
+            effective_rank=effective,
+            stable_rank=stable,
             condensed=measured.condensed,
             change=NAN if start is None else relative_change(weights, start),
+            reason=measured.reason,
         )
     except InputError as error:
         return replace(row, reason=str(error))
-    return _beside_null(row, array, measured.threshold, threshold) if with_null else row
+    if with_errors and len(array) - row.zeros >= LEAST_FOR_ERRORS:
+        errors = bootstrap_errors(array, threshold=threshold)
+        row = replace(row, **{f"{name}_error": error for name, error in vars(errors).items()})
+    return _beside_null(row, array, threshold) if with_null and not row.reason else row
 
 
-def _beside_null(row: Row, array: np.ndarray, c: float, threshold: float | None) -> Row:
+def _beside_null(row: Row, array: np.ndarray, threshold: float | None) -> Row:
     """The row with the measures of the weights less their mean, and with the k_eff of permuted entries."""
     total = float(np.einsum("ij,ij->", array, array, dtype=float))
     mean = array.mean(axis=0, dtype=float)
@@ -161,7 +179,7 @@ def _beside_null(row: Row, array: np.ndarray, c: float, threshold: float | None)
         centred_lines=left.count,
         centred_cover=left.cover,
         centred_k_eff=left.k_eff,
-        null_k_eff=null_count(centred, c),
+        null_k_eff=NAN if left.reason else null_count(centred, left.threshold),
     )
 
 

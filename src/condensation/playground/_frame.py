@@ -231,9 +231,10 @@ def _lines(weights: np.ndarray) -> Any:
     """The lines, or None if the units have no directions."""
     try:
         with warnings.catch_warnings(action="ignore"):
-            return find_lines(weights)
+            lines = find_lines(weights)
     except InputError:
         return None
+    return None if lines.reason else lines
 
 
 def _cosines(weights: np.ndarray) -> np.ndarray:

@@ -9,7 +9,15 @@ import numpy as np
 
 from .._serialization import fingerprint, function_at, function_fingerprint, function_path, to_plain
 from ..errors import InputError, unknown_name
-from ..measure import cosine_similarity, effective_rank, find_lines, participation_ratio, relative_change, share_along
+from ..measure import (
+    cosine_similarity,
+    effective_rank,
+    find_lines,
+    participation_ratio,
+    relative_change,
+    share_along,
+    stable_rank,
+)
 from ..networks import Dense, Network
 from ..runs import Trajectory
 from ._axes import COLUMNS
@@ -36,12 +44,22 @@ class Measuring:
 
 def _lines(weights: np.ndarray, initial: np.ndarray, threshold: float | None) -> Columns:
     lines = find_lines(weights, threshold=threshold)
+    if lines.reason:
+        raise InputError(lines.reason)
     return {
         "k_eff": lines.k_eff,  # what is drawn where no other quantity is chosen
         "lines": float(lines.count),
         "orientations": float(lines.orientations),
         "cover": lines.cover,
         "condensed": float(lines.condensed),
+    }
+
+
+def _ranks(weights: np.ndarray) -> Columns:
+    return {
+        "effective_rank": effective_rank(weights),
+        "stable_rank": stable_rank(weights),
+        "participation": participation_ratio(weights),
     }
 
 
@@ -53,7 +71,7 @@ def _cosine(weights: np.ndarray, initial: np.ndarray, threshold: float | None) -
 OF_LAYERS: dict[str, Callable[[np.ndarray, np.ndarray, float | None], Columns]] = {  # of weights, initial ones, cosine
     "lines": _lines,
     "change": lambda weights, initial, _: {"change": relative_change(weights, initial)},
-    "rank": lambda w, *_: {"effective_rank": effective_rank(w), "participation": participation_ratio(w)},
+    "rank": lambda weights, *_: _ranks(weights),
     "cosine": _cosine,
 }
 NAMES = (*OF_LAYERS, "share")

@@ -23,6 +23,7 @@ def measure_listed(
     *,
     threshold: float | None = None,
     with_null: bool = True,
+    with_errors: bool = False,
     start: Callable[[Units], np.ndarray | None] = lambda units: None,
     jobs: int = 1,
 ) -> list[Row]:
@@ -33,6 +34,7 @@ def measure_listed(
         threshold: the cosine that decides; by default 0.95, or more where chance alone would reach it.
         with_null: also subtract the mean weight of the units, a direction that pretrained models share, measure what is
             left, and compare it with a null: the same weights with the entries of each input permuted among the units.
+        with_errors: also give standard errors of k_eff and of the ranks, by a bootstrap over units.
         start: the initial weights, for the relative change.
         jobs: layers that are measured at the same time, each by one thread.
     """
@@ -44,9 +46,8 @@ def measure_listed(
             weights = units.weights()
         except InputError as error:  # a broken part of a file
             return Row(units.name, units.kind, units.units, units.inputs, reason=str(error))
-        return measure_units(
-            units.name, weights, units.kind, threshold=threshold, start=start(units), with_null=with_null
-        )
+        options = {"threshold": threshold, "with_null": with_null, "with_errors": with_errors}
+        return measure_units(units.name, weights, units.kind, start=start(units), **options)
 
     # threads of BLAS that wait for each other on a busy machine take ten times as long
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(jobs) as pool:

@@ -18,11 +18,15 @@ _OF_SEEDS = ("seeds", "condensed_seeds")
 _OF_NULL = ("mean", "centred_lines", "centred_k_eff", "null_k_eff")
 _COLUMNS = (
     *("layer", "step", *_OF_SEEDS, "kind", "units", "inputs", "lines", "orientations", "cover", "k_eff", *_OF_NULL),
-    *("effective_rank", "change", "reading"),
+    *("effective_rank", "stable_rank", "change", "reading"),
 )
+_ERRORS = ("k_eff_error", "effective_rank_error", "stable_rank_error")
 _HEADINGS = {"k_eff": "k_eff", "change": "RD"}  # of the others the name, in two lines where it is of several words
 _COUNTS = ("lines", "orientations", "centred_lines", "zeros")
-_NUMBERS = ("cover", "k_eff", "effective_rank", "change", "mean", "centred_cover", "centred_k_eff", "null_k_eff")
+_NUMBERS = (
+    *("cover", "k_eff", "chance_k_eff", "effective_rank", "stable_rank", "change"),
+    *("mean", "centred_cover", "centred_k_eff", "null_k_eff", *_ERRORS),
+)
 MISSING = "-"
 
 
@@ -136,6 +140,7 @@ def columns(records: Sequence[Record], *, series: bool) -> dict[str, str]:
     empty = {
         *(() if series else ("step", "change")),
         *(() if any(record["seeds"] > 1 for record in records) else _OF_SEEDS),
+        *(() if any(math.isfinite(record["stable_rank"]) for record in records) else ("stable_rank",)),
         *(() if any(math.isfinite(record["mean"]) for record in records) else _OF_NULL),
     }
     return {name: _HEADINGS.get(name, name.replace("_", "\n", 1)) for name in _COLUMNS if name not in empty}
@@ -152,3 +157,13 @@ def cell(name: str, value: Any) -> str:
     if not math.isfinite(value):
         return MISSING
     return f"{value:.0%}" if name in ("cover", "mean") else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def cell_with_error(record: Record, name: str) -> str:
+    """The value of a record's column as it is read, with its standard error where there is one.
+
+    >>> cell_with_error({"k_eff": 3.2, "k_eff_error": 0.14}, "k_eff")
+    '3.2 ±0.1'
+    """
+    error = record.get(f"{name}_error", NAN)
+    return cell(name, record[name]) + (f" ±{error:.1g}" if math.isfinite(error) else "")

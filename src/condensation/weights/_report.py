@@ -21,7 +21,7 @@ from ..drawing import draw_beside_null, draw_layers, draw_steps, look
 from ..drawing._style import figure_of
 from ..errors import InputError
 from ..measure import Row
-from ._measured import MISSING, Measured, cell, columns, record
+from ._measured import MISSING, Measured, Record, cell_with_error, columns, record
 
 SHOWN = 3  # layers with heat maps
 CHANGING = 6  # layers that are drawn against the step
@@ -58,6 +58,7 @@ def report_page(measured: Measured, threshold: float | None = None) -> str:
     headings.pop("step", None)
     with_null = "null_k_eff" in headings
     unused = (() if with_null else ("mean", "centred", "null")) + (() if series else ("RD",))
+    unused += () if any(math.isfinite(row.k_eff_error) for row in rows) else ("±",)
     mapped = list(islice(((row, own) for row in rows if (own := _weights(row, measured)) is not None), SHOWN))
     layers = draw_layers([row for row in measured.last if not row.reason], numbered=[row.layer for row, _ in mapped])
     template = page_environment("condensation.weights").get_template("report.html")
@@ -76,7 +77,7 @@ def report_page(measured: Measured, threshold: float | None = None) -> str:
         maps=[_picture(draw_beside_null(weights), row.layer, row.reading, "png") for row, weights in mapped],
         steps=_steps(measured, rows) if series else None,
         headings=headings,
-        rows=[{name: _cell(name, own[name]) for name in headings} for own in records],
+        rows=[{name: _cell(own, name) for name in headings} for own in records],
         reasons=measured.reasons,
         glossary={word: meaning for word, meaning in GLOSSARY.items() if word not in unused},
     )
@@ -111,9 +112,9 @@ def _steps(measured: Measured, rows: Sequence[Row]) -> dict[str, str]:
     return _picture(draw_steps(history), "Against the step", "lines, k_eff, effective rank and change of the layers")
 
 
-def _cell(name: str, value: Any) -> dict[str, Any]:
+def _cell(row: Record, name: str) -> dict[str, Any]:
     """What a cell shows, what it is sorted by, and whether it holds words."""
-    shown = cell(name, value)
+    shown, value = cell_with_error(row, name), row[name]
     return {"shown": shown, "key": "" if shown == MISSING else value, "words": isinstance(value, str)}
 
 

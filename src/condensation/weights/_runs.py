@@ -13,15 +13,20 @@ from ._measured import Measured, median_row
 from ._series import few, measure_steps, steps_in_words
 
 
-def measure_run(folder: Path, *, threshold: float | None = None, every_step: bool = False) -> Measured:
+def measure_run(
+    folder: Path, *, threshold: float | None = None, errors: bool = False, every_step: bool = False
+) -> Measured:
     """The layers of a run at its saved steps, as medians over its seeds; of a watched one as they were measured then.
 
     ``threshold`` is the cosine that decides, and a watched run has its own; a dozen steps are measured, or every step.
+    ``errors`` adds standard errors of k_eff and of the ranks, which a watched run has none of.
     """
     stored = open_run(folder)
     if stored.kind == "watched":
         if threshold is not None:
             raise InputError(f"{folder} was measured while it was watched: a threshold is given to watch(), not here")
+        if errors:
+            raise InputError(f"{folder} was measured while it was watched, without errors")
         return _measured_then(folder, stored.load(), every_step)
     trajectory = stored.load()
     hidden = [layer for layer in trajectory.experiment.network.layers[:-1] if layer.name in trajectory.layers]
@@ -38,7 +43,8 @@ def measure_run(folder: Path, *, threshold: float | None = None, every_step: boo
             yield step, [Units(name, name, kind, *shapes[name], read=reads[name]) for name, kind in kinds.items()]
 
     seeds = trajectory.seeds
-    measured = [measure_steps(series(seed), threshold, with_change=len(chosen) > 1) for seed in seeds]
+    with_change = len(chosen) > 1
+    measured = [measure_steps(series(seed), threshold, errors=errors, with_change=with_change) for seed in seeds]
     steps: dict[int, list[Row]] = {
         step: [median_row(rows) for rows in zip(*(own[step] for own, _ in measured), strict=True)] for step in chosen
     }

@@ -31,6 +31,7 @@ def measure_path(
     threshold: float | None = None,
     heads: bool = False,
     view: str = "filter",
+    errors: bool = False,
     every_step: bool = False,
 ) -> Measured:
     """Measure a checkpoint or a folder of checkpoints over training.
@@ -40,6 +41,7 @@ def measure_path(
         threshold: the cosine that decides; by default 0.95, or more where chance alone would reach it.
         heads: measure each attention head by itself.
         view: the units of convolution layers, ``"filter"`` or ``"kernel"``.
+        errors: also give standard errors of k_eff and of the ranks, by a bootstrap over units.
         every_step: measure all steps, not a dozen of them.
     """
     path = Path(path)
@@ -57,7 +59,7 @@ def measure_path(
             else:
                 yield step, opened[0].units(heads=heads, view=view)
 
-    steps, units = measure_steps(series(), threshold, with_change=len(paths) > 1)
+    steps, units = measure_steps(series(), threshold, errors=errors, with_change=len(paths) > 1)
     if not opened:
         raise InputError(f"{path} holds no checkpoint that can be read; {notes[0]}")
     [last] = opened
@@ -65,7 +67,7 @@ def measure_path(
 
 
 def measure_steps(
-    series: Iterable[tuple[int, list[Units]]], threshold: float | None, *, with_change: bool
+    series: Iterable[tuple[int, list[Units]]], threshold: float | None, *, errors: bool, with_change: bool
 ) -> tuple[dict[int, list[Row]], list[Units]]:
     """The rows of each step, with the change since the first if that is wanted, and the last units of each layer."""
     steps: dict[int, list[Row]] = {}
@@ -74,7 +76,8 @@ def measure_steps(
     for step, listed in series:
         if with_change and not first:
             first = {units.name: units for units in listed}
-        rows = measure_listed(listed, threshold=threshold, start=partial(_initial, first), jobs=JOBS)
+        start = partial(_initial, first)
+        rows = measure_listed(listed, threshold=threshold, with_errors=errors, start=start, jobs=JOBS)
         last |= {units.name: units for units, row in zip(listed, rows, strict=True) if not row.reason}
         steps[step] = rows
     return steps, list(last.values())

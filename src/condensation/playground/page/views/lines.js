@@ -80,7 +80,7 @@ function hit(px, py, box, scene) {
 function sentence(scene) {
   const { frame } = scene;
   if (!frame) return "The number of lines, and k_eff, the effective number of lines, which needs no grouping.";
-  if (!frame.lines) return "No lines can be counted in this layer.";
+  if (!frame.lines) return "No lines can be counted: the weights of this layer are zero or of a single input, with no directions to condense to.";
   const { count: found, k_eff: keff, condensed, cover } = frame.lines;
   const share = Number.isFinite(cover) ? ` with ${Math.round(100 * cover)}% of the weight` : "";
   const now = condensed ? `The layer is condensed on ${count(found, "line")}` : `The layer is not condensed: ${count(found, "group")}`;

@@ -1,0 +1,45 @@
+r"""Ranks that count singular values $s_i$ by their size: k for k equal ones, and 1 <= stable <= effective <= rank.
+
+The effective rank counts small singular values, too: noise of 1% in all dimensions adds to it. The stable rank hardly
+sees them. Neither knows of lines: k lines in general position have rank k, but many lines in a plane have rank 2.
+"""
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from ..errors import InputError
+from ._similarity import as_weights
+
+
+def effective_rank(weights: ArrayLike) -> float:
+    r"""$\exp\left(-\sum_i p_i \log p_i\right)$ with $p_i = s_i / \sum_j s_j$ (Roy and Vetterli): from 1 to the rank.
+
+    >>> round(effective_rank(np.eye(3)), 12)
+    3.0
+    """
+    return ranks(as_weights(weights))[0]
+
+
+def stable_rank(weights: ArrayLike) -> float:
+    r"""$|W|_F^2 / |W|_2^2 = \sum_i s_i^2 / s_1^2$: from 1 to the rank.
+
+    >>> stable_rank(np.diag([2.0, 1.0, 1.0]))
+    1.5
+    """
+    return ranks(as_weights(weights))[1]
+
+
+def ranks(array: Float[np.ndarray, "units inputs"]) -> tuple[float, float]:
+    """Effective and stable rank of an array that ``as_weights`` gave."""
+    if array.dtype == np.float32:  # its squares in float64 are exact: the smaller product has all there is to know
+        wide = array.astype(float) if array.shape[0] <= array.shape[1] else array.astype(float).T
+        squares = np.linalg.eigvalsh(wide @ wide.T)
+        floor = len(squares) * np.finfo(float).eps * squares.max()  # what rounding alone leaves
+        values = np.sqrt(np.where(squares > floor, squares, 0))
+    else:
+        values = np.linalg.svd(array, compute_uv=False)
+    if not values.sum() > 0:
+        raise InputError("all weights are zero: the rank is zero")
+    shares = values[values > 0] / values.sum()
+    return float(np.exp(-(shares * np.log(shares)).sum())), float((shares**2).sum() / shares.max() ** 2)
