@@ -313,7 +313,7 @@ def test_a_diverged_seed_gives_exit_code_3(tmp_path):
     done = command("train", tmp_path / "wild.toml", "--seeds", 1, "--out", tmp_path / "out", "--json")
     assert done.returncode == 3
     assert json.loads(done.stdout)["diverged"]
-    assert json.loads(done.stdout)["layers"]["dense1"] == {"lines": [None], "condensed": 0}
+    assert json.loads(done.stdout)["layers"]["dense1"] == {"lines": [None], "condensed": 0, "reason": ""}
     assert "not finite" in done.stderr
     told = command("train", tmp_path / "wild.toml", "--seeds", 1, "--out", tmp_path / "out")
     (row,) = [line.split() for line in told.stdout.splitlines() if line.strip().startswith("dense1")]

@@ -24,7 +24,7 @@ from ..measure._table import NAN
 from ..saving import OpenSaveSchedule
 
 QUANTITIES = ("lines", "orientations", "cover", "k_eff", "effective_rank", "change", "condensed")
-_STORED = (*QUANTITIES, "zeros")
+_STORED = (*QUANTITIES, "chance_k_eff", "stable_rank", "zeros")
 _TYPES: dict[str, Callable[[float], Any]] = {"lines": int, "orientations": int, "condensed": bool, "zeros": int}
 
 
@@ -146,7 +146,8 @@ def to_rows(
             measures: dict[str, Any] = {"step": step, "loss": float(curves["loss"][k])}
             reason = reasons.get((step, layer.name), "")
             for name in () if reason else _STORED:
-                measures[name] = _TYPES.get(name, float)(curves[f"{name}/{layer.name}"][k])
+                if f"{name}/{layer.name}" in curves:  # a run of an earlier version has fewer
+                    measures[name] = _TYPES.get(name, float)(curves[f"{name}/{layer.name}"][k])
             rows.append(WatchedRow(layer.name, layer.kind, layer.units, layer.inputs, reason=reason, **measures))
     return rows
 
