@@ -20,7 +20,7 @@ def predict(
     """Predict the lines of each layer before training, then train and count the neurons on them.
 
     Args:
-        experiment: the TOML file of an experiment with a dense network (see examples/).
+        experiment: the TOML file of an experiment with a dense network, or with one convolution layer (see examples/).
         seeds: number of seeds, from 0 on; each draws its own data and initial weights.
         train: train the networks and compare them with the prediction.
         step: the saved step of the comparison; by default the last one with a loss above 70% of the first.
@@ -67,23 +67,26 @@ def _compare(trajectory: Any, seed: int, name: str, prediction: Any, step: int |
     from ..prediction import validity
     from ..theory import compare_fates
 
+    filters = prediction.field is None
     try:
-        clock = validity(trajectory, seed, layer=name)
-    except InputError as error:
+        clock = "" if filters else f"; {validity(trajectory, seed, layer=name)}"
+    except InputError as error:  # relu has no leading order, and so no clock
         return None, str(error)
-    step = clock.loss_until() or int(trajectory.saved[0]) if step is None else step
-    weights = trajectory.weights(name, step, seed)
-    lines = prediction.directions
+    if step is None:
+        end = trajectory.initial_stage_end()[seed]
+        step = int(trajectory.saved[-1] if end is None else trajectory.saved[trajectory.saved < end].max(initial=0))
+    weights = trajectory.weights(name, step, seed, view="filter" if filters else None)
+    lines, units = prediction.directions, "filters" if filters else "neurons"
     attracts = np.flatnonzero(lines.attracts)
     counts = np.zeros(lines.count, int)
     if len(attracts):
         nearest, cosine = nearest_lines(weights, lines.directions[attracts])
         np.add.at(counts, attracts[nearest[cosine >= LEAST_COSINE]], 1)
-    result = f"{counts.sum() / len(weights):.0%} of the neurons are on a predicted line"
+    result = f"{counts.sum() / len(weights):.0%} of the {units} are on a predicted line"
     if prediction.fates is not None and (prediction.fates.lines >= 0).any():
         shares = compare_fates(prediction.fates, weights)
-        result = f"{shares.lines:.0%} of the neurons are on their predicted line, {shares.nearest:.0%} on its side"
-    return counts, f"at step {step}: {result}; {clock}"
+        result = f"{shares.lines:.0%} of the {units} are on their predicted line, {shares.nearest:.0%} on its side"
+    return counts, f"at step {step}: {result}{clock}"
 
 
 def _rows(seed: int, name: str, prediction: Any, counts: Any) -> list[dict[str, Any]]:

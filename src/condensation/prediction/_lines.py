@@ -96,8 +96,7 @@ def layer_lines(
             whole, a = effective.residual, effective.outputs(a)
             notes.append(effective.note)
         directions = stationary_directions(inputs, whole, p)
-        if p == 1 and directions.count > 1 and (gap := 1 - directions.values[1] / directions.values[0]) < CLEAR_GAP:
-            notes.append(f"the first line grows {gap:.0%} faster than the second: neurons come to it only as slowly")
+        notes.append(gap_note(directions))
     if isinstance(optimizer, Muon) and (p != 1 or np.ndim(whole) > 1):
         notes.append("beyond one output and multiplicity 1 Muon's lines are not known: these are gradient flow's")
     if a is None and field.share < ONE_FIELD:
@@ -106,7 +105,16 @@ def layer_lines(
     error = leading_size(inputs, weights, activation)[1] if p is not None else 0.0
     if error > LEADING_ERROR:
         notes.append(f"the weights are not small: the leading order, which the lines rest on, is off by {error:.0%}")
-    return LayerLines(directions, whole, a, "; ".join(notes))
+    return LayerLines(directions, whole, a, "; ".join(filter(None, notes)))
+
+
+def gap_note(directions: Directions | CubeDirections) -> str:
+    """A sentence where the lines of gradient flow at multiplicity 1 have no clear gap; else nothing."""
+    if directions.p > 1 or directions.count < 2 or isinstance(directions, CubeDirections):
+        return ""
+    gap = 1 - directions.values[1] / directions.values[0]
+    slowly = f"the first line grows {gap:.0%} faster than the second: units come to it only as slowly"
+    return slowly if gap < CLEAR_GAP else ""
 
 
 def leading_size(

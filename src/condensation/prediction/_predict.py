@@ -31,7 +31,7 @@ from ..theory import (
     stationary_directions,
 )
 from ._deep import LayerField, layer_fields
-from ._lines import LayerLines, by_signs, layer_lines, output_residual
+from ._lines import LayerLines, by_signs, gap_note, layer_lines, output_residual
 
 DEEPER = 3.0  # a plateau's relative slope is this much below that of the drops beside it
 
@@ -138,7 +138,8 @@ def _of_filters(model: Model, x: ArrayLike, y: ArrayLike, loss: Loss, optimizer:
     directions = (cube_directions if by_signs(optimizer) else stationary_directions)(inputs, rows, 1)
     filters, outputs = model.weights("conv1", view="filter"), model.parameters["output.weight"].astype(float)
     outputs = np.moveaxis(outputs.reshape(len(outputs), len(filters), -1), 1, 0).reshape(len(filters), -1)
-    note = "what Muon does to filters is not known: these are gradient flow's lines" * isinstance(optimizer, Muon)
+    muon = "what Muon does to filters is not known: these are gradient flow's lines" * isinstance(optimizer, Muon)
+    note = "; ".join(filter(None, (muon, gap_note(directions))))
     ends, note = _fates(filters, LayerLines(directions, rows, outputs, note), inputs, activation)
     return Prediction("conv1", None, rows, directions, ends, note)
 
