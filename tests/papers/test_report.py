@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 from matplotlib.figure import Figure
 
+from condensation.cli._reproduce import COLOURS, row_of
 from condensation.drawing._strip import WIDTH, accepted, strip
 from condensation.papers import Claim, Finding, PaperFigure, PerSeed, Rule, Section, Variant
 from condensation.papers._report import VERDICTS, number, write_report
@@ -217,6 +218,13 @@ def test_a_seed_that_decides_nothing_is_a_cross_and_is_not_counted():
     assert tuple(dots(strip(undecided)).values()) == (1, 0, 2)
     assert "holds in 1 of 1 seeds" in strip(undecided)
     assert undecided["verdict"] == "not decided"
+
+
+def test_every_verdict_has_a_row_in_the_table_of_the_command():
+    rows = [row_of(claim("a", values, decided=decided)) for values, decided in (([1, 2], [True, False]), (None, None))]
+    rows += [row_of(claim("a", [1, 2, 2, 2], decided=[True, False, False, False])), row_of(claim("a", [2, 2]))]
+    assert [row[3] for row in rows] == ["1 of 1; 1 not decided", "\N{EN DASH}", "1 of 1; 3 not decided", "0 of 2"]
+    assert set(COLOURS) == set(VERDICTS)
 
 
 @pytest.mark.parametrize("values", [None, [], [math.nan, math.nan]])

@@ -2,13 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
 from ._output import FAILED, figure_progress, print_json, print_rows
 
-COLOURS = {"reproduced": "green", "partly": "yellow", "not reproduced": "red", "not run": "dim"}
+COLOURS = {"reproduced": "green", "partly": "yellow", "not reproduced": "red", "not decided": "blue", "not run": "dim"}
 
 
 def reproduce(
@@ -71,15 +71,19 @@ def reproduce(
     if json:
         print_json(claims)
     else:
-        rows = []
-        for claim in claims:
-            median, verdict = claim["measured"]["median"], claim["verdict"]
-            counts = "-" if median is None else f"{median:.3g}", f"{sum(claim['holds'])}/{len(claim['holds'])}"
-            rows.append((claim["statement"], claim["expected"], *counts, f"[{COLOURS[verdict]}]{verdict}[/]"))
-        print_rows(("claim", "expected", "median", "holds", "verdict"), rows)
+        print_rows(("claim", "expected", "median", "holds", "verdict"), map(row_of, claims))
         for section in sections:
             if section.status != "done":
                 print(f"{section.name} {'failed' if section.status == 'failed' else 'was not run'}: {section.reason}")
         print(f"report: {out / 'index.html'}")
     if any(section.status == "failed" for section in sections):
         sys.exit(FAILED)
+
+
+def row_of(claim: dict[str, Any]) -> tuple[str, ...]:
+    """A claim as a row of the table."""
+    from ..papers._report import share
+
+    median, verdict = claim["measured"]["median"], claim["verdict"]
+    middle = "-" if median is None else f"{median:.3g}"
+    return claim["statement"], claim["expected"], middle, share(claim["holds"]), f"[{COLOURS[verdict]}]{verdict}[/]"

@@ -38,7 +38,7 @@ def _claims(name: str) -> "tuple[Claim[Fig3] | None, ...]":
         f"{with_multiplicity(name)}: 50 neurons in six dimensions condense on {lines_in_words(name)} by epoch "
         f"{FIG3_EPOCH}",
         f"lines at epoch {FIG3_EPOCH}", exactly(LINES[name]), lambda figure: figure.counts[name].lines_found(),
-        reason or not_small,
+        reason or not_small, (lambda figure: figure.like_the_paper(name)) if name in HIGHER else "",
     ), None if name in HIGHER else Claim(
         f"{name}-orientations", "Sec. 4.3", f"{label(name)}: the line has two opposite directions",
         f"orientations at epoch {FIG3_EPOCH}", exactly(2), lambda figure: figure.counts[name].sides_found(),
@@ -103,6 +103,12 @@ class Fig3(LinesByActivation):
             f"seeds). {np.median(on_cube):.0%} of the neurons (median) are within a cosine of {NEAR} of a line of the "
             f"cube, {np.median(on_sphere):.0%} of one of gradient flow's. The table has other settings."
         )
+
+    def like_the_paper(self, name: str) -> str:
+        """How many seeds look like the paper's figure, where not most of them do."""
+        holds = self.measured(name).holds(self.claim(name).rule)
+        count = holds.count(True)
+        return f"A seed like the figure's exists: {count} of {len(holds)}." if 0 < count < 0.8 * len(holds) else ""
 
     def not_small_enough(self) -> str:
         """Why softplus is not on one line."""

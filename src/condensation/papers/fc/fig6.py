@@ -40,7 +40,7 @@ def _claims(name: str) -> "tuple[Claim[Fig6], ...]":
         lambda figure: PerSeed(
             shares_on(figure.runs[name], figure.counts[name].column, figure.fields[name]), figure.counts[name].condensed
         ),
-        lambda figure: figure.off_the_lines(name),
+        lambda figure: figure.off_the_lines(name), ours=True,
     ), Claim(
         name, "Fig. 6, Sec. 4.4",
         f"{label(name)}: with one-dimensional input the neurons condense on {lines_in_words(name)}",

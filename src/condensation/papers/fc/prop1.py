@@ -84,7 +84,7 @@ def _outputs(key: str, where: str) -> "Claim[Prop1]":
     return Claim(
         key, "Sec. 3", where, "median |cos| of the neurons to the summed direction (0 where the sum is zero)",
         at_least(0.95), lambda figure: PerSeed(figure.cosines[key][0]),
-        (lambda figure: figure.sum_is_zero()) if key == "outputs-ce" else "",
+        (lambda figure: figure.sum_is_zero()) if key == "outputs-ce" else "", ours=key == "outputs-ce",
     )  # fmt: skip
 
 
@@ -152,7 +152,8 @@ class Prop1(PaperFigure):
             "(|dr/dt|/r)", "growth of the ratio of the two rates as the initial weights are made 10 times smaller",
             at_least(2), lambda figure: PerSeed(figure.rates(scale=0.1)[1] / figure.rates()[1]),
             lambda figure: "Both rates are proportional to 1/r, so that their ratio does not depend on the size of the "
-            f"initial weights: it is {np.median(figure.rates()[1]):.1f} (median), as of random vectors.", trained=False,
+            f"initial weights: it is {np.median(figure.rates()[1]):.1f} (median), as of random vectors.",
+            trained=False, ours=True,
         ),
         _outputs("outputs-mse", "of several outputs one need only sum the components (digits, ten classes, MSE)"),
         _outputs("outputs-ce", "the same with cross-entropy, the loss of Fig. 2"),
