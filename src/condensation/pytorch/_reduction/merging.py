@@ -181,7 +181,7 @@ class Merging:
                 norm, owed = form.normed[key]
                 gain = np.where(keeps, 1, _ratio(norms(new), norms(part[sources])))
                 gain = np.where(gain > 0, gain, 1)
-                rows[norm] = gain * self._own_rows(norm)[sources, 0]
+                rows[norm] = gain[:, None] * self._own_rows(norm)[sources]
                 factor, constant = factor * gain, constant + (gain - 1) * owed[sources]
             new = new / np.where(factor == 0, 1, factor)[:, None]
             rows[name] = np.where(keeps[:, None], self._own_rows(name)[sources], new)
