@@ -291,6 +291,7 @@ def test_a_small_map_of_three_layers(tmp_path):
 
 @pytest.mark.trials
 @pytest.mark.parametrize(("figure", "may_fail"), [(Initial, set()), (ThreeLayer, {"exponents"})])
+@pytest.mark.filterwarnings("ignore::condensation.sweeps.SweepWarning")  # a network may diverge
 def test_the_whole_map(figure, may_fail, tmp_path):
     """Each claim holds at the quick scale (but the one that is told to fail), and of no untrained network."""
     table = run_sweep(figure.experiments("quick")[figure.name], tmp_path, Local(1))

@@ -277,6 +277,7 @@ def test_a_small_map_of_eps(tmp_path):
 
 @pytest.mark.trials
 @pytest.mark.parametrize(("figure", "may_fail"), [(Lines, {"inside"}), (Eps, {"doubled"})])
+@pytest.mark.filterwarnings("ignore::condensation.sweeps.SweepWarning")  # a network may diverge
 def test_the_whole_map(figure, may_fail, tmp_path):
     """Each claim holds at the quick scale (but those that hold in some seeds), and of no untrained network."""
     table = run_sweep(figure.experiments("quick")[figure.name], tmp_path, Local(1))

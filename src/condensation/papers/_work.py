@@ -193,6 +193,7 @@ class Work:
         with warnings.catch_warnings(action="ignore", category=SweepWarning):  # the notes tell it
             table = run_sweep(sweep, folder, Local(1), watcher=watch if reporter else None)
         self.notes += [f"{name}: {cell}: {reason}" for cell, reason in table.failed.items()]
+        self.notes += [f"{name}: {note}" for note in table.notes.values()]
         return table
 
     def _titled(self, scale: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from ..measure._lines import LEAST_COSINE
 from ..measure._similarity import norms
 from ..networks import Conv, Dense, Model
 from ..prediction import Prediction, predict_model
+from ..prediction._lines import by_signs
 from ..theory import CubeFates, KernelDynamics
 from ..theory import field as direction_field
 from ._runs import ShownRun
@@ -106,6 +107,8 @@ def forecast(run: ShownRun, layer: str, view: str | None) -> Forecast:
         if len(network.hidden) > 1 and multiplicity(run.activation(layer)) is None:
             raise InputError("activations such as relu have no multiplicity: predicted for one hidden layer only")
         predictions = predict_model(model, *data, run.experiment.loss, optimizer=optimizer, layers=[layer])
+        if predictions[layer].directions.oriented and by_signs(optimizer):
+            raise InputError("what relu and its like do under steps by sign is not known")
         return _of_units(model, predictions[layer])
     except InputError as error:
         return no_forecast(weights, str(error))
