@@ -213,10 +213,10 @@ def test_everything_else_is_refused(text):
     ],
 )
 def test_long_and_deep_ones_are_refused_at_once(text):
-    began = time.perf_counter()
+    began = time.thread_time()
     with pytest.raises(InputError, match="at most"):
         Formula(text)
-    assert time.perf_counter() - began < 0.1
+    assert time.thread_time() - began < 5  # without the bounds: minutes, or all memory
 
 
 @pytest.mark.parametrize(
@@ -233,9 +233,9 @@ def test_long_and_deep_ones_are_refused_at_once(text):
     ],
 )
 def test_what_is_within_the_bounds_is_quick(text, value):
-    began = time.perf_counter()
+    began = time.thread_time()
     assert Formula(text)(x=1) == value
-    assert time.perf_counter() - began < 0.1
+    assert time.thread_time() - began < 5  # without the bounds: minutes, or all memory
 
 
 @given(st.text(max_size=60) | st.text("()+-*/.,x1e _\n^[]{}'\"\\=:;@~%<>!&|#sin", max_size=60))

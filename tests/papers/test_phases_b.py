@@ -12,7 +12,7 @@ from condensation.measure._crossing import crossing, factor
 from condensation.optimizers import Adam
 from condensation.papers import judge
 from condensation.papers.fc.experiments import fig3
-from condensation.papers.phases import Eps, Lines, lines
+from condensation.papers.phases import Eps, LinesDiagram, lines
 from condensation.seeds import as_seeds
 from condensation.sweeps import Local, SweepTable, run_sweep
 from condensation.theory import _adam_growth as growing
@@ -139,7 +139,7 @@ class TestGrowing:
 
 class TestSweeps:
     def test_lines_has_a_start_and_its_steps_for_each_activation(self):
-        sweep = Lines.sweep(9)
+        sweep = LinesDiagram.sweep(9)
         cells = list(sweep.cells())
         assert len(cells) == 6 * 9
         assert sweep.experiment.saved_steps() == [0, 2, 4, 9, 21, 45, 97, 211, 460, 1000]
@@ -158,7 +158,7 @@ class TestSweeps:
             assert cell.experiment.dtype == "float64"
         assert sweep.experiment.saved_steps()[:2] == [0, 1]
 
-    @pytest.mark.parametrize("figure", [Lines, Eps])
+    @pytest.mark.parametrize("figure", [LinesDiagram, Eps])
     def test_claims_are_additional_questions(self, figure):
         assert all(claim.ours for claim in figure.claims)
         assert figure.sweep(17).shape[-1] == 17
@@ -182,10 +182,10 @@ class TestLinesOnTables:
 
             return found
 
-        return made(Lines.sweep(9, 1), columns)
+        return made(LinesDiagram.sweep(9, 1), columns)
 
     def test_theory_holds_where_it_was_put_in(self):
-        found = measured(Lines, self.table())
+        found = measured(LinesDiagram, self.table())
         assert (found["onset"] < 1.3).all()  # 9 cells are far apart
         assert (found["edge"] < 1.3).all()
         assert (found["small"] <= 1.5).all()
@@ -194,13 +194,13 @@ class TestLinesOnTables:
         assert (found["ordinary"] == 45).all()
 
     def test_a_late_onset_and_lines_that_stay_are_seen(self):
-        assert measured(Lines, self.table(late=3.0))["onset"] == pytest.approx([3], rel=0.3)
-        stays = measured(Lines, self.table(stays=True))
+        assert measured(LinesDiagram, self.table(late=3.0))["onset"] == pytest.approx([3], rel=0.3)
+        stays = measured(LinesDiagram, self.table(stays=True))
         assert (stays["transient"] == 1).all()
         assert (stays["inside"] < 0.9).all()
 
     def test_untrained_networks_fail_all(self):
-        assert fails_untrained(Lines, self.table())
+        assert fails_untrained(LinesDiagram, self.table())
 
 
 class TestEpsOnTables:
@@ -254,12 +254,12 @@ def small_sweep(figure):
 
 
 def test_a_small_map_of_lines(tmp_path):
-    table = run_sweep(small_sweep(Lines), tmp_path, Local(1))
-    found = measured(Lines, table)
+    table = run_sweep(small_sweep(LinesDiagram), tmp_path, Local(1))
+    found = measured(LinesDiagram, table)
     assert (found["small"] <= 1.5).all()
     assert (found["ordinary"] >= 25).all()
     assert (found["transient"] >= 2).all()
-    shown = Lines({Lines.name: table}).draw()
+    shown = LinesDiagram({LinesDiagram.name: table}).draw()
     assert set(shown.pictures) == {"", "count"}
     assert {len(column) for column in shown.data.values()} == {3 * 4}
 
@@ -276,7 +276,7 @@ def test_a_small_map_of_eps(tmp_path):
 
 
 @pytest.mark.trials
-@pytest.mark.parametrize(("figure", "may_fail"), [(Lines, {"inside"}), (Eps, {"doubled"})])
+@pytest.mark.parametrize(("figure", "may_fail"), [(LinesDiagram, {"inside"}), (Eps, {"doubled"})])
 @pytest.mark.filterwarnings("ignore::condensation.sweeps.SweepWarning")  # a network may diverge
 def test_the_whole_map(figure, may_fail, tmp_path):
     """Each claim holds at the quick scale (but those that hold in some seeds), and of no untrained network."""

@@ -25,7 +25,7 @@ from condensation import (  # fmt: skip
     train,
     two_waves,
 )
-from condensation.prediction import plateaus, predict, predict_next
+from condensation.prediction import plateaus, predict, predict_model, predict_next
 from condensation.theory import CubeFates, Fates, KernelDynamics, moving_line, stationary_directions
 
 FIG4 = Dense((3, *[18] * 5, 1), ("x2_tanh", "x_tanh", "sigmoid", "tanh", "softplus"), residual=True)
@@ -211,6 +211,8 @@ def test_filters_are_predicted():
     sides = theory.orientations(model.weights("conv1", view="filter"), outputs)
     along = np.sign(prediction.fates.orientations @ theory.v1)
     np.testing.assert_array_equal(along, sides)
+    with pytest.raises(InputError, match="unknown hidden layer 'conv2'"):
+        predict_model(model, x, y, layers=["conv2"])
 
 
 def test_what_cannot_be_predicted_is_said():

@@ -717,17 +717,10 @@ def test_chosen_layers_only():
     assert "not among" in reduced.skipped["layers.0"]
 
 
-def test_a_wide_layer_takes_about_a_second():
-    import time
-
+def test_a_wide_layer_is_reduced():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 10))
-    reduce_model(
-        nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.Linear(2, 1)), torch.randn(1, 3)
-    )  # compiles what is compiled
-    start = time.perf_counter()
     assert reduce_model(model, torch.randn(1, 784), units=100).sizes == {"0": (1024, 100)}
-    assert time.perf_counter() - start < 5
 
 
 class Fn(nn.Module):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.linalg import expm
 
 from condensation import InputError
-from condensation.theory import compare_fates, fates, stationary_directions
+from condensation.theory import compare_fates, cube_directions, cube_fates, fates, stationary_directions
 
 
 def of_diagonal(*values):
@@ -107,5 +107,18 @@ def test_what_is_not_known_of_several_outputs_is_refused():
     for activation in ("x_tanh", "sigmoid"):
         with pytest.raises(InputError, match="multiplicity 1 that are zero at 0"):
             fates(w, a, x, r, activation)
-    with pytest.raises(InputError, match="output weights units x 2"):
+    with pytest.raises(InputError, match="4 units x 2 outputs, not of shape"):
         fates(w, a[:, 0], x, r, "tanh")
+    with pytest.raises(InputError, match="1 of 4 units hold NaN or Inf, first unit 0"):
+        fates(w, np.where(np.arange(4)[:, None] == 0, np.nan, a), x, r, "tanh")
+    with pytest.raises(InputError, match="the angle of arrival"):
+        fates(w, a, x, r, "tanh", angle=2.0)
+
+
+def test_lines_of_another_number_of_outputs_are_refused():
+    x, r = np.eye(3), np.array([[3.0, 0], [0, 2], [0, 1]])
+    w, a = neurons(4, 3)
+    with pytest.raises(InputError, match="3 inputs and 2 outputs, the network has p = 1, 3 inputs and 1 outputs"):
+        fates(w, a, x, r[:, 0], "tanh", directions=stationary_directions(x, r, 1))
+    with pytest.raises(InputError, match="and 2 outputs, the network has"):
+        cube_fates(w, a, x, r[:, 0] + 1, "tanh", directions=cube_directions(x, r, 1))

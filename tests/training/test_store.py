@@ -253,7 +253,7 @@ def test_a_worker_that_fails_stops_the_others(tmp_path, monkeypatch):
     began = time.perf_counter()
     with pytest.raises(InputError, match="the disk is full"):
         train(BASE.replace(steps=20_000_000, save=Every(10_000_000)), 2, out=tmp_path)
-    assert time.perf_counter() - began < 30
+    assert time.perf_counter() - began < 60  # all steps of both seeds would take many minutes
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):

@@ -99,7 +99,7 @@ def figure_progress() -> Iterator[Callable[[str, int, int], Report]]:
         display.stop()
 
 
-class SweepProgress:
+class SweepDisplay:
     """A progress bar for a sweep and, in a terminal, the map of its first two axes as it fills."""
 
     def __init__(self, name: str, sweep: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from ..errors import InputError, unknown_name
-from ._output import DIVERGED, FAILED, SweepProgress, print_json
+from ._output import DIVERGED, FAILED, SweepDisplay, print_json
 
 
 def sweep(
@@ -69,7 +69,7 @@ def sweep(
     tables = {}
     for name, own in sweeps.items():
         own.cells()  # refuses bad cells before anything is trained
-        with SweepProgress(name, own) as report:
+        with SweepDisplay(name, own) as report:
             place = folder / name if len(sweeps) > 1 else folder
             tables[name] = run_sweep(own, place, runs_on, keep_runs=keep_runs, block=block, watcher=report)
     pictures = _draw(tables, figures.get(target), folder, x, y, quantity)

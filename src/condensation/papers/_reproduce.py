@@ -26,7 +26,7 @@ from ._report import write_report
 from ._section import Section
 from ._trainings import train_all
 from ._variant import Variant
-from ._work import SCALES, Setup, Work, figure_code, report_progress
+from ._work import SCALES, FigureWork, Setup, figure_code, report_progress
 
 
 def reproduce(
@@ -66,7 +66,7 @@ def reproduce(
     setup = Setup(Path(out), scale, seeds, variant or Variant(), force)
     for part in ("figures", "data", "runs", "sections"):
         make_folder(setup.folder / part)
-    works = [Work(FIGURES[name], setup) for name in dict.fromkeys(names or FIGURES)]
+    works = [FigureWork(FIGURES[name], setup) for name in dict.fromkeys(names or FIGURES)]
     _Report(works, setup, progress).make(n_jobs)
     return [work.section for work in works if work.section is not None]
 
@@ -74,12 +74,14 @@ def reproduce(
 class _Report:
     """The figures that are asked for, made one after the other while others are trained."""
 
-    def __init__(self, works: list[Work], setup: Setup, progress: Callable[[str, int, int], Reporter] | None) -> None:
+    def __init__(
+        self, works: list[FigureWork], setup: Setup, progress: Callable[[str, int, int], Reporter] | None
+    ) -> None:
         self.works, self.setup, self.progress = works, setup, progress
         self.reporter: Reporter | None = None
 
     @property
-    def waiting(self) -> list[Work]:
+    def waiting(self) -> list[FigureWork]:
         """The figures that are not made."""
         return [work for work in self.works if work.section is None]
 

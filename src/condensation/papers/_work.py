@@ -45,7 +45,7 @@ class Setup:
     force: bool = False
 
 
-class Work:
+class FigureWork:
     """A figure to be made, with all that it trains; its section is there once it is made."""
 
     def __init__(self, figure: type[PaperFigure], setup: Setup) -> None:
@@ -193,7 +193,7 @@ class Work:
         with warnings.catch_warnings(action="ignore", category=SweepWarning):  # the notes tell it
             table = run_sweep(sweep, folder, Local(1), watcher=watch if reporter else None)
         self.notes += [f"{name}: {cell}: {reason}" for cell, reason in table.failed.items()]
-        self.notes += [f"{name}: {note}" for note in table.notes.values()]
+        self.notes += [f"{name}: {note}: {detail}" for note, detail in table.notes.items()]
         return table
 
     def _titled(self, scale: str) -> dict[str, Any]:

@@ -6,16 +6,15 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from ..activations import derivatives_at_zero, label, multiplicity
+from ..activations import multiplicity
 from ..errors import InputError
-from ..experiment import Experiment
 from ..measure import directions as unit_vectors
 from ..measure._lines import LEAST_COSINE
 from ..measure._similarity import norms
 from ..networks import Conv, Dense, Model
 from ..prediction import Prediction, predict_model
 from ..prediction._lines import by_signs
-from ..theory import CubeFates, KernelDynamics
+from ..theory import CubeFates
 from ..theory import field as direction_field
 from ._runs import ShownRun
 
@@ -100,13 +99,13 @@ def forecast(run: ShownRun, layer: str, view: str | None) -> Forecast:
         return no_forecast(weights, "only some layers of this run were kept, and a prediction needs all of them")
     network, optimizer = run.experiment.network, run.experiment.optimizer
     try:
-        if isinstance(network, Conv):
-            return _of_kernels(run.experiment, model, *data, layer, view)
-        if not isinstance(network, Dense):
+        if not isinstance(network, Dense | Conv):
             raise InputError("lines are predicted for dense networks and for networks of one convolution layer")
-        if len(network.hidden) > 1 and multiplicity(run.activation(layer)) is None:
+        if isinstance(network, Dense) and len(network.hidden) > 1 and multiplicity(run.activation(layer)) is None:
             raise InputError("activations such as relu have no multiplicity: predicted for one hidden layer only")
         predictions = predict_model(model, *data, run.experiment.loss, optimizer=optimizer, layers=[layer])
+        if isinstance(network, Conv):
+            return _of_filters(model, predictions["conv1"], view)
         if predictions[layer].directions.oriented and by_signs(optimizer):
             raise InputError("what relu and its like do under steps by sign is not known")
         return _of_units(model, predictions[layer])
@@ -136,34 +135,27 @@ def _of_units(model: Model, prediction: Prediction) -> Forecast:
     )
 
 
-def _of_kernels(experiment: Experiment, model: Model, x: Any, y: Any, layer: str, view: str | None) -> Forecast:
-    """The leading singular vector of Z, for one convolution layer before the output."""
-    network = experiment.network
-    assert isinstance(network, Conv)
-    if len(network.channels) > 1 or network.hidden:
-        raise InputError("kernels' directions are predicted for one convolution layer followed by the output layer")
-    activation = network.activations[0]
-    if multiplicity(activation) != 1 or derivatives_at_zero(activation, 0)[0]:
-        raise InputError(f"the matrix Z is for activations of multiplicity 1 that are 0 at 0, not {label(activation)}")
-    slope = derivatives_at_zero(activation, 1)[1]
-    dynamics = KernelDynamics.of(x, y, network.kernel, experiment.loss, padding=network.padding, slope=slope)
-    filters, weights = model.weights(layer, view="filter"), model.weights(layer, view=view)
-    outputs = model.parameters["output.weight"].astype(float)
-    outputs = outputs.reshape(len(outputs), len(filters), -1).transpose(1, 0, 2).reshape(len(filters), -1)
-    sides = dynamics.orientations(filters, outputs)
-    if view == "filter":
-        lines, fate = dynamics.v1[None], np.zeros(len(weights), int)
-    else:  # one kernel for each pair of channels: the part of v1 of its input channel
-        lines = unit_vectors(dynamics.v1[:-1].reshape(dynamics.channels, -1))
-        fate, sides = np.tile(np.arange(len(lines)), len(filters)), np.repeat(sides, len(lines))
+def _of_filters(model: Model, prediction: Prediction, view: str | None) -> Forecast:
+    """The lines of filters; a kernel, one for each pair of channels, has the part of its input channel."""
+    directions, fates = prediction.directions, prediction.fates
+    weights, lines = model.weights(prediction.layer, view=view), directions.directions[directions.attracts]
+    known: dict[str, Any] = {}  # of each unit
+    fate, sign = (np.zeros(0, int),) * 2 if fates is None else (np.zeros(len(fates.lines), int), fates.signs)
+    if view != "filter":
+        channels = model.layer(prediction.layer).weight[1]
+        lines = lines[:, :-1].reshape(len(lines) * channels, -1)
+        fate = np.tile(np.arange(channels), len(fate))
+        sign = np.repeat(sign, channels)
+    if fates is not None:
+        known = {"fate": np.where(sign == 0, -1, fate), "sign": sign}
+    lines = unit_vectors(lines)
     return Forecast(
         kind="kernels",
         lines=lines,
         attracts=np.ones((len(lines), 2), bool),
         basis=plane(lines, weights),
-        fate=fate,
-        sign=sides,
         orientations=2 * len(lines),
+        **known,
     )
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from ..activations import Activation, derivatives_at_zero, label, multiplicity
-from ..errors import InputError
+from ..errors import InputError, unknown_name
 from ..experiment import Experiment
 from ..losses import Loss
 from ..networks import Conv, Model
@@ -92,7 +92,10 @@ def predict_model(
     """
     if not np.any(np.asarray(y)):
         raise InputError("the targets are all zero: there is nothing to learn, and no direction to go to")
-    loss = loss or Loss()
+    loss, (*hidden, _) = loss or Loss(), model.network.layers
+    for name in layers or ():
+        if name not in [layer.name for layer in hidden]:
+            raise unknown_name("hidden layer", name, [layer.name for layer in hidden])
     if isinstance(model.network, Conv):
         return {"conv1": _of_filters(model, x, y, loss, optimizer)}
     fields = layer_fields(model, x, y, loss).items()

@@ -38,20 +38,14 @@ ENUMERATED_SIGNS = 12  # at p = 1, outputs or inputs of which all signs are look
 class CubeDirections(AttractingLines):
     r"""Points of the cube on whose lines sign descent condenses, by closed form, enumeration, subdivision or ascent.
 
-    Several outputs: a row is a pair (w, v) of value $\sum_k v_k T_k w^p > 0$. It serves c > 0, (w, -v) serves c < 0;
-    with it go (-w, -v) for odd p and (-w, v) for even p.
+    Several outputs: a pair (w, v) has the value $\sum_k v_k T_k w^p > 0$, v = sign(T_k w^p) being 0 for an output
+    without a field.
 
     Attributes (more than those of ``AttractingLines``):
         free: on how many coordinates the gradient is zero, the dimension of the face that w lies on: 0 at a vertex.
-        outputs: where there are several outputs, v = sign(T_k w^p) of each line: 0 for an output without a field.
     """
 
     free: Int[np.ndarray, " lines"]
-    outputs: Float[np.ndarray, "lines outputs"] | None = None
-
-    def sides(self, sign: int) -> tuple[int, ...]:
-        """Both sides where there are several outputs, as (-w, -v) or (-w, v) goes with (w, v)."""
-        return super().sides(sign) if self.outputs is None else (1, -1)
 
 
 def cube_directions(

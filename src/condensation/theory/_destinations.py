@@ -35,8 +35,11 @@ class AttractingLines:
             than 1e-13 of the terms it is a sum of. On the sphere lines nearer than 1e-6 are not told apart, and
             directions whose field is weaker than 1e-10 of the strongest are left out; then nothing is certified.
         note: a sentence where lines are missing or not isolated, else empty.
-        spaces: what attracts in place of a line, where the largest value is that of several directions.
         oriented: whether a row is an orientation and not a line.
+        spaces: what attracts in place of a line, where the largest value is that of several directions.
+        outputs: where there are several outputs, the output weights v that go with each line: unit vectors, or signs
+            on the cube. A row is then a pair (u, v) that serves c > 0; (u, -v) serves c < 0, and with it go (-u, -v)
+            for odd p and (-u, v) for even p.
     """
 
     p: int
@@ -49,6 +52,7 @@ class AttractingLines:
     note: str = ""
     oriented: bool = False
     spaces: tuple[AttractingSpace, ...] = ()
+    outputs: Float[np.ndarray, "lines outputs"] | None = None
 
     @property
     def count(self) -> int:
@@ -68,20 +72,21 @@ class AttractingLines:
 
     def sides(self, sign: int) -> tuple[int, ...]:
         """The sides of an attracting line on which neurons with a c of the given sign end."""
-        return (1,) if self.oriented else (sign,) if self.p % 2 else (1, -1)
+        if self.oriented:
+            return (1,)
+        return (sign,) if self.p % 2 and self.outputs is None else (1, -1)
 
     def orientations(self, sign: int) -> Float[np.ndarray, "orientations inputs"]:
         """Orientations that attract neurons with a c of the given sign (with several outputs: c of that sign)."""
         u = self.directions[self.attracting(sign)]
         return np.concatenate([side * u for side in self.sides(sign)])
 
-    def check_network(self, p: int, inputs: int) -> None:
-        """Refuse a network of another multiplicity or of another number of inputs."""
-        of = self.directions.shape[1]
-        if (self.p, of) != (p, inputs):
-            raise InputError(
-                f"the directions are of p = {self.p} and {of} inputs, the network has p = {p} and {inputs} inputs"
-            )
+    def check_network(self, p: int, inputs: int, outputs: int = 1) -> None:
+        """Refuse a network of another multiplicity, or of another number of inputs or outputs."""
+        own = self.p, self.directions.shape[1], 1 if self.outputs is None else self.outputs.shape[1]
+        if own != (p, inputs, outputs):
+            texts = ["p = {}, {} inputs and {} outputs".format(*numbers) for numbers in (own, (p, inputs, outputs))]
+            raise InputError(f"the directions are of {texts[0]}, the network has {texts[1]}")
 
 
 @dataclass(frozen=True, eq=False)

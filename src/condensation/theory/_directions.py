@@ -28,9 +28,8 @@ STARTS = 1000
 class Directions(AttractingLines):
     r"""Unit vectors u with $T u^{p-1} = F(u)\, u$, $F(u) = T u^p$: stationary directions, the fastest growing first.
 
-    Several outputs, a = |a| v: a row is a pair (u, v) of value $\frac1n \sum_i (r_i \cdot v)(u \cdot x_i)^p \ge 0$:
-    it serves c > 0, and (u, -v) serves c < 0; with it go (-u, -v) for odd p and (-u, v) for even p. At p = 1 neurons
-    then condense on one line only as far as there is a gap between the first two values.
+    Several outputs, a = |a| v: a pair (u, v) has the value $\frac1n \sum_i (r_i \cdot v)(u \cdot x_i)^p \ge 0$. At
+    p = 1 neurons then condense on one line only as far as there is a gap between the first two values.
 
     The amplitude grows as $\dot r = a c\, r^{p-1} F(u)$. The method is one of closed form, polynomial,
     eigendecomposition, homotopy, power iteration, sectors and fixed points; by the last three only attracting lines are
@@ -45,7 +44,6 @@ class Directions(AttractingLines):
         generic_count: number of complex lines of a generic tensor of this order in the dimension that is left.
         complex_count: number of complex lines found, real ones included.
         complex_directions: those that are not real, of Hermitian norm 1.
-        outputs: unit output weights v, where there are several outputs.
         starts: number of starts of a search.
         hits: how many starts ended in each line; 0 for lines that no search found. By Good and Turing's estimate one
             more start finds a new line with the chance ``(hits == 1).sum() / starts``.
@@ -56,7 +54,6 @@ class Directions(AttractingLines):
     generic_count: int | None = None
     complex_count: int | None = None
     complex_directions: Complex[np.ndarray, "others inputs"]
-    outputs: Float[np.ndarray, "lines outputs"] | None = None
     starts: int = 0
     hits: Int[np.ndarray, " lines"] | None = None
 
@@ -64,10 +61,6 @@ class Directions(AttractingLines):
     def growth(self) -> Float[np.ndarray, " lines"]:
         r"""Growth rate |F(u)|: where the line attracts, $\dot r = |a c|\, r^{p-1} |F(u)|$."""
         return np.abs(self.values)
-
-    def sides(self, sign: int) -> tuple[int, ...]:
-        """Both sides of a line where there are several outputs, as (-u, -v) or (-u, v) goes with (u, v)."""
-        return super().sides(sign) if self.outputs is None or self.oriented else (1, -1)
 
 
 def stationary_directions(

@@ -67,10 +67,6 @@ def fates(
     (array([[ 0.6,  0.8],
            [-0.6, -0.8]]), array([False, False]))
     """
-    if np.ndim(residual) == 2 and np.shape(residual)[1] > 1:
-        return output_fates(weights, outputs, x, residual, activation, directions, angle or ANGLE, noise)
-    points, r = as_single_output(x, residual)
-    w, a = as_neurons(weights, outputs, points.shape[1])
     check_whole("perturbations", perturbations, least=0)
     check_positive("noise", noise)
     slopes = kink_slopes(activation)
@@ -78,6 +74,10 @@ def fates(
         angle = ANGLE if slopes is None else 3 * KINK
     if not 1e-6 <= angle <= 0.3:
         raise InputError(f"the angle of arrival must be between 1e-6 and 0.3 radians, not {angle!r}")
+    if np.ndim(residual) == 2 and np.shape(residual)[1] > 1:
+        return output_fates(weights, outputs, x, residual, activation, directions, angle, noise)
+    points, r = as_single_output(x, residual)
+    w, a = as_neurons(weights, outputs, points.shape[1])
     p, c = (1, 1.0) if slopes else coefficient(activation)
     if directions is None and slopes:
         directions = extremal_directions(points, slopes[0] * r, slopes[1] / slopes[0], starts=1000)

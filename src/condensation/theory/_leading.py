@@ -60,17 +60,21 @@ def _compiled(activation: Activation, order: int) -> Any:
     return jax.jit((lambda at: jax.jvp(function, (at,), (jnp.ones_like(at),))[1]) if order else function)
 
 
-def as_neurons(weights: ArrayLike, outputs: ArrayLike, inputs: int) -> tuple[Weights, Float[np.ndarray, " units"]]:
-    """Input weights as units x inputs and one output weight for each unit; refused if they do not fit the inputs."""
+def as_neurons(
+    weights: ArrayLike, outputs: ArrayLike, inputs: int, count: int = 1
+) -> tuple[Weights, Float[np.ndarray, "units *outputs"]]:
+    """Input weights as units x inputs, and an output weight of each unit, or ``count`` of them; refused if unfit."""
     w, a = as_floats("weights", weights).astype(float), as_floats("output weights", outputs).astype(float)
     if w.ndim != 2 or w.shape[1] != inputs or not len(w):
         raise InputError(f"weights must be units x {inputs} inputs (the bias last), not of shape {w.shape}")
-    if a.size != len(w) or a.shape not in {(len(w),), (1, len(w)), (len(w), 1)}:
+    if count == 1 and (a.size != len(w) or a.shape not in {(len(w),), (1, len(w)), (len(w), 1)}):
         raise InputError(f"one output weight for each of {len(w)} units is needed, not an array of shape {a.shape}")
-    finite = np.isfinite(w).all(axis=1) & np.isfinite(a.ravel())
+    if count > 1 and a.shape != (len(w), count):
+        raise InputError(f"output weights must be {len(w)} units x {count} outputs, not of shape {a.shape}")
+    finite = np.isfinite(w).all(axis=1) & np.isfinite(a.reshape(len(w), -1)).all(axis=1)
     if not finite.all():
         raise InputError(f"{(~finite).sum()} of {len(w)} units hold NaN or Inf, first unit {finite.argmin()}")
-    return w, a.ravel()
+    return w, a.ravel() if count == 1 else a
 
 
 def as_single_output(x: ArrayLike, residual: ArrayLike) -> tuple[Samples, Float[np.ndarray, " samples"]]:

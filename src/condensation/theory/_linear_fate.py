@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from ..activations import Activation, derivatives_at_zero, label
+from ..activations import Activation, derivatives_at_zero, label, multiplicity
 from ..errors import InputError
-from ..measure._similarity import as_floats
 from ._directions import Directions, stationary_directions
 from ._ends import Fates
-from ._leading import coefficient
+from ._leading import as_neurons, coefficient
 from ._paths import NOWHERE
 from ._tensor import as_samples, unit
 
@@ -64,19 +63,15 @@ def output_fates(
 ) -> Fates:  # fmt: skip
     r"""The closed form for p = 1 and several outputs: $w \cdot u_k \pm s\, a \cdot v_k$ go as $e^{\pm |c| F_k t}$."""
     points, r = as_samples(x, residual)
-    p, c = coefficient(activation)
-    if p > 1 or derivatives_at_zero(activation, 0)[0]:
+    w, a = as_neurons(weights, outputs, points.shape[1], r.shape[1])
+    if multiplicity(activation) != 1 or derivatives_at_zero(activation, 0)[0]:
         raise InputError(
             "with several outputs the fates of neurons are known for activations of multiplicity 1 that are zero at 0: "
             f"{label(activation)} is none"
         )
-    w, a = as_floats("weights", weights).astype(float), as_floats("output weights", outputs).astype(float)
-    if w.ndim != 2 or w.shape[1] != points.shape[1] or a.shape != (len(w), r.shape[1]):
-        raise InputError(
-            f"weights must be units x {points.shape[1]} inputs and output weights units x {r.shape[1]}, not of shapes "
-            f"{w.shape} and {a.shape}"
-        )
+    _, c = coefficient(activation)
     directions = stationary_directions(points, r, 1) if directions is None else directions
+    directions.check_network(1, points.shape[1], r.shape[1])
     s, u, v, values = np.sign(c), directions.directions, directions.outputs, directions.values
     assert v is not None
     along, back = w @ u.T, s * a @ v.T

@@ -71,7 +71,7 @@ class AdamAndFlow(PaperFigure):
 
     name, title, paper = "fc-adam", "FC Sec. 3: is Adam close to gradient flow?", "FC"
     has_variants = False
-    chosen = "the rates below Fig. 3's, the moment, the smaller initial weights and the control"
+    chosen = "the rates below Fig. 3's, the moment (on seeds 0 to 3), the smaller initial weights and the control"
     titles: ClassVar = {
         **{_key(name, rate): f"{label(name)}, rate {rate:g}" for name in FIG5_ACTIVATIONS for rate in RATES},
         **{

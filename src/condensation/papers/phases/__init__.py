@@ -2,8 +2,8 @@
 
 from .eps import Eps
 from .initial import Initial
-from .lines import Lines
+from .lines import LinesDiagram
 from .three_layer import ThreeLayer
 from .two_layer import TwoLayer
 
-FIGURES = (TwoLayer, Initial, ThreeLayer, Lines, Eps)
+FIGURES = (TwoLayer, Initial, ThreeLayer, LinesDiagram, Eps)

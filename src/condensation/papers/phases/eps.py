@@ -72,7 +72,7 @@ def _at(values: np.ndarray, step: np.ndarray) -> np.ndarray:
     return np.moveaxis(np.take_along_axis(values, step[..., None], -1)[..., 0], 1, -1)
 
 
-class _Map:
+class _EpsMap:
     """The table as arrays, activations x stds x seeds x eps; lines of theory have an eps for each std, and 1 last."""
 
     def __init__(self, table: SweepTable) -> None:
@@ -215,9 +215,9 @@ class Eps(PhaseDiagram):
         return Sweep(base, axes, {}, as_seeds(seeds), ("lines", "rank", growth), at="saved")
 
     @cached_property
-    def map(self) -> _Map:
+    def map(self) -> _EpsMap:
         """The table as arrays, with theory's lines and those that were found."""
-        return _Map(self.table)
+        return _EpsMap(self.table)
 
     def boundaries(self) -> dict[str, dict[str, Boundary]]:
         """Theory's lines and those that were found, medians over the seeds, by panel and name."""

@@ -37,7 +37,7 @@ HALF = 2.0  # k_eff where half of the pairs of neurons are on a line
 CAPTION = Mark(0.005, 100, "FC Fig. 3")
 
 
-class _Map:
+class _LinesMap:
     """The table as arrays, activations x stds x seeds x steps, step 0 left out."""
 
     def __init__(self, table: SweepTable) -> None:
@@ -72,7 +72,7 @@ class _Map:
         return PerSeed(np.where(counted.any(axis=0), np.where(counted, errors, 1.0).max(axis=0), np.nan))
 
 
-class Lines(PhaseDiagram):
+class LinesDiagram(PhaseDiagram):
     """k_eff over std and step, for six activations."""
 
     name, title = "phase-lines", "Lines against initialization and step"
@@ -123,9 +123,9 @@ class Lines(PhaseDiagram):
         return Sweep(base, axes, {}, as_seeds(seeds), ("lines",), at="saved")
 
     @cached_property
-    def map(self) -> _Map:
+    def map(self) -> _LinesMap:
         """The table as arrays, with what theory says of them."""
-        return _Map(self.table)
+        return _LinesMap(self.table)
 
     def boundaries(self) -> dict[str, list[Boundary]]:
         """Theory's lines, and the end of the initial stage as it was found, by panel."""

@@ -101,7 +101,7 @@ def reduce_model(
     devices = sorted({value.device.index or 0 for value in model.parameters() if value.is_cuda})
     with torch.inference_mode(False), torch.random.fork_rng(devices=devices):
         given = _copy(model, example_inputs)
-        work = _Reducer(given, example_inputs, layers)
+        work = _ModelReducer(given, example_inputs, layers)
         judge = None if data is None else Judge(given, data)
         batches = judge.batches if judge is not None and fit else None
         if batches is not None and not all(bool(torch.isfinite(x).all()) for x in tensors(batches)):
@@ -200,7 +200,7 @@ def _run(model: nn.Module, inputs: ModelInputs) -> Any:
         ) from problem
 
 
-class _Reducer:
+class _ModelReducer:
     """A model on the way to a smaller one: its sets that can be reduced, and what a grouping of them makes."""
 
     def __init__(self, given: nn.Module, inputs: ModelInputs, layers: Sequence[str] | None) -> None:
