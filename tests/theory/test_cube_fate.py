@@ -175,7 +175,7 @@ def test_a_mean_residual_takes_all_output_weights_along():
         ({"weights": np.ones((4, 2))}, r"units x 3 inputs \(the bias last\), not of shape \(4, 2\)"),
         ({"outputs": np.ones(3)}, "one output weight for each of 4 units"),
         ({"residual": np.ones((40, 2))}, "one residual for each sample is needed, not 2"),
-        ({"p": 3}, "the directions are of p = 3 and 3 inputs, the network has p = 2 and 3 inputs"),
+        ({"p": 3}, "the directions are of p = 3, 3 inputs and 1 output, the network has p = 2, 3 inputs"),
     ],
 )
 def test_what_cannot_be_told_is_refused(change, said):

@@ -176,7 +176,7 @@ def test_what_cannot_be_predicted_is_refused_in_a_sentence():
         fates(w, a, x, r, lambda z: jax.nn.relu(z) + z**2)
     with pytest.raises(c.InputError, match=r"between 1e-6 and 0.3 radians, not 1.0"):
         fates(w, a, x, r, "tanh", angle=1.0)
-    with pytest.raises(c.InputError, match="directions are of p = 1 and 4 inputs, the network has p = 2"):
+    with pytest.raises(c.InputError, match="directions are of p = 1, 4 inputs and 1 output, the network has p = 2"):
         fates(w, a, x, r, "x_tanh", directions=stationary_directions(x, r, 1))
     with pytest.raises(c.InputError, match=r"a constant is learned first; pass .* effective_residual"):
         fates(w, a, x, r, lambda z: 1 + z**2)

@@ -118,7 +118,7 @@ def test_what_is_not_known_of_several_outputs_is_refused():
 def test_lines_of_another_number_of_outputs_are_refused():
     x, r = np.eye(3), np.array([[3.0, 0], [0, 2], [0, 1]])
     w, a = neurons(4, 3)
-    with pytest.raises(InputError, match="3 inputs and 2 outputs, the network has p = 1, 3 inputs and 1 outputs"):
+    with pytest.raises(InputError, match="3 inputs and 2 outputs, the network has p = 1, 3 inputs and 1 output"):
         fates(w, a, x, r[:, 0], "tanh", directions=stationary_directions(x, r, 1))
     with pytest.raises(InputError, match="and 2 outputs, the network has"):
         cube_fates(w, a, x, r[:, 0] + 1, "tanh", directions=cube_directions(x, r, 1))

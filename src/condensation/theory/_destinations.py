@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from .._phrases import plural
 from ..errors import InputError
 
 
@@ -85,7 +86,8 @@ class AttractingLines:
         """Refuse a network of another multiplicity, or of another number of inputs or outputs."""
         own = self.p, self.directions.shape[1], 1 if self.outputs is None else self.outputs.shape[1]
         if own != (p, inputs, outputs):
-            texts = ["p = {}, {} inputs and {} outputs".format(*numbers) for numbers in (own, (p, inputs, outputs))]
+            both = (own, (p, inputs, outputs))
+            texts = [f"p = {power}, {plural(n, 'input')} and {plural(k, 'output')}" for power, n, k in both]
             raise InputError(f"the directions are of {texts[0]}, the network has {texts[1]}")
 
 
