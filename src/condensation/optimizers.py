@@ -224,14 +224,16 @@ class GradientFlow(Part, kind="gradient_flow"):
 
     A step of the experiment stands for ``time_step`` units of time, so that step k is what gradient descent with a
     learning rate of ``time_step`` approximates after k steps. The local error is kept below
-    ``atol + rtol * |theta|``; the integrator starts anew at each recorded step.
+    ``atol + rtol * |theta|``; the integrator starts anew at each recorded step. So weights of any size are followed
+    to the same relative error, however small they start.
 
     Args:
         time_step: time that one step of the experiment stands for.
         stop_ratio: stop exactly where the loss has fallen to this share of its first value. Saved steps beyond that
             hold the weights at the stop, and ``trajectory.curves["time"]`` tells its time.
         rtol: relative tolerance of the integrator.
-        atol: absolute tolerance, to be well below the weights.
+        atol: absolute tolerance. If not given, a tenth of rtol times the mean absolute value of the smallest array of
+            parameters that is not zero, at each recorded step.
         most_steps: of the integrator between two records, 100,000 if not given; a flow that needs more has diverged.
     """
 
@@ -240,7 +242,7 @@ class GradientFlow(Part, kind="gradient_flow"):
     time_step: Positive
     stop_ratio: Annotated[float, _check_ratio] | None = None
     rtol: Positive = 1e-8
-    atol: Positive = 1e-14
+    atol: Positive | None = None
     most_steps: Count | None = None
 
     def begin(self, loss: Array) -> dict[str, Array]:
@@ -252,11 +254,12 @@ class GradientFlow(Part, kind="gradient_flow"):
         """The flow in words.
 
         >>> GradientFlow(0.05, stop_ratio=0.99).describe()
-        'gradient flow to L/L0 = 0.99, time 0.05 a step, rtol 1e-08, atol 1e-14'
+        'gradient flow to L/L0 = 0.99, time 0.05 a step, rtol 1e-08'
         """
         stop = "" if self.stop_ratio is None else f" to L/L0 = {self.stop_ratio:g}"
         most = "" if self.most_steps is None else f", at most {self.most_steps} integrator steps between records"
-        return f"gradient flow{stop}, time {self.time_step:g} a step, rtol {self.rtol:g}, atol {self.atol:g}{most}"
+        atol = "" if self.atol is None else f", atol {self.atol:g}"
+        return f"gradient flow{stop}, time {self.time_step:g} a step, rtol {self.rtol:g}{atol}{most}"
 
 
 Optimizer = GD | Adam | NormalisedGD | SignGD | Muon | GradientFlow

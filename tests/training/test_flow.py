@@ -20,6 +20,7 @@ from condensation import (  # fmt: skip
     sine_sum,
     train,
 )
+from condensation.training import Diverged
 
 DATA = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
 FLOW = Experiment(
@@ -56,6 +57,36 @@ def test_the_flow_of_tiny_weights_is_the_exponential():
     time = trajectory.saved * 0.1
     np.testing.assert_allclose(w + a, (w + a)[:, :1] * np.exp(time), rtol=1e-6)
     np.testing.assert_allclose((w - a)[:, :5], (w - a)[:, :1] * np.exp(-time[:5]), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("std", "dtype", "bound"), [(1e-9, "float64", 1e-7), (1e-18, "float64", 1e-8), (1e-30, "float64", 1e-8),
+                                (1e-120, "float64", 1e-8), (1e-30, "float32", 1e-4)],
+)  # fmt: skip
+def test_weights_of_any_size_are_followed_to_the_same_relative_error(std, dtype, bound):
+    """A tanh layer whose outputs are far below the targets: w and a turn hyperbolically along the moment g."""
+    x, y = np.random.default_rng(0).normal(size=(40, 4)), np.random.default_rng(1).normal(size=(40, 1))
+    g = (y.T @ x)[0] / len(x)
+    rate, time = np.linalg.norm(g), 10.0
+    flow = GradientFlow(time / rate / 100, **({} if dtype == "float64" else {"rtol": 1e-5}))
+    network = Dense((4, 20, 1), bias=False)
+    run = train(Experiment(network, Init(Normal(std)), Arrays(x, y), flow, 100, save=Every(100), dtype=dtype), 2)
+    w, a = run.history("dense1").astype(float), run.history("output").astype(float)[:, :, 0]
+    along = w[:, 0] @ g / rate
+    moved = np.cosh(time) * along + np.sinh(time) * a[:, 0] - along
+    exact = w[:, 0] + moved[..., None] * g / rate
+    np.testing.assert_allclose(w[:, 1] / std, exact / std, atol=bound * np.abs(exact / std).max())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_flow_whose_first_loss_is_infinite_has_diverged_at_once(dtype):
+    """It took 100,000 rejected steps before each record; a network of any size must not wait for them."""
+    large = 1e30 if dtype == "float32" else 1e200
+    data = Arrays(np.ones((400, 50)), np.full((400, 1), large))
+    network = Dense((50, 1000, 1), "relu")
+    with pytest.warns(Diverged, match="not finite at step 0"):
+        run = train(Experiment(network, Init(Normal(1.0)), data, GradientFlow(1.0), 10, dtype=dtype), 1)
+    assert [*run.diverged.values()] == [0]
 
 
 def test_the_flow_to_the_end_is_its_closed_form():

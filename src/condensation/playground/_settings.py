@@ -29,7 +29,7 @@ CLASSES = 10
 MOST_WORK = 40_000  # samples times neurons, so that a step takes milliseconds
 MOST_TARGET = 1e9  # size of a target
 FLOW_STEPS = 500  # of the integrator between two frames
-FLOW_RTOL, FLOW_ATOL = 1e-5, 1e-6  # 1e-8 is very slow at the kinks of relu; the second is times the initial weights
+FLOW_RTOL = 1e-5  # 1e-8 is very slow at the kinks of relu
 
 
 def _within(least: float, most: float, default: Any) -> Any:
@@ -158,8 +158,7 @@ class Settings:
 
     def _optimizer(self) -> Optimizer:
         if self.optimizer == "flow":
-            atol = FLOW_ATOL * min(self.std_w, self.std_a)
-            return GradientFlow(self.rate, rtol=FLOW_RTOL, atol=atol, most_steps=FLOW_STEPS)
+            return GradientFlow(self.rate, rtol=FLOW_RTOL, most_steps=FLOW_STEPS)
         if self.optimizer == "adam":
             return Adam(self.rate, eps=self.eps)
         return {"gd": GD, "normalised_gd": NormalisedGD, "sign_gd": SignGD}[self.optimizer](self.rate)

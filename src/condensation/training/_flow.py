@@ -12,6 +12,8 @@ from ..optimizers import GradientFlow
 from ._program import Curves, Program, TrainState, gradient_sizes
 
 MOST_STEPS = 100_000  # of the integrator between two records
+LEAST_STEP = 1e-9  # over the first step since a record; a flow that needs less (its loss is not finite) has diverged
+ATOL_SHARE = 0.1  # the absolute tolerance, if none is given, over rtol times the mean of the smallest parameters
 
 
 def flow_row(
@@ -28,11 +30,17 @@ def flow_row(
     (loss, outputs), gradient = measure(parameters, fixed["x"], fixed["y"])
     seen = program.scores(loss, outputs, fixed["y"]) | {"time": memory["time"]} | gradient_sizes(gradient)
     seen |= program.evaluated(state, fixed) if evaluate else {}
-    span = length * fixed["hyperparameters"]["time_step"]
+    finite = jnp.stack([jnp.isfinite(value).all() for value in (loss, *gradient.values())]).all()
+    span = jnp.where(finite, length * fixed["hyperparameters"]["time_step"], 0)
+    # weights of any size are followed to the same relative error
+    scales = jnp.stack([jnp.mean(jnp.abs(value)) for value in parameters.values()])  # squares would underflow
+    smallest = jnp.min(jnp.where(scales > 0, scales, jnp.inf))
+    atol = ATOL_SHARE * flow.rtol * jnp.where(jnp.isfinite(smallest), smallest, 1) if flow.atol is None else flow.atol
     # a first step that moves no parameter by more than 1%: from one that is far too long relu does not come back
-    sizes = [(jnp.linalg.norm(parameters[n]), jnp.linalg.norm(gradient[n])) for n in parameters]
+    sizes = [(jnp.mean(jnp.abs(parameters[n])), jnp.mean(jnp.abs(gradient[n]))) for n in parameters]
     cautious = jnp.min(jnp.stack([jnp.where((w > 0) & (g > 0), 0.01 * w / g, jnp.inf) for w, g in sizes]))
     cautious = jnp.where(jnp.isinf(memory["pace"]), cautious, jnp.inf)
+    first_step = jnp.minimum(jnp.minimum(memory["pace"], cautious), span)
 
     def descend(t: Any, y: Any, args: Any) -> Any:
         return jax.tree.map(jnp.negative, measure(y, fixed["x"], fixed["y"])[1])
@@ -51,9 +59,14 @@ def flow_row(
             diffrax.Tsit5(),
             t0=jnp.zeros_like(span),
             t1=span,
-            dt0=jnp.minimum(jnp.minimum(memory["pace"], cautious), span),
+            dt0=first_step,
             y0=parameters,
-            stepsize_controller=diffrax.PIDController(rtol=flow.rtol, atol=flow.atol),
+            stepsize_controller=diffrax.PIDController(
+                rtol=flow.rtol,
+                atol=atol,
+                dtmin=LEAST_STEP * first_step,
+                force_dtmin=False,
+            ),
             saveat=diffrax.SaveAt(t1=True),
             adjoint=diffrax.ForwardMode(),
             event=event,
@@ -63,7 +76,7 @@ def flow_row(
         assert solution.ys is not None
         assert solution.ts is not None
         stopped = solution.result == diffrax.RESULTS.event_occurred
-        failed = (solution.result != diffrax.RESULTS.successful) & ~stopped
+        failed = (solution.result != diffrax.RESULTS.successful) & ~stopped | ~finite
         end = jax.tree.map(lambda value: jnp.where(failed, jnp.nan, value[-1]), solution.ys)
         passed = solution.ts[-1]
         accepted = jnp.maximum(solution.stats["num_accepted_steps"], 1)
