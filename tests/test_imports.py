@@ -9,7 +9,8 @@ import condensation
 
 ROOT = Path(condensation.__file__).parent
 LAYERS = (  # from the bottom up; a room imports itself and the layers below its own
-    ("errors", "_phrases", "_source"),
+    ("errors", "_phrases", "_processes", "_source"),
+    ("_functions",),
     (
         "_dependencies",
         "_files",

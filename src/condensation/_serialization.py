@@ -8,7 +8,6 @@ pydantic would need as many lines of hooks (kinds in unions, NumPy's numbers, fu
 
 import dataclasses
 import hashlib
-import importlib
 import json
 import numbers
 import types
@@ -19,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Union, get_args, get_origin, get_ty
 
 import numpy as np
 
-from ._source import source_digest
+from ._functions import function_at, function_fingerprint, function_path
 from .errors import InputError, check_positive, check_share, check_whole, unknown_name
 
 FORMAT = 1  # of experiment files and runs
@@ -86,25 +85,6 @@ def to_plain(value: Any, name_of: Callable[[Callable[..., Any]], str] | None = N
     raise InputError(f"a value of type {type(value).__name__} cannot be written as plain data: {value!r}")
 
 
-def function_path(function: Callable[..., Any]) -> str:
-    """``module:name`` of a function that can be found again by import; refused for one that cannot.
-
-    >>> function_path(json.dumps)
-    'json:dumps'
-    """
-    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
-    try:
-        imported = getattr(importlib.import_module(module or ""), name)
-    except (ImportError, AttributeError, ValueError):
-        imported = None
-    if imported is not function or module == "__main__":
-        raise InputError(
-            f"the function {name or function!r} cannot be named as module:function, so it has no fingerprint; "
-            "define it at the top level of an importable module"
-        )
-    return f"{module}:{name}"
-
-
 def fingerprint(value: Any) -> str:
     """SHA-256 of the canonical JSON of a part: sorted keys, no spaces, shortest floats that read back exactly.
 
@@ -114,12 +94,6 @@ def fingerprint(value: Any) -> str:
     plain = {"format": FORMAT, "value": without_none(to_plain(value, function_fingerprint))}
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def function_fingerprint(function: Callable[..., Any]) -> str:
-    """``module:name`` of a function, and the digest of its source if it is the user's."""
-    path, digest = function_path(function), source_digest(function)
-    return f"{path}#{digest}" if digest else path
 
 
 def replace_at(value: Any, changes: dict[str, Any]) -> Any:
@@ -302,16 +276,3 @@ def _type_name(hint: Any) -> str:
     if get_origin(hint) is tuple:
         return "a list"
     return words.get(hint) or (hint.__name__ if isinstance(hint, type) else "a function")
-
-
-def function_at(path: str) -> Callable[..., Any]:
-    """The function that ``module:name`` stands for.
-
-    >>> function_at("json:dumps") is json.dumps
-    True
-    """
-    module, _, name = path.partition(":")
-    try:
-        return getattr(importlib.import_module(module), name)
-    except Exception as error:  # a user's module may fail in any way
-        raise InputError(f"the function {path!r} cannot be imported: {type(error).__name__}: {error}") from error

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from condensation import Adam, Dense, Experiment, Init, InputError, Normal, sine_sum
+from condensation._functions import function_fingerprint
 from condensation.sweeps import Local, Sweep, open_sweep, run_sweep
 from condensation.sweeps._folder import SweepFolder
 from condensation.sweeps._run import pairs_of
@@ -59,17 +60,28 @@ def test_an_edited_measure_is_measured_again(write, tmp_path):
 
 def test_the_file_names_the_measure(write):
     module = write()
-    assert sweep_of(module).to_plain()["measure"] == ["change", "own_measures:measure"]
+    assert sweep_of(module).to_plain()["measure"] == ["change", function_fingerprint(module.measure)]
+    assert function_fingerprint(module.measure).startswith("own_measures:measure#")
 
 
-@pytest.mark.parametrize("edit", [("SCALE * step", "2 * step"), ("jnp.tanh", "jnp.sin")], ids=["measure", "activation"])
-def test_a_table_of_an_edited_function_is_not_opened(write, tmp_path, edit):
+def test_a_table_is_read_whatever_became_of_its_measure_and_continued_by_the_measure_as_it_is(write, tmp_path):
+    out = tmp_path / "out"
+    made = function_fingerprint(write().measure)
+    run_sweep(sweep_of(write()), out, Local(1))
+    write(TEXT.replace("SCALE * step", "2 * step"))
+    table = open_sweep(out)
+    assert (len(table), table.sweep.measure) == (4, ("change", made))
+    np.testing.assert_array_equal(table.array("measure"), 4)
+    np.testing.assert_array_equal(run_sweep(table.sweep, out, Local(1)).array("measure"), 8)
+
+
+def test_a_table_of_an_edited_activation_is_not_opened(write, tmp_path):
     out = tmp_path / "out"
     module = write()
     experiment = BASE.replace(network=Dense((2, 6, 1), module.activation))
     run_sweep(replace(sweep_of(module), experiment=experiment), out, Local(1))
     assert len(open_sweep(out)) == 4
-    write(TEXT.replace(*edit))
+    write(TEXT.replace("jnp.tanh", "jnp.sin"))
     with pytest.raises(InputError, match=r"is not the one that was run: .* the source of a function"):
         open_sweep(out)
     write()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from rich.markup import escape
 from rich.table import Table
 
+from .._functions import look_in
 from ..errors import InputError
 from ._output import File, console, number, print_json
 
@@ -25,6 +26,7 @@ def measure(
     heads: bool = False,
     view: Literal["filter", "kernel"] = "filter",
     errors: bool = False,
+    trust: bool = False,
     json: bool = False,
     report: Path | None = None,
 ) -> None:
@@ -39,6 +41,7 @@ def measure(
         heads: one row for each attention head.
         view: the units of convolution layers: filters, or kernels (one a pair of channels).
         errors: add standard errors to k_eff and to the ranks, by a bootstrap over units.
+        trust: import the functions that a run names, from the current folder too.
         json: print the rows as JSON, for every step and with what has no units.
         report: also write the rows of the last step with pictures to this HTML file.
     """
@@ -51,10 +54,11 @@ def measure(
     if path.is_dir() and (path / "run.json").exists():
         from ..weights._runs import measure_run
 
-        sys.path.insert(0, str(Path.cwd()))  # activations of the user: module:function
+        if trust:
+            look_in(Path())
         if heads or view != "filter":
             raise InputError(f"{path} is a run, whose units are as they were kept: --heads and --view are for models")
-        measured = measure_run(path, threshold=threshold, errors=errors, every_step=json)
+        measured = measure_run(path, threshold=threshold, errors=errors, every_step=json, trust=trust)
     else:
         from ..weights import measure_path
 

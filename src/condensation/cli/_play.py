@@ -8,6 +8,7 @@ from pathlib import Path
 
 import tyro
 
+from .._functions import look_in
 from ..errors import InputError
 
 PORT = 8471
@@ -21,6 +22,7 @@ def play(
     host: str = "127.0.0.1",
     token: str | None = None,
     browser: bool = True,
+    trust: bool = False,
 ) -> None:
     """Open the playground: watch neurons condense in a browser.
 
@@ -30,6 +32,7 @@ def play(
         host: the address to listen on. Any address except a loopback address needs a token.
         token: the token; a random one if one is needed and none is given.
         browser: open the page in the browser.
+        trust: import the functions that your runs and sweeps name, from the current folder too.
     """
     try:
         import uvicorn
@@ -39,9 +42,11 @@ def play(
     from ..playground._library import Library
     from ..playground._server import Server, config_of
 
+    if trust:
+        look_in(Path())
     listening = listen(host, port)
     access = Access(host, token)
-    server = Server(access, Library(folders))
+    server = Server(access, Library(folders, trust))
     address = f"http://{_named(host)}:{listening.getsockname()[1]}/" + (
         f"?token={access.token}" if access.token else ""
     )

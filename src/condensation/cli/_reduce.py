@@ -1,9 +1,9 @@
 """``condensation reduce``."""
 
-import sys
 from pathlib import Path
 
 from .._files import make_folder
+from .._functions import look_in
 from ..errors import InputError
 from ._output import File, cell_text, number, print_json, print_rows
 
@@ -19,6 +19,7 @@ def reduce(
     error: float | None = None,
     layers: tuple[str, ...] = (),
     out: Path | None = None,
+    trust: bool = False,
     json: bool = False,
 ) -> None:
     """Reduce a run's networks: the units of one line become one unit.
@@ -34,13 +35,15 @@ def reduce(
         error: instead, the largest centred error of the output that is allowed.
         layers: the layers to reduce; all hidden ones if not given.
         out: a folder for the reduced networks, one .safetensors file for each seed.
+        trust: import the functions that the run names, from the current folder too.
         json: print the rows as JSON.
     """
     from ..reduction import reduce as shrink
     from ..runs import load_run
 
-    sys.path.insert(0, str(Path.cwd()))  # activations of the user: module:function
-    trajectory = load_run(run)
+    if trust:
+        look_in(Path())
+    trajectory = load_run(run, trust)
     chosen = int(trajectory.saved[-1]) if step is None else step
     if out is not None:
         make_folder(out)

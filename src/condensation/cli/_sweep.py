@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from .._functions import look_in
 from ..errors import InputError, unknown_name
 from ._output import DIVERGED, FAILED, SweepDisplay, print_json
 
@@ -59,7 +60,7 @@ def sweep(
     elif target.endswith(".toml"):
         if size is not None:
             raise InputError("--size is for named phase diagrams; a TOML file has its own axes")
-        sys.path.insert(0, str(Path(target).parent.resolve()))  # measures of the user: module:function beside the file
+        look_in(Path(target).parent)  # measures of the user: module:function beside the file
         sweeps = {Path(target).stem: Sweep.load(target)}
     else:
         raise unknown_name("sweep (and no TOML file)", target, figures)

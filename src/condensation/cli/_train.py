@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.markup import escape
 
+from .._functions import look_in
 from ..errors import InputError
 from ._output import DIVERGED, File, number, print_json, print_rows, training_progress
 
@@ -14,7 +15,7 @@ def load_experiment(path: Path) -> Any:
     """An experiment from a TOML file; activations of the user (``module:function``) lie beside the file."""
     from ..experiment import Experiment
 
-    sys.path.insert(0, str(path.parent.resolve()))
+    look_in(path.parent)
     return Experiment.load(path)
 
 

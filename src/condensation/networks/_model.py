@@ -13,6 +13,7 @@ from safetensors.numpy import save
 
 from .._device import convolution_options
 from .._files import read_tensors, write_atomic
+from .._functions import opening
 from .._precision import precision
 from .._serialization import from_plain, to_plain, without_none
 from ..errors import InputError, unknown_name
@@ -78,8 +79,8 @@ class Model:
         write_atomic(Path(path), save(tensors, about))
 
     @classmethod
-    def load(cls, path: str | Path) -> "Model":
-        """The model in a file written by ``save``."""
+    def load(cls, path: str | Path, trust: bool = False) -> "Model":
+        """The model in a file written by ``save``; ``trust`` as in ``load_run``."""
         about, tensors = read_tensors(Path(path))
         if "network" not in about:
             raise InputError(f"{path} names no network: it was not written by Model.save")
@@ -87,7 +88,8 @@ class Model:
             plain = json.loads(about["network"])
         except ValueError as error:
             raise InputError(f"{path} names a network that cannot be read: {error}") from error
-        return cls(from_plain(Network, plain, "network"), tensors)
+        with opening(trust):
+            return cls(from_plain(Network, plain, "network"), tensors)
 
 
 @lru_cache(maxsize=64)

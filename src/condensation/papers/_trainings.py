@@ -16,6 +16,7 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from .._dependencies import digest
 from .._device import cores, on_cpu
 from .._files import read_json, write_atomic
+from .._processes import Processes
 from ..data import Images
 from ..data._sources import load
 from ..errors import InputError
@@ -91,7 +92,7 @@ def train_all(trainings: Sequence[Training], n_jobs: int | None = None) -> Itera
         yield from waiting
         return
     warnings.filterwarnings("ignore", "A worker stopped while some jobs")  # one that has grown is replaced, no harm
-    pool: Any = Parallel(workers, "loky", return_as="generator_unordered", pre_dispatch="all")
+    pool: Any = Parallel(workers, Processes(), return_as="generator_unordered", pre_dispatch="all")
     left = set(range(len(waiting)))
     try:
         for k in pool(delayed(_train)(k, training) for k, training in enumerate(waiting)):

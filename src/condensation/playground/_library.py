@@ -24,17 +24,19 @@ class LibraryEntry:
     name: str
     kind: str
     path: Path
+    trust: bool
 
     @property
     def title(self) -> str:
         """A run's network and optimizer beside its name, which is a fingerprint; a sweep's name says enough."""
-        return self.name if self.kind == "sweep" else open_run(self.path).title(self.name)
+        return self.name if self.kind == "sweep" else open_run(self.path, self.trust).title(self.name)
 
 
 class Library:
-    """The runs and sweeps in some folders."""
+    """The runs and sweeps in some folders; ``trust`` as in ``load_run``."""
 
-    def __init__(self, folders: Sequence[str | Path] = ()) -> None:
+    def __init__(self, folders: Sequence[str | Path] = (), trust: bool = False) -> None:
+        self.trust = trust
         self.entries: dict[str, LibraryEntry] = {}
         for folder in map(Path, folders):
             kinds = _kinds(folder)
@@ -44,7 +46,7 @@ class Library:
                 name = path.name or str(path)
                 while name in self.entries:
                     name = f"{path.parent.name}/{name}" if "/" not in name else f"{name}'"
-                self.entries[name] = LibraryEntry(name, kind, path)
+                self.entries[name] = LibraryEntry(name, kind, path, trust)
 
     def listed(self) -> list[dict[str, str]]:
         """Name, kind and title of each entry, for the page."""
@@ -62,12 +64,12 @@ class Library:
 
     def run(self, name: Any) -> Run:
         """A saved run."""
-        return load_run(self._entry(name, "run").path)
+        return load_run(self._entry(name, "run").path, self.trust)
 
     def sweep(self, name: Any) -> SweepTable:
         """A sweep's table."""
         with warnings.catch_warnings(action="ignore", category=SweepWarning):  # the map shows the notes
-            return open_sweep(self._entry(name, "sweep").path)
+            return open_sweep(self._entry(name, "sweep").path, self.trust)
 
     def cell(self, name: Any, number: Any, seed: Any) -> tuple[Experiment, Seed, str]:
         """The experiment of a sweep's cell, one of its seeds, and its coordinates as text."""

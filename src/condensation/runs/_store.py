@@ -20,6 +20,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from .._files import read_json, read_tensors, write_atomic
+from .._functions import opening
 from .._serialization import FORMAT, check_format
 from .._versions import versions
 from ..activations import label
@@ -189,8 +190,8 @@ class WatchedFolder(RunFolder):
         return f"{self.source.model}, watched ({name})"
 
 
-def open_run(path: str | Path) -> ExperimentFolder | WatchedFolder:
-    """The run in a folder, as its run.json describes it."""
+def open_run(path: str | Path, trust: bool = False) -> ExperimentFolder | WatchedFolder:
+    """The run in a folder, as its run.json describes it; ``trust`` as in ``load_run``."""
     path = Path(path)
     about = read_json(path / "run.json")
     check_format(f"run {path}", about.get("format"))
@@ -199,7 +200,9 @@ def open_run(path: str | Path) -> ExperimentFolder | WatchedFolder:
     if "watched" in about:
         run, noun = WatchedFolder(path, Watched.from_plain(about["watched"])), "watched run"
     else:
-        run, noun = ExperimentFolder(path, Experiment.from_plain(about["experiment"], path)), "experiment"
+        with opening(trust):
+            experiment = Experiment.from_plain(about["experiment"], path)
+        run, noun = ExperimentFolder(path, experiment), "experiment"
     if run.fingerprint != about["fingerprint"]:
         raise InputError(
             f"the {noun} in {path / 'run.json'} is not the one that was run: the file was changed, or the source of a "
@@ -208,12 +211,17 @@ def open_run(path: str | Path) -> ExperimentFolder | WatchedFolder:
     return run
 
 
-def load_run(path: str | Path) -> Trajectory | WatchedRun:
+def load_run(path: str | Path, trust: bool = False) -> Trajectory | WatchedRun:
     """The trajectory of all finished seeds in a run's folder; a watched run also while it grows.
 
     ``UnfinishedSeeds`` warns of seeds that are left out.
+
+    Args:
+        path: the folder.
+        trust: import the modules of functions that the run names. By default those of modules that are imported
+            already are found, and others refused: opening a run runs no code.
     """
-    return open_run(path).load()
+    return open_run(path, trust).load()
 
 
 class RunCheckpoints:

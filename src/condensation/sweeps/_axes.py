@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .._serialization import fingerprint, function_path
+from .._functions import function_path
+from .._serialization import fingerprint
 from ..errors import InputError, check_positive, check_whole, unknown_name
 
 Label = float | int | str | bool | None

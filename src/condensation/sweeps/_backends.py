@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar
 
-from joblib import Parallel, delayed, parallel_config
+from joblib import Parallel, delayed
 from joblib.parallel import ParallelBackendBase
 
 from .._device import cores, on_cpu
+from .._processes import Processes
 from ..errors import InputError, check_whole, unknown_name
 from ._task import Outcome, one_line
 from ._worker import work
@@ -48,8 +49,7 @@ class Local:
         n_jobs = self.workers()
         if n_jobs == 1:
             return [work(payload, pinned=False) for payload in payloads]
-        with parallel_config("loky", n_jobs=n_jobs, inner_max_num_threads=1):
-            return _parallel(payloads, pinned=True)
+        return _parallel(payloads, pinned=True, n_jobs=n_jobs, backend=Processes(threads=1))
 
 
 class _Cluster:

@@ -27,6 +27,7 @@ from pyarrow import ArrowException, parquet
 from safetensors.numpy import save
 
 from .._files import make_folder, read_json, write_atomic
+from .._functions import opening
 from ..errors import InputError
 from ..experiment import Experiment
 from ._grid import Sweep, array_file
@@ -180,8 +181,13 @@ def _read(path: Path, columns: list[str] | None = None) -> pa.Table:
         raise InputError(f"{path} cannot be read as Parquet: {error}") from error
 
 
-def open_sweep(path: str | Path) -> "SweepTable":
-    """The table of a sweep's folder, also while it grows.
+def open_sweep(path: str | Path, trust: bool = False) -> "SweepTable":
+    """The table of a sweep's folder, also while it grows; the measures that made its numbers are not imported.
+
+    Args:
+        path: the folder.
+        trust: import the modules of activations that the sweep names. By default those of modules that are imported
+            already are found, and others refused: opening a sweep runs no code.
 
     It warns as ``sweep`` does: ``IncompleteTable`` where pairs of cell and seed have no rows (yet).
     """
@@ -190,6 +196,8 @@ def open_sweep(path: str | Path) -> "SweepTable":
 
     folder = SweepFolder(path)
     plain = read_json(folder.path / "sweep.json")
-    table = SweepTable.read(Sweep.from_plain(plain, folder.path), folder, folder.failed())
+    with opening(trust):
+        sweep = Sweep.from_plain(plain, folder.path)
+    table = SweepTable.read(sweep, folder, folder.failed())
     warn_of_notes(table)
     return table

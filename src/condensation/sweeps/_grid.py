@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._formula import Formula
+from .._functions import function_fingerprint
 from .._serialization import FORMAT, check_format, coerce, fingerprint, replace_at, to_plain, value_at
 from ..data import Arrays
 from ..errors import InputError, check_whole, unknown_name
@@ -202,7 +203,7 @@ class Sweep:
             "axes": {name: [_plain(value) for value in values] for name, values in self.axes.items()},
             "fields": dict(self.fields),
             "seeds": [[seed.data, seed.init] for seed in self.seeds],
-            "measure": [to_plain(measure) for measure in self.measure],
+            "measure": [to_plain(measure, function_fingerprint) for measure in self.measure],
             "at": self.at,
             "threshold": self.threshold,
             "backoffs": self.backoffs,

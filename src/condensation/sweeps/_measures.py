@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._serialization import fingerprint, function_at, function_fingerprint, function_path, to_plain
+from .._functions import function_at, function_fingerprint, function_path, may_import
+from .._serialization import fingerprint, to_plain
 from ..errors import InputError, unknown_name
 from ..measure import (
     cosine_similarity,
@@ -79,15 +80,19 @@ FIRST_QUANTITY = {"lines": "k_eff", "change": "change", "rank": "effective_rank"
 
 
 def check_measures(chosen: Measure | Iterable[Measure]) -> tuple[Measure, ...]:
-    """The measures, each once, those named ``module:function`` as functions; what is not known is refused."""
+    """The measures, each once, those named ``module:function`` as functions; what is not known is refused.
+
+    While a table is opened they stay names (with the digests of their sources): numbers are read without the code that
+    made them.
+    """
     measures: dict[Measure, None] = {}
     for measure in (chosen,) if isinstance(chosen, str) or not isinstance(chosen, Iterable) else chosen:
-        if isinstance(measure, str) and ":" in measure:
-            measure = function_at(measure)
+        if isinstance(measure, str) and ":" in measure and may_import():
+            measure = function_at(measure.partition("#")[0])
         if callable(measure):
             function_path(measure)  # refused where a worker could not find it
             _check_free(measure.__name__)
-        elif measure not in NAMES:
+        elif measure not in NAMES and ":" not in str(measure):
             raise unknown_name("measure", measure, NAMES)
         measures[measure] = None
     if not measures:

@@ -86,7 +86,7 @@ def _notes_on_measures(table: "SweepTable", diverged: np.ndarray) -> dict[str, s
     """Notes on named measures without a value in networks that did not diverge."""
     notes = {}
     cells = [*table.sweep.cells()]
-    for measure in (name for name in table.sweep.measure if isinstance(name, str)):
+    for measure in (name for name in FIRST_QUANTITY if name in table.sweep.measure):
         columns = [name for name in table.rows.column_names if name.endswith(f".{FIRST_QUANTITY[measure]}")]
         if not columns and not diverged.all():
             notes[f"the measure {measure} has no value in any row"] = "no layer has weights that it could be taken of"

@@ -98,6 +98,7 @@ def run_sweep(
     """
     if block is not None:
         check_whole("block", block)
+    sweep = replace(sweep)  # an opened one names its measures; they are imported now
     backend, folder = backend or Local(), SweepFolder(out)
     pairs = pairs_of(sweep)
     make_folder(folder.path)

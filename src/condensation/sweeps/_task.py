@@ -16,6 +16,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from .._device import cores, device_name, on_cpu
+from .._processes import Processes
 from .._versions import versions
 from ..errors import InputError
 from ..experiment import Experiment
@@ -134,7 +135,7 @@ class Task:
         if on_cpu() or len(self.pairs) < MANY:
             return self.measure_here(trajectories)
         cuts = np.linspace(0, len(self.pairs), 4 * cores() + 1).astype(int)
-        parts: Any = Parallel(n_jobs=cores(), backend="loky")(
+        parts: Any = Parallel(n_jobs=cores(), backend=Processes())(
             delayed(measure)(replace(self, pairs=self.pairs[a:b]), trajectories[a:b]) for a, b in pairwise(cuts)
         )
         return [rows for part in parts for rows in part]

@@ -12,8 +12,6 @@ import io
 import os
 import pickle
 import tempfile
-import threading
-import time
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -49,9 +47,9 @@ def _arrays(file: str) -> "Arrays":
 
 
 def work(payload: bytes, pinned: bool) -> "Outcome":
-    """Run a packed task. A pinned process belongs to the driver of this machine: it takes a core and ends with it."""
+    """Run a packed task. A pinned process belongs to the driver of this machine: it takes a core."""
     if pinned:
-        _prepare()
+        _pin()
     return pickle.loads(payload).run()  # packed by our own driver
 
 
@@ -64,19 +62,6 @@ def measure(task: "Task", trajectories: "list[Trajectory]") -> "list[TableRows |
 
 
 @cache
-def _prepare() -> None:
-    """Pin this process and watch its driver, once."""
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    _pin()
-
-
-def _end_with(driver: int) -> None:
-    """End this process when the driver is gone: nobody would take its rows, or give its core to others."""
-    while os.getppid() == driver:
-        time.sleep(1)
-    os._exit(1)
-
-
 def _pin() -> None:
     """Take the first core that no other worker of this user has; if none is free, stay unpinned."""
     if not hasattr(os, "sched_setaffinity"):

@@ -14,14 +14,20 @@ from ._series import few, measure_steps, steps_in_words
 
 
 def measure_run(
-    folder: Path, *, threshold: float | None = None, errors: bool = False, every_step: bool = False
+    folder: Path,
+    *,
+    threshold: float | None = None,
+    errors: bool = False,
+    every_step: bool = False,
+    trust: bool = False,
 ) -> Measured:
     """The layers of a run at its saved steps, as medians over its seeds; of a watched one as they were measured then.
 
     ``threshold`` is the cosine that decides, and a watched run has its own; a dozen steps are measured, or every step.
-    ``errors`` adds standard errors of k_eff and of the ranks, which a watched run has none of.
+    ``errors`` adds standard errors of k_eff and of the ranks, which a watched run has none of. ``trust``
+    is as in ``load_run``.
     """
-    stored = open_run(folder)
+    stored = open_run(folder, trust)
     if stored.kind == "watched":
         if threshold is not None:
             raise InputError(f"{folder} was measured while it was watched: a threshold is given to watch(), not here")
