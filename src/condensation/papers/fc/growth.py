@@ -56,11 +56,11 @@ def _claims(name: str) -> "tuple[Claim[Growth] | None, ...]":
         "at the end than at the end of the initial stage",
         "k_eff (effective number of lines) at the end minus that at 70% of the loss", at_least(1),
         lambda figure: PerSeed(figure.lines[name][:, -1] - figure.lines[name][:, 1]),
-        lambda figure: figure.in_words(name),
+        lambda figure: figure.in_words(name), lambda figure: figure.no_longer(name),
     ), Claim(
         f"{name}-gradual", "Sec. 1", f"{_title(name)}: after the initial stage they increase gradually",
         f"k_eff: {AGAINST_MOMENTS}", at_least(RISES), lambda figure: PerSeed(rises(figure.lines[name][:, 1:])),
-        lambda figure: figure.in_words(name),
+        lambda figure: figure.in_words(name), lambda figure: figure.no_longer(name),
     ), None if name.startswith("5d") else Claim(
         f"{name}-output", "Sec. 1", f"{_title(name)}: the output evolves from simple to complex",
         f"least order of a polynomial within {POLYNOMIAL:.0%} of the output: rank correlation with all six moments",
@@ -83,7 +83,7 @@ def rises(values: Float[np.ndarray, "seeds moments"]) -> list[float]:
 def _rank_correlation(values: Float[np.ndarray, " moments"]) -> float:
     if len(values) < LEAST:
         return float("nan")
-    return float(spearmanr(np.arange(len(values)), values)[0]) if np.ptp(values) > 0 else 0.0
+    return float(spearmanr(np.arange(len(values)), values).statistic) if np.ptp(values) > 0 else 0.0  # type: ignore
 
 
 def order_needed(outputs: Float[np.ndarray, " points"]) -> float:
@@ -176,6 +176,14 @@ class Growth(PaperFigure):
         parts = zip(MOMENTS, np.nanmedian(self.lines[name], axis=0), np.nansum(condensed, axis=0), strict=True)
         each = "; ".join(f"{moment} {lines:.1f} ({seeds:.0f})" for moment, lines, seeds in parts)
         return f"Median k_eff (seeds of {len(condensed)} that are condensed): {each}."
+
+    def no_longer(self, name: str) -> str:
+        """What k_eff counts where a layer is no longer condensed."""
+        condensed = self.counts[name].condensed
+        return (
+            f"At the end {condensed.sum()} of {len(condensed)} seeds are condensed; where a layer is not, k_eff counts "
+            "directions of single neurons too."
+        )
 
     def common_too(self) -> str:
         """What the directions do from a common start."""

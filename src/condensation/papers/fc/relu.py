@@ -172,11 +172,11 @@ class Relu(PaperFigure):
 
     def fields_of_its_own(self, name: str) -> str:
         """Why there are more than two orientations."""
-        own = self.counts[name]
-        found = f"Found at epoch {EPOCH}: {joined(own.orientations, 'g')}, condensed in {own.condensed.sum()} of them."
+        own, attracting = self.counts[name], joined(self.attracting(name))
         return (
-            "Each set of samples that a neuron can be active on has a field of its own, so that the data have more "
-            f"orientations that attract: {joined(self.attracting(name))}. {found}"
+            "Each set of samples that a neuron can be active on has a field of its own. Orientations that attract "
+            f"under gradient flow, from the data: {attracting}. Found under Adam at epoch {EPOCH}: "
+            f"{joined(own.orientations, 'g')}; {own.condensed.sum()} of {len(own.condensed)} seeds are condensed."
         )
 
     def by_sign(self, dim: str) -> str:
@@ -204,7 +204,9 @@ class Relu(PaperFigure):
             "at their angles and amplitudes, and the orientations that attract, computed from the data (dashed: "
             "neurons with positive, dotted: with negative output weight); the median seed by lines. Bottom: cosine "
             "similarity of Fig. 3's neurons with relu; orientations found (blue: condensed, grey: not) and predicted "
-            "(orange rings) in each seed, the bound 2 dotted; share of neurons near a predicted orientation.",
+            "(orange rings) in each seed, the bound 2 dotted (5d: Fig. 3's data, 1d: Fig. 5's, small: a hundredth of "
+            "the initial weights); share of neurons near a predicted orientation, under Adam from a hundredth of the "
+            "weights and under normalised descent, which follows the paths of gradient flow.",
             pictures={"": figure}, data=stack_columns(self.counts.each(lambda _, own: own.columns()), "network"),
             tables=(self._table(),), settings_extra={"a line": A_LINE},
         )  # fmt: skip

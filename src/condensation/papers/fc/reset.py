@@ -194,11 +194,11 @@ class Reset(PaperFigure):
     def draw(self) -> Drawing:
         """Correlations before and after as matrices, and distances against the loss."""
         with look():
-            figure = Figure(figsize=(PAGE, 2.5), layout="constrained")
+            figure = Figure(figsize=(PAGE, 2.7), layout="constrained")
             left, middle, right = figure.subplots(1, 3, width_ratios=(1, 1, 1.15))
             _draw_matrix(left, self.before, "before training")
             image = _draw_matrix(middle, self.after, f"$L/L_0$ last at least {LEFT:g}")
-            bar = figure.colorbar(image, ax=[left, middle], ticks=[-1, 0, 1], fraction=0.03, pad=0.02)
+            bar = figure.colorbar(image, ax=[left, middle], ticks=[-1, 0, 1], fraction=0.03, pad=0.02, shrink=0.75)
             bar.set_label("correlation of outputs")
             bar.outline.set_visible(False)  # type: ignore[operator]
             for colour, name in zip((*COLOURS[:4], FAINT), TITLES, strict=True):
@@ -206,7 +206,7 @@ class Reset(PaperFigure):
                 right.plot(LEVELS, each, "o-", color=colour, markersize=3, label=TITLES[name])
             right.set(xlabel="$L/L_0$", ylabel="distance of two outputs", yscale="log", title="against the loss")
             right.invert_xaxis()
-            right.legend()
+            figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=len(TITLES))
         return Drawing(
             caption=f"Correlation of the outputs of all pairs of networks, {self.seeds} seeds of each start (beige: "
             f"the same output but for its size), before training and {WHEN}; and the relative distance of two outputs "
