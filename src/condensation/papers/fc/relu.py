@@ -215,7 +215,7 @@ class Relu(PaperFigure):
         own, run = self.counts[f"1d-{name}"], self.runs[f"1d-{name}"]
         k = own.median_seed
         outputs = run.model(int(own.steps[k]), run.seeds[k]).parameters["output.weight"]
-        draw_features(own.shown, outputs, axes, title=f"{CALLED[name]}").set_xlabel("angle of $(w, b)$")
+        draw_features(own.shown, outputs, axes, title=CALLED[name]).set_xlabel("angle of $(w, b)$")
         directions = self.predicted(f"1d-{name}")[k]
         for sign, style in ((1, "--"), (-1, ":")):
             for u in directions.orientations(sign):

@@ -97,7 +97,7 @@ class Reset(PaperFigure):
     name, title, paper = "fc-reset", "FC Sec. 1: condensation resets dense networks", "FC"
     has_variants = False
     chosen = "starts, one draw of Fig. 3's data for all networks, moment, measures and thresholds"
-    titles: ClassVar = {f"{name}": f"tanh, {title}" for name, title in TITLES.items()} | {"x_tanh": "x tanh x"}
+    titles: ClassVar = {name: f"tanh, {title}" for name, title in TITLES.items()} | {"x_tanh": "x tanh x"}
     claims = (
         *map(_simple, SMALL),
         question(
