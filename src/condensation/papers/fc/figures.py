@@ -11,6 +11,9 @@ from .fig3 import Fig3
 from .fig4 import A5, Fig4
 from .fig5 import Fig5
 from .fig6 import Fig6
+from .growth import Growth
 from .prop1 import Prop1
+from .relu import Relu
+from .reset import Reset
 
-FIGURES = Fig1, Fig2, Fig3, Fig4, Fig5, Fig6, Prop1, AdamAndFlow, A3, A4, A5, A6, A7
+FIGURES = Fig1, Fig2, Fig3, Fig4, Fig5, Fig6, Prop1, AdamAndFlow, Relu, Growth, Reset, A3, A4, A5, A6, A7
