@@ -284,6 +284,32 @@ def test_a_missing_or_broken_shard_is_told_and_the_rest_measured(tmp_path):
         measure_path(tmp_path / "hf")
 
 
+@pytest.mark.parametrize("name", ["..", ".", "", "../secret.safetensors", "inner", "link.safetensors", "INDEX"])
+def test_an_index_names_plain_files_beside_it(tmp_path, name):
+    """A model outside the folder, which the name would reach, is not read; an index that names itself ends."""
+    folder = tmp_path / "model"
+    (folder / "inner").mkdir(parents=True)
+    for place in (tmp_path / "secret", tmp_path / "model", folder / "inner" / "model"):
+        save_file({"secret.weight": normal(8, 24)}, f"{place}.safetensors")
+    (folder / "link.safetensors").symlink_to(tmp_path / "secret.safetensors")
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"secret.weight": name.replace("INDEX", index.name)}}))
+    with pytest.raises(InputError, match="which is not in its own folder"):
+        measure_path(index)
+
+
+def test_a_snapshot_of_a_cache_links_to_its_store(tmp_path):
+    """Hugging Face's cache: models--x/snapshots/REVISION/model.safetensors is a link to models--x/blobs/HASH."""
+    folder, store = tmp_path / "snapshots" / "abc", tmp_path / "blobs"
+    folder.mkdir(parents=True)
+    store.mkdir()
+    save_file({"fc.weight": normal(8, 24)}, store / "1234")
+    (folder / "model-1.safetensors").symlink_to(store / "1234")
+    (store / "5678").write_text(json.dumps({"weight_map": {"fc.weight": "model-1.safetensors"}}))
+    (folder / "model.safetensors.index.json").symlink_to(store / "5678")
+    assert set(rows_of(folder)) == {"fc.weight"}
+
+
 def test_a_configuration_tells_the_heads(tmp_path):
     save_file(
         {"h.0.attn.c_attn.weight": normal(8, 24), "h.0.attn.c_attn.bias": normal(24)}, tmp_path / "model.safetensors"

@@ -184,6 +184,18 @@ def no_weights(name: str) -> bool:
     return bool(_BESIDE.search(re.sub(r"[\W\d_]+", " ", name.lower())))
 
 
+def _is_beside(index: Path, file: str) -> bool:
+    """Whether a name in an index is that of a plain file beside it.
+
+    A link may not leave the folder, except to the store of files that a cache of Hugging Face keeps for its snapshots.
+    """
+    shard, folder = index.parent / file, index.parent.resolve()
+    if file in ("", ".", "..") or Path(file).name != file or shard.is_dir() or file.endswith(".index.json"):
+        return False
+    store = folder.parent.parent / "blobs" if folder.parent.name == "snapshots" else folder
+    return shard.resolve().parent in (folder, store)
+
+
 def _open_shards(index: Path) -> tuple[dict[str, Stored], tuple[Path, ...], tuple[str, ...]]:
     """The arrays of all shards that an index names; what a missing or broken shard should hold has a reason."""
     places = read_json(index).get("weight_map")
@@ -194,7 +206,7 @@ def _open_shards(index: Path) -> tuple[dict[str, Stored], tuple[Path, ...], tupl
     for file in dict.fromkeys(places.values()):
         shard, opened, reason = index.parent / file, {}, f"missing: the index says it is in {file}"
         try:
-            if Path(file).name != file:
+            if not _is_beside(index, file):
                 raise InputError(f"{index} names {file}, which is not in its own folder")
             opened = open_model_file(shard).arrays
             files.append(shard)
