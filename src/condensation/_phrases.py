@@ -1,7 +1,10 @@
-"""Small pieces of phrases: numbers and lists in words."""
+"""Small pieces of phrases: numbers and lists in words, and text that is safe to show."""
 
+import unicodedata
 from collections.abc import Collection, Iterable
 from typing import Any
+
+STEERING = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # control and format characters, surrogates, line separators
 
 
 def counted(count: int, noun: str) -> str:
@@ -49,3 +52,15 @@ def plural(count: int, noun: str) -> str:
     ('1 seed', '3 seeds')
     """
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def printable(text: str) -> str:
+    """A text from elsewhere as it can be shown: what would steer a terminal or turn its direction stands as an escape.
+
+    >>> printable("fc\x1b[2J.weight"), printable("größe")
+    ('fc\\x1b[2J.weight', 'größe')
+    """
+    return "".join(
+        character.encode("unicode_escape").decode() if unicodedata.category(character) in STEERING else character
+        for character in text
+    )

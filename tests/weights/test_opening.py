@@ -411,3 +411,24 @@ def test_a_broken_read_is_a_reason():
 
     [row] = measure_listed([Units("a", "a", "neuron", 5, 4, read=broken)])
     assert (row.reason, row.units) == ("the disk is gone", 5)
+
+
+@pytest.mark.parametrize("name", ["\x1b[2J\x1b]0;owned\x07.weight", "fc\u202eevil.weight", "fc\r\nfc2.weight"])
+def test_names_that_steer_a_terminal_are_neutralised(tmp_path, name):
+    """In the table, the JSON, the report and an error: the escape sequence stands as text."""
+    save_file({name: normal(8, 24), "[bold]x[/bold].weight": normal(8, 24)}, tmp_path / "model.safetensors")
+    line = [sys.executable, "-m", "condensation", "measure", tmp_path / "model.safetensors"]
+    report = tmp_path / "page.html"
+    for words in ([], ["--json"], ["--report", report]):
+        done = subprocess.run([*line, *words], capture_output=True, text=True, timeout=120, check=True)
+        shown = done.stdout + done.stderr + (report.read_text(encoding="utf-8") if report.exists() else "")
+        assert not {"\x1b", "\x07", "\u202e"} & set(shown)
+        assert "[bold]x[/bold].weight" in shown
+        if "fc\r" not in name:
+            assert (r"\x1b" in shown) == ("\x1b" in name)
+    with pytest.raises(InputError) as error:
+        measure_path(tmp_path / "\x1b[31m.bin")
+    done = subprocess.run([*line[:-1], tmp_path / "\x1b[31m.bin"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert "\x1b" not in done.stderr
+    assert "\x1b" in str(error.value)

@@ -16,7 +16,7 @@ from ..errors import InputError
 from ._data import data
 from ._info import info
 from ._measure import measure
-from ._output import BAD_INPUT, INTERRUPTED, UNREAD
+from ._output import BAD_INPUT, INTERRUPTED, UNREAD, shown
 from ._play import play
 from ._predict import predict
 from ._reduce import reduce
@@ -35,13 +35,13 @@ def main() -> None:
         sys.stdout.reconfigure(errors="replace")  # a terminal may lack characters such as ²
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("condensation").setLevel(logging.INFO)
-    warnings.showwarning = lambda message, category, *_: print(f"warning: {message}", file=sys.stderr)
+    warnings.showwarning = lambda message, category, *_: print(f"warning: {shown(message)}", file=sys.stderr)
     try:
         tyro.extras.subcommand_cli_from_dict(
             COMMANDS, prog="condensation", description="A laboratory for the condensation of neural networks."
         )
     except InputError as error:
-        print(f"condensation: {error}", file=sys.stderr)
+        print(f"condensation: {shown(error)}", file=sys.stderr)
         sys.exit(BAD_INPUT)
     except BrokenPipeError:  # the reader of the output has closed it, such as head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -22,6 +22,8 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from .._phrases import printable
+
 BAD_INPUT, DIVERGED, FAILED, INTERRUPTED, UNREAD = 2, 3, 4, 130, 141
 
 File = Annotated[Path, tyro.conf.Positional]
@@ -37,8 +39,13 @@ def print_rows(headings: Sequence[str], rows: Iterable[Iterable[str]]) -> None:
     """Print rows of cells as a table, below their headings if there are any."""
     table = Table(*headings, show_header=bool(headings), box=None)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(shown, row))
     console().print(table)
+
+
+def shown(message: object) -> str:
+    """A message, which may name things of a stranger's file, as it can be shown; it may have several lines."""
+    return "\n".join(map(printable, str(message).split("\n")))
 
 
 def number(value: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._files import SUFFIXES, Stored, open_arrays, read_json
+from .._phrases import printable
 from ..errors import InputError, unknown_name
 from ._layout import UnitLayout, Units, list_units
 from ._names import layouts
@@ -128,6 +129,9 @@ def open_model_file(path: str | Path) -> ModelFile:
         arrays = open_arrays(path)
     if path.suffix in (".safetensors", ".json"):  # whose order says nothing
         arrays = {name: arrays[name] for name in sorted(arrays, key=natural)}
+    arrays = {
+        printable(name): stored for name, stored in arrays.items()
+    }  # names of strangers reach terminals and pages
     config, more = read_config(path.parent)
     return ModelFile(path, unwrapped(arrays), config, files, (*notes, *more))
 
@@ -214,7 +218,7 @@ def _open_shards(index: Path) -> tuple[dict[str, Stored], tuple[Path, ...], tupl
             notes.append(str(error))
             reason = f"in a shard that is missing or broken ({file})"
         arrays |= opened
-        lost = [name for name, place in places.items() if place == file and name not in opened]
+        lost = [printable(name) for name, place in places.items() if place == file and printable(name) not in opened]
         arrays |= dict.fromkeys(lost, Stored((), "float32", lambda: np.empty(()), reason=reason))
     if not files:
         raise InputError(f"{index} names no shard that can be read; {notes[0] if notes else 'it is empty'}")
