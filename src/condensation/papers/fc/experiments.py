@@ -5,7 +5,7 @@ import numpy as np
 from ...data import Images, sine_sum, two_waves
 from ...data._catalog import known
 from ...experiment import Experiment
-from ...initialization import FanOutPower, Glorot, Init, Normal
+from ...initialization import FanOutPower, Glorot, Init, Normal, WidthPower
 from ...losses import Loss
 from ...networks import Dense, ResNet
 from ...optimizers import Adam
@@ -84,6 +84,11 @@ def resnet(activation: str, scale: str, data: str = "cifar10") -> Experiment:
         return _resnet(Images(data), activation, Adam(FIG2_RATES[activation]), epochs * _batches(data), Evenly(41))
     images = Images(data, n=1000 if data == "cifar100" else 640, balanced=True)
     return _small_resnet(images, activation, Adam(QUICK_RATES[activation]), QUICK_STEPS)
+
+
+def resnet_of_width(activation: str, scale: str) -> Experiment:
+    """Fig. 2 with m_out read as the width of the dense layers, in the output layer too: all of them start as small."""
+    return resnet(activation, scale).replace(init=Init(WidthPower(1.5), convolution=Glorot()))
 
 
 def _batches(data: str) -> int:

@@ -5,6 +5,7 @@ from .a4 import A4
 from .a6 import A6
 from .a7 import A7
 from .adam import AdamAndFlow
+from .degenerate import Degenerate
 from .fig1 import Fig1
 from .fig2 import Fig2
 from .fig3 import Fig3
@@ -13,4 +14,4 @@ from .fig5 import Fig5
 from .fig6 import Fig6
 from .prop1 import Prop1
 
-FIGURES = Fig1, Fig2, Fig3, Fig4, Fig5, Fig6, Prop1, AdamAndFlow, A3, A4, A5, A6, A7
+FIGURES = Fig1, Fig2, Fig3, Fig4, Fig5, Fig6, Prop1, Degenerate, AdamAndFlow, A3, A4, A5, A6, A7

@@ -89,7 +89,8 @@ class LinesByActivation(PaperFigure):
         return self.runs.each(lambda name, run: self.count(run, "dense1", self._epoch(run)))
 
     def _draw_maps(self) -> Figure:
-        return draw_maps(self.counts.renamed(self.titles), {label(name): LINES[name] for name in self.runs})
+        lines = {self.titles[name]: LINES[name.partition("-")[0]] for name in self.runs}
+        return draw_maps(self.counts.renamed(self.titles), lines)
 
     def _draw_times(self, names: Iterable[str] | None = None) -> Figure:
         titles = {name: self.titles[name] for name in names or self.titles}
