@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from condensation.measure import count_lines
 from condensation.networks import Dense, Model
-from condensation.papers.fc.experiments import EVEN, FIG5_ACTIVATIONS, one_input
+from condensation.papers.fc.experiments import EVEN, FIG5_ACTIVATIONS, fig3, one_input, resnet, resnet_of_width
 from condensation.papers.fc.fig1 import EPOCH, EQUAL, Fig1, sum_error
+from condensation.papers.fc.fig2 import WIDTH, Fig2
 from condensation.papers.fc.fig5 import Fig5
 from condensation.papers.fc.fig6 import Fig6
 from condensation.seeds import as_seed
@@ -109,3 +111,36 @@ def test_the_sum_is_judged_where_its_premise_holds(runs_of):
     for key in ("sum", "sum-two-sides"):
         assert figure.measured(key).holds(figure.claim(key).rule).count(True) >= 8
     assert np.median(figure.errors_of_sum("tanh", "mean")) < 0.01 < np.median(figure.measured("sum-one-side").values)
+
+
+def test_the_other_reading_of_fig_2_differs_in_the_output_layer_alone():
+    captioned, other = resnet("x_tanh", "paper"), resnet_of_width("x_tanh", "paper")
+    assert other == captioned.replace(init=other.init)
+    stds = []
+    for experiment in (captioned, other):
+        layers = experiment.network.layers
+        laws = experiment.init.laws(experiment.network)
+        widths = [layer.weight[1 if layer.name == "output" else 0] for layer in layers]
+        stds.append([law.std_of(layer, width) for law, layer, width in zip(laws, layers, widths, strict=True)])
+    assert stds[0][:-1] == stds[1][:-1]
+    assert stds[0][-1] == pytest.approx(10**-1.5)
+    assert stds[1][-3:] == pytest.approx([1024**-1.5] * 3)
+    for scale in ("quick", "paper"):
+        assert Fig2.experiments(scale)[WIDTH] == resnet_of_width("x_tanh", scale)
+
+
+@pytest.mark.trials
+def test_the_most_condensed_step_of_the_initial_stage_against_brute_force(run_of):
+    run = run_of(fig3("x_tanh"))
+    lines = []
+    for k, seed in enumerate(run.seeds):
+        x, y = run.data(seed)
+        best = (np.inf, 0.0)
+        for column, step in enumerate(run.saved):
+            losses = [np.mean((run.output(x, int(at), seed) - y) ** 2) for at in (0, step)]
+            if losses[1] < 0.7 * losses[0]:
+                break
+            there = count_lines(run.history("dense1")[k : k + 1, column : column + 1])
+            best = min(best, (there.k_eff[0, 0], there.lines[0, 0]))
+        lines.append(best[1])
+    assert [*Fig2({"x_tanh": run}).measured("x_tanh-early").values] == lines

@@ -118,7 +118,8 @@ class Degenerate(PaperFigure):
     claims = (
         _space(
             "moment-roots", "Prop. 1",
-            "multiplicity 1: at most two directions stay, also if the mean of residual times input is zero", "moment", 1,
+            "multiplicity 1: at most two directions stay, also if the mean of residual times input is zero",
+            "moment", 1,
             "The leading order is zero, so that every direction stays: the proof divides by the norm of this mean.",
         ),
         _space(
