@@ -7,7 +7,10 @@ from condensation.papers import FIGURES, Claim, Finding, PaperFigure, PerSeed, R
 
 SYNTHETIC = (
     *("fc-fig1", "fc-fig3"),
-    *(pytest.param(f"fc-{name}", marks=pytest.mark.trials) for name in ("fig4", "fig5", "fig6", "prop1", "a5", "a6")),
+    *(
+        pytest.param(f"fc-{name}", marks=pytest.mark.trials)
+        for name in ("fig4", "fig5", "fig6", "prop1", "degenerate", "a5", "a6")
+    ),
 )
 CLAIM = Claim("x", "Fig. 1", "s", "q", Rule("exactly", 1), lambda figure: PerSeed([]))
 
