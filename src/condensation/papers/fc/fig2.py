@@ -44,7 +44,7 @@ class Fig2(LinesByActivation):
         "as the width 1024 of the dense layers. ResNet18's own stem and batch norms, and pixels in [-1, 1]: the text "
         "names none of them"
     )
-    titles: ClassVar = {name: label(name) for name in FIG2_RATES} | {WIDTH: f"{label('x_tanh')}, width"}
+    titles: ClassVar = {name: label(name) for name in FIG2_RATES} | {WIDTH: f"{label('x_tanh')} (width)"}
     claims = (
         *by_kind(_claims, FIG2_EPOCHS),
         question(

@@ -27,7 +27,7 @@ from .experiments import (
     data_with_bias,
     one_input,
 )
-from .wording import by_kind, in_initial_stage, title_of_reading
+from .wording import ONE_INPUT_TITLES, by_kind, in_initial_stage, title_of_reading
 
 POINTS = np.linspace(-1, 1.5, 251)
 BEGUN = 0.99  # of the first loss: by then something has been learned
@@ -70,7 +70,7 @@ class Fig5(PaperFigure):
 
     name, title, paper = "fc-fig5", "FC Fig. 5: the initial output is a polynomial", "FC"
     chosen = READING
-    titles: ClassVar = {name: title_of_reading(name) for name in ONE_INPUT}
+    titles: ClassVar = ONE_INPUT_TITLES
     claims = (*by_kind(_claims, FIG5_ACTIVATIONS), *by_kind(_claims, (f"{name}{EVEN}" for name in FIG5_ACTIVATIONS)))
 
     @classmethod

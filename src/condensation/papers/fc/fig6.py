@@ -20,7 +20,15 @@ from .._tables import Table
 from .._variant import Variant
 from .experiments import EVEN, FIG5_ACTIVATIONS, FIG6_EPOCH, LINES, ONE_INPUT, READING, data_with_bias, one_input
 from .fig5 import column_begun
-from .wording import LinesByActivation, at_most_2p, by_kind, in_initial_stage, lines_in_words, title_of_reading
+from .wording import (
+    ONE_INPUT_TITLES,
+    LinesByActivation,
+    at_most_2p,
+    by_kind,
+    in_initial_stage,
+    lines_in_words,
+    title_of_reading,
+)
 
 NEAR = np.deg2rad(10)
 LEARNED = 0.05  # of the field's first strength: what is left by then is another field
@@ -80,7 +88,7 @@ class Fig6(LinesByActivation):
 
     name, title, epoch = "fc-fig6", "FC Fig. 6: direction fields", FIG6_EPOCH
     chosen = READING
-    titles: ClassVar = {name: title_of_reading(name) for name in ONE_INPUT}
+    titles: ClassVar = ONE_INPUT_TITLES
     claims = (*by_kind(_claims, FIG5_ACTIVATIONS), *by_kind(_claims, (f"{name}{EVEN}" for name in FIG5_ACTIVATIONS)))
 
     @classmethod

@@ -31,6 +31,12 @@ def with_multiplicity(activation: str) -> str:
     return f"{label(activation)} (multiplicity {LINES[activation]})"
 
 
+ONE_INPUT_TITLES = {
+    name: f"{label(activation)}, {'random' if spacing == 'random' else 'equally spaced'} points"
+    for name, (activation, spacing) in ONE_INPUT.items()
+}
+
+
 def title_of_reading(key: str) -> str:
     """The activation of a network with one input, and that its points are equally spaced where they are.
 
