@@ -43,7 +43,7 @@ from condensation.theory import KernelDynamics, fates, stationary_directions
 from condensation.training import GradientBelowEps
 
 REPEATS = 5
-SYNTHETIC = ("fc-fig1", "fc-fig3", "fc-fig4", "fc-fig5", "fc-fig6", "fc-prop1", "fc-a5", "fc-a6")
+SYNTHETIC = ("fc-fig1", "fc-fig3", "fc-fig4", "fc-fig5", "fc-fig6", "fc-prop1", "fc-degenerate", "fc-a5", "fc-a6")
 FEW = Evenly(2)
 TWO_LAYER = Experiment(
     Dense((5, 50, 1)),

@@ -9,7 +9,7 @@ SYNTHETIC = (
     *("fc-fig1", "fc-fig3"),
     *(
         pytest.param(f"fc-{name}", marks=pytest.mark.trials)
-        for name in ("fig4", "fig5", "fig6", "prop1", "a5", "a6", "relu", "growth", "reset")
+        for name in ("fig4", "fig5", "fig6", "prop1", "degenerate", "a5", "a6", "relu", "growth", "reset")
     ),
 )
 CLAIM = Claim("x", "Fig. 1", "s", "q", Rule("exactly", 1), lambda figure: PerSeed([]))

@@ -10,13 +10,14 @@ from ...drawing import draw_loss, look
 from ...drawing._panels import only_outer
 from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
-from ...runs import INITIAL_STAGE, Trajectory
+from ...runs import Trajectory
 from ...saving import At, Geometric
-from .._claims import Claim, PerSeed, at_least, at_most
+from .._claims import Claim, PerSeed, at_most
 from .._counts import relative_loss
 from .._figure import Drawing, PaperFigure
 from .._tables import Table
 from . import experiments as captions
+from .wording import in_initial_stage
 
 LONG, COLUMNS = 30_000, 4
 SIX_EPOCH = max(captions.FIG4_EPOCHS)
@@ -30,14 +31,7 @@ CAPTIONED = {  # the figure and the epoch of each claim
 
 
 def _stage(key: str) -> "Claim[A3]":
-    figure, epoch = CAPTIONED[key]
-    return Claim(
-        key, "Sec. 3, App. A.3", f"{figure}: epoch {epoch} is in the initial stage, the loss above 70%",
-        f"loss at epoch {epoch} over the first", at_least(INITIAL_STAGE), lambda figure: PerSeed(figure.loss_at(key)),
-        lambda figure: f"By the captioned epoch the loss has fallen to {figure.measured(key).median:.2f} of its first "
-        f"value (median): the figure is from beyond the initial stage ({INITIAL_STAGE:g}).",
-        trained=False,
-    )  # fmt: skip
+    return in_initial_stage(key, *CAPTIONED[key], lambda figure: figure.loss_at(key))
 
 
 class A3(PaperFigure):

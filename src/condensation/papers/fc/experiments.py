@@ -5,7 +5,7 @@ import numpy as np
 from ...data import Images, sine_sum, two_waves
 from ...data._catalog import known
 from ...experiment import Experiment
-from ...initialization import FanOutPower, Glorot, Init, Normal
+from ...initialization import FanOutPower, Glorot, Init, Normal, WidthPower
 from ...losses import Loss
 from ...networks import Dense, ResNet
 from ...optimizers import Adam
@@ -23,6 +23,14 @@ FIG4_EPOCHS = (1000, 900, 900, 1400, 1400)
 FIG5_EPOCH, FIG6_EPOCH = 1000, 200
 FIG5_ACTIVATIONS = ("tanh", "x_tanh", "x2_tanh")
 HIGHER = FIG5_ACTIVATIONS[1:]  # of multiplicities above 1
+EVEN = "-even"  # ends the name of a network whose "40 points uniformly sampled" are read as equally spaced
+ONE_INPUT = {
+    f"{name}{end}": (name, spacing) for end, spacing in (("", "random"), (EVEN, "even")) for name in FIG5_ACTIVATIONS
+}
+READING = (
+    "the 40 points are drawn at random, as Fig. 3's are; equally spaced points, the other reading of \"uniformly "
+    'sampled", are measured and drawn beside them (their seeds differ in the initial weights alone)'
+)
 
 BATCH = 128
 FIG2_RATES = {"tanh": 3e-8, "sigmoid": 1e-8, "softplus": 1e-8, "x_tanh": 5e-6}
@@ -51,11 +59,11 @@ def six_layers(residual: bool) -> Experiment:
     )  # fmt: skip
 
 
-def one_input(activation: str) -> Experiment:
-    """Figs. 5 and 6: a 1-100-1 network on 40 points of sin(3x) + sin(6x)/2."""
+def one_input(activation: str, spacing: str = "random") -> Experiment:
+    """Figs. 5 and 6: a 1-100-1 network on 40 points of sin(3x) + sin(6x)/2, random or equally spaced."""
     return Experiment(
-        Dense((1, 100, 1), activation), Init(Normal(std=0.005)), two_waves(n=40, low=-1, high=1.5), Adam(5e-4),
-        FIG5_EPOCH, save=At((*Geometric(8).steps(FIG5_EPOCH), 50, FIG6_EPOCH, 400)),
+        Dense((1, 100, 1), activation), Init(Normal(std=0.005)), two_waves(n=40, low=-1, high=1.5, spacing=spacing),
+        Adam(5e-4), FIG5_EPOCH, save=At((*Geometric(8).steps(FIG5_EPOCH), 50, FIG6_EPOCH, 400)),
     )  # fmt: skip
 
 
@@ -76,6 +84,11 @@ def resnet(activation: str, scale: str, data: str = "cifar10") -> Experiment:
         return _resnet(Images(data), activation, Adam(FIG2_RATES[activation]), epochs * _batches(data), Evenly(41))
     images = Images(data, n=1000 if data == "cifar100" else 640, balanced=True)
     return _small_resnet(images, activation, Adam(QUICK_RATES[activation]), QUICK_STEPS)
+
+
+def resnet_of_width(activation: str, scale: str) -> Experiment:
+    """Fig. 2 with m_out read as the width of the dense layers, in the output layer too: all of them start as small."""
+    return resnet(activation, scale).replace(init=Init(WidthPower(1.5), convolution=Glorot()))
 
 
 def _batches(data: str) -> int:

@@ -1,17 +1,22 @@
 """FC Fig. 2: the first dense layer of a ResNet18-like network on CIFAR-10, four activations."""
 
+from typing import ClassVar
+
 import numpy as np
 
 from ..._phrases import plural
 from ...activations import label
 from ...experiment import Experiment
-from .._claims import Claim, exactly
+from .._claims import Claim, exactly, question
+from .._counts import Counts
 from .._figure import Drawing
 from .._variant import Variant
-from .experiments import FIG2_EPOCHS, FIG2_RATES, LINES, resnet
-from .wording import LinesByActivation, by_kind, lines_in_words, with_multiplicity
+from .experiments import FIG2_EPOCHS, FIG2_RATES, LINES, resnet, resnet_of_width
+from .wording import LinesByActivation, by_kind, in_initial_stage, lines_in_words, with_multiplicity
 
 ORIENTATIONS = {"tanh": 2, "sigmoid": 1, "softplus": 1}
+WIDTH = "x_tanh-width"  # the panel that does not reproduce, in the other reading of m_out
+TEXT = "ResNet18-like, x tanh x"
 
 
 def _claims(name: str) -> "tuple[Claim[Fig2] | None, ...]":
@@ -34,16 +39,43 @@ class Fig2(LinesByActivation):
     """The first dense layer, an activation a panel."""
 
     name, title = "fc-fig2", "FC Fig. 2: a ResNet18-like network on CIFAR-10"
-    claims = by_kind(_claims, FIG2_EPOCHS)
+    chosen = (
+        "m_out of N(0, 1/m_out³) is each layer's number of outputs, 10 in the last layer; for x tanh x it is also read "
+        "as the width 1024 of the dense layers. ResNet18's own stem and batch norms, and pixels in [-1, 1]: the text "
+        "names none of them"
+    )
+    titles: ClassVar = {name: label(name) for name in FIG2_RATES} | {WIDTH: f"{label('x_tanh')} (width)"}
+    claims = (
+        *by_kind(_claims, FIG2_EPOCHS),
+        question(
+            "x_tanh-early",
+            f"{TEXT}: within the initial stage, where it is most condensed, the layer is on two lines",
+            "lines at the saved step of least k_eff with the loss above 70%", exactly(2),
+            lambda figure: figure.most_condensed("x_tanh").lines_found(), lambda figure: figure.why("x_tanh"),
+        ),
+        question(
+            WIDTH, f"{TEXT}, with N(0, 1/1024³) in the output layer too: two lines by epoch 61",
+            "lines at epoch 61 (at the quick scale: at the last step)", exactly(2),
+            lambda figure: figure.counts[WIDTH].lines_found(), lambda figure: figure.why(WIDTH),
+        ),
+        in_initial_stage(
+            f"{WIDTH}-stage", f"{TEXT}, with N(0, 1/1024³) in the output layer too", FIG2_EPOCHS["x_tanh"],
+            lambda figure: figure.counts[WIDTH].loss, ours=True,
+        ),
+    )  # fmt: skip
 
     @classmethod
     def experiments(cls, scale: str) -> dict[str, Experiment]:
-        """The four panels."""
-        return {name: resnet(name, scale) for name in FIG2_RATES}
+        """The four panels, and one of them in another reading."""
+        return {name: resnet(name, scale) for name in FIG2_RATES} | {WIDTH: resnet_of_width("x_tanh", scale)}
+
+    def most_condensed(self, name: str) -> Counts:
+        """The lines of a panel at each seed's most condensed saved step of the initial stage."""
+        return self.count(self.runs[name], "dense1", None, Variant())
 
     def why(self, name: str) -> str:
         """What the seeds of a panel that fails show, there and at the best moment of the initial stage."""
-        counts, best = self.counts[name], self.count(self.runs[name], "dense1", None, Variant())
+        counts, best = self.counts[name], self.most_condensed(name)
         when, loss = "last step" if self.quick else "captioned epoch", np.median(counts.loss)
         there = f"At the {when}: {counts}; the loss is at {loss:.2f} of its first value."
         moment = f" Where most condensed within the initial stage (step {', '.join(map(str, best.steps))}): {best}."
@@ -55,7 +87,8 @@ class Fig2(LinesByActivation):
         when = "at the last step" if self.quick else f"at epochs {epochs}"
         return Drawing(
             caption=f"Cosine similarity of all pairs of neurons in the first dense layer {when} (top; the median "
-            f"seed), and the number of lines over {plural(self.seeds, 'seed')} (bottom).",
+            "seed; width: x tanh x with N(0, 1/1024³) in the output layer too), and the number of lines over "
+            f"{plural(self.seeds, 'seed')} (bottom).",
             pictures={"": self._draw_maps(), "time": self._draw_times()}, data=self._columns(),
             settings_extra={"rates of the quick scale": "chosen on other seeds than these"} if self.quick else {},
         )  # fmt: skip

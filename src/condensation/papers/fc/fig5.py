@@ -16,8 +16,18 @@ from ...runs import INITIAL_STAGE, Trajectory
 from .._claims import Claim, PerSeed, at_least, at_most
 from .._counts import relative_loss, stack_columns
 from .._figure import Available, Drawing, PaperFigure
-from .experiments import FIG5_ACTIVATIONS, FIG5_EPOCH, HIGHER, LINES, data_with_bias, one_input
-from .wording import by_kind
+from .experiments import (
+    EVEN,
+    FIG5_ACTIVATIONS,
+    FIG5_EPOCH,
+    HIGHER,
+    LINES,
+    ONE_INPUT,
+    READING,
+    data_with_bias,
+    one_input,
+)
+from .wording import ONE_INPUT_TITLES, by_kind, in_initial_stage, title_of_reading
 
 POINTS = np.linspace(-1, 1.5, 251)
 BEGUN = 0.99  # of the first loss: by then something has been learned
@@ -25,24 +35,28 @@ DISTANCE = "distance of the output from its best such polynomial, relative"
 
 
 def _claims(name: str) -> "tuple[Claim[Fig5] | None, ...]":
+    activation, title, other = ONE_INPUT[name][0], title_of_reading(name), name.endswith(EVEN)
+    order = LINES[activation]
     return Claim(
         name, "Fig. 5, Sec. 4.4",
-        f"{label(name)}: at epoch {FIG5_EPOCH} the output is a polynomial of order {LINES[name]}", DISTANCE,
-        at_most(0.05),
-        lambda figure: PerSeed(figure.distances(name, figure.end(name), LINES[name]), figure.begun[name] >= 0),
-        lambda figure: figure.beyond_the_leading_power(name),
+        f"{title}: at epoch {FIG5_EPOCH} the output is a polynomial of order {order}", DISTANCE,
+        at_most(0.05), lambda figure: PerSeed(figure.distances(name, figure.end(name), order), figure.begun[name] >= 0),
+        lambda figure: figure.beyond_the_leading_power(name), ours=other,
     ), Claim(
         f"{name}-begin", "Sec. 4.4",
-        f"{label(name)}: in the beginning (1% of the loss gone) the output is a polynomial of order {LINES[name]}",
-        DISTANCE, at_most(0.05), lambda figure: PerSeed(figure.distances(name, figure.begun[name], LINES[name])),
-    ), None if name not in HIGHER else Claim(
-        f"{name}-nonlinear", "Fig. 5, Sec. 4.4", f"{label(name)}: the output at epoch {FIG5_EPOCH} is not linear",
+        f"{title}: in the beginning (1% of the loss gone) the output is a polynomial of order {order}",
+        DISTANCE, at_most(0.05), lambda figure: PerSeed(figure.distances(name, figure.begun[name], order)), ours=other,
+    ), None if activation not in HIGHER else Claim(
+        f"{name}-nonlinear", "Fig. 5, Sec. 4.4", f"{title}: the output at epoch {FIG5_EPOCH} is not linear",
         f"distance of the output from its best straight line at epoch {FIG5_EPOCH}, relative", at_least(0.2),
         lambda figure: PerSeed(figure.distances(name, figure.end(name), 1)),
         lambda figure: "A polynomial in the input and the bias has a straight part too. When 1% of the loss is gone a "
         f"straight line is {np.nanmedian(figure.distances(name, figure.begun[name], 1)):.0%} away (median).",
         trained=False,  # an untrained output is not linear either
-    )  # fmt: skip
+        ours=other,
+    ), in_initial_stage(  # of random points App. A.3 judges it
+        f"{name}-stage", title, FIG5_EPOCH, lambda figure: figure.loss_at_end(name), ours=True
+    ) if other else None  # fmt: skip
 
 
 def column_begun(run: Trajectory) -> np.ndarray:
@@ -55,13 +69,14 @@ class Fig5(PaperFigure):
     """Outputs and their polynomials, an activation a panel."""
 
     name, title, paper = "fc-fig5", "FC Fig. 5: the initial output is a polynomial", "FC"
-    titles: ClassVar = {name: label(name) for name in FIG5_ACTIVATIONS}
-    claims = by_kind(_claims, FIG5_ACTIVATIONS)
+    chosen = READING
+    titles: ClassVar = ONE_INPUT_TITLES
+    claims = (*by_kind(_claims, FIG5_ACTIVATIONS), *by_kind(_claims, (f"{name}{EVEN}" for name in FIG5_ACTIVATIONS)))
 
     @classmethod
     def experiments(cls, scale: str) -> dict[str, Experiment]:
-        """The three networks, which are those of Fig. 6 too."""
-        return {name: one_input(name) for name in FIG5_ACTIVATIONS}
+        """The three networks in both readings of their data, which are those of Fig. 6 too."""
+        return {name: one_input(*reading) for name, reading in ONE_INPUT.items()}
 
     @cached_property
     def begun(self) -> Available[np.ndarray]:
@@ -72,6 +87,11 @@ class Fig5(PaperFigure):
         """For each seed the captioned epoch, or the last step where that means nothing."""
         run = self.runs[name]
         return np.full(len(run.seeds), FIG5_EPOCH if self.variant.by_caption else int(run.saved[-1]))
+
+    def loss_at_end(self, name: str) -> np.ndarray:
+        """In each seed the loss at that step over the first."""
+        run = self.runs[name]
+        return relative_loss(run)[np.arange(len(run.seeds)), np.searchsorted(run.saved, self.end(name))]
 
     def distances(self, name: str, steps: np.ndarray, order: int) -> list[float]:
         """In each seed the distance from a polynomial; NaN where there is no such step or the seed has diverged."""
@@ -84,24 +104,26 @@ class Fig5(PaperFigure):
 
     def beyond_the_leading_power(self, name: str) -> str:
         """Why the output is no polynomial any more: how far the seeds that fail have gone."""
-        run, step = self.runs[name], int(self.end(name)[0])
+        run, end = self.runs[name], self.end(name)
         holds, began = (self.measured(key).holds(self.claim(key).rule) for key in (name, f"{name}-begin"))
-        column, failing = np.flatnonzero(run.saved == step)[0], np.flatnonzero(~np.array(holds)).tolist()
+        failing = np.flatnonzero(~np.array(holds)).tolist()
         inputs = (data_with_bias(run, run.seeds[k])[0] for k in failing)
-        largest = [np.abs(run.history(1)[k, column] @ x.T).max() for k, x in zip(failing, inputs, strict=True)]
+        weights = (run.weights(1, int(end[k]), run.seeds[k]) for k in failing)
+        largest = [np.abs(w @ x.T).max() for w, x in zip(weights, inputs, strict=True)]
         return (
-            f"In the seeds that fail, the loss at step {step} is at "
-            f"{np.median(relative_loss(run)[failing, column]):.2f} of its first value (median; the initial stage ends "
+            f"In the seeds that fail, the loss at step {end[0]} is at "
+            f"{np.median(self.loss_at_end(name)[failing]):.2f} of its first value (median; the initial stage ends "
             f"at {INITIAL_STAGE:g}) and |w.x| is {np.median(largest):.2g}: too large for the activation to be its "
             f"leading power. In the beginning the statement holds in {began.count(True)} of {len(holds)} seeds."
         )
 
-    def draw(self) -> Drawing:
-        """Outputs of the median seed, in the beginning and at the captioned epoch, with their polynomials."""
+    def _draw(self, spacing: str) -> Figure:
+        names = [name for name in self.runs if ONE_INPUT[name][1] == spacing]
         with look():
             figure = Figure(figsize=(PAGE, 4.1), layout="constrained")
-            rows = figure.subplots(2, len(self.runs), sharex=True)
-            for (name, run), column in zip(self.runs.items(), rows.T, strict=True):
+            rows = figure.subplots(2, len(names), sharex=True)
+            for name, column in zip(names, rows.T, strict=True):
+                run, (activation, _) = self.runs[name], ONE_INPUT[name]
                 distances = np.nan_to_num(np.asarray(self.measured(name).values), nan=np.inf)
                 k = int(np.argsort(distances, kind="stable")[len(distances) // 2])
                 column[1].scatter(*run.data(run.seeds[k]), s=6, color=COLOURS[2], linewidth=0, label="data")
@@ -111,18 +133,23 @@ class Fig5(PaperFigure):
                     if step < 0:
                         continue
                     outputs = run.output(POINTS[:, None], step, run.seeds[k])[:, 0]
-                    fit, distance = fit_polynomial(POINTS, outputs, LINES[name])
+                    fit, distance = fit_polynomial(POINTS, outputs, LINES[activation])
                     axes.plot(POINTS, outputs, color=COLOURS[0], linewidth=2, label="network")
                     axes.plot(POINTS, fit, color=COLOURS[1], linestyle="--", label="polynomial of order p")
-                    axes.set_title(f"{label(name)}, step {step}: {distance:.1%} apart")
+                    axes.set_title(f"{label(activation)}, step {step}: {distance:.1%} apart")
             only_outer(figure, list(rows.ravel()))
             for axes in rows[:, 0]:
                 axes.set_ylabel("output")
+        return figure
+
+    def draw(self) -> Drawing:
+        """Outputs of the median seed, in the beginning and at the captioned epoch, with their polynomials."""
         return Drawing(
             caption="Outputs (blue) in the beginning, at the first saved step with 1% of the loss gone (top, at its "
             f"own scale), and at epoch {FIG5_EPOCH} (bottom), each with its best polynomial of order p (orange, "
-            "dashed); the median seed by distance from it at the captioned epoch. Green: data.",
-            pictures={"": figure},
+            "dashed); the median seed by distance from it at the captioned epoch. Green: data, at random points; in a "
+            "second picture at equally spaced ones.",
+            pictures={"": self._draw("random"), "even": self._draw("even")},
             data=stack_columns({name: self._columns(name) for name in self.runs}, "activation"),
             settings_extra={"distance": "on 251 points, relative to the output's variation about its mean"},
         )

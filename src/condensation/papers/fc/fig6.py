@@ -1,6 +1,7 @@
 """FC Fig. 6: direction fields of networks with one-dimensional input, their lines, and the neurons on them."""
 
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -17,9 +18,17 @@ from .._claims import Claim, PerSeed, at_least, exactly
 from .._figure import Available, Drawing
 from .._tables import Table
 from .._variant import Variant
-from .experiments import FIG5_ACTIVATIONS, FIG6_EPOCH, LINES, data_with_bias, one_input
+from .experiments import EVEN, FIG5_ACTIVATIONS, FIG6_EPOCH, LINES, ONE_INPUT, READING, data_with_bias, one_input
 from .fig5 import column_begun
-from .wording import LinesByActivation, at_most_2p, by_kind, lines_in_words
+from .wording import (
+    ONE_INPUT_TITLES,
+    LinesByActivation,
+    at_most_2p,
+    by_kind,
+    in_initial_stage,
+    lines_in_words,
+    title_of_reading,
+)
 
 NEAR = np.deg2rad(10)
 LEARNED = 0.05  # of the field's first strength: what is left by then is another field
@@ -27,15 +36,18 @@ NORMALISED = Variant(optimizer="normalised_gd", init_scale=0.1)  # follows the f
 Field = tuple[np.ndarray, np.ndarray, Directions]  # inputs with the bias's 1, residuals at a step, lines
 
 
-def _claims(name: str) -> "tuple[Claim[Fig6], ...]":
+def _claims(name: str) -> "tuple[Claim[Fig6] | None, ...]":
+    activation, title, other = ONE_INPUT[name][0], title_of_reading(name), name.endswith(EVEN)
+    lines = LINES[activation]
     return Claim(
         f"{name}-field", "Fig. 6",
-        f"{label(name)}: the direction field has {lines_in_words(name)} on which a weight keeps its direction",
-        f"stationary lines at epoch {FIG6_EPOCH}", exactly(LINES[name]),
-        lambda figure: PerSeed([lines.count for _, _, lines in figure.fields[name]]),
+        f"{title}: the direction field has {lines_in_words(activation)} on which a weight keeps its direction",
+        f"stationary lines at epoch {FIG6_EPOCH}", exactly(lines),
+        lambda figure: PerSeed([each.count for _, _, each in figure.fields[name]]),
         trained=False,  # the field comes from the data, so that an untrained network has it too
+        ours=other,
     ), Claim(
-        f"{name}-on", "Fig. 6", f"{label(name)}: the neurons lie on the lines of the field",
+        f"{name}-on", "Fig. 6", f"{title}: the neurons lie on the lines of the field",
         f"share of neurons within 10 degrees of such a line at epoch {FIG6_EPOCH}", at_least(0.8),
         lambda figure: PerSeed(
             shares_on(figure.runs[name], figure.counts[name].column, figure.fields[name]), figure.counts[name].condensed
@@ -43,10 +55,13 @@ def _claims(name: str) -> "tuple[Claim[Fig6], ...]":
         lambda figure: figure.off_the_lines(name), ours=True,
     ), Claim(
         name, "Fig. 6, Sec. 4.4",
-        f"{label(name)}: with one-dimensional input the neurons condense on {lines_in_words(name)}",
-        f"lines at epoch {FIG6_EPOCH}", exactly(LINES[name]), lambda figure: figure.counts[name].lines_found(),
+        f"{title}: with one-dimensional input the neurons condense on {lines_in_words(activation)}",
+        f"lines at epoch {FIG6_EPOCH}", exactly(lines), lambda figure: figure.counts[name].lines_found(),
         "The seeds that fail are not condensed, or have not as many lines as their field (see the table).",
-    ), at_most_2p(name, "Fig. 6", label(name), LINES[name], lambda figure: figure.counts[name])  # fmt: skip
+        ours=other,
+    ), at_most_2p(name, "Fig. 6", title, lines, lambda figure: figure.counts[name], ours=other), in_initial_stage(
+        f"{name}-stage", title, FIG6_EPOCH, lambda figure: figure.counts[name].loss, ours=True
+    ) if other else None  # fmt: skip
 
 
 def fields_of(run: Trajectory, steps: np.ndarray | None = None) -> list[Field]:
@@ -72,17 +87,21 @@ class Fig6(LinesByActivation):
     """The direction field of weight and bias with the neurons, an activation a panel."""
 
     name, title, epoch = "fc-fig6", "FC Fig. 6: direction fields", FIG6_EPOCH
-    claims = by_kind(_claims, FIG5_ACTIVATIONS)
+    chosen = READING
+    titles: ClassVar = ONE_INPUT_TITLES
+    claims = (*by_kind(_claims, FIG5_ACTIVATIONS), *by_kind(_claims, (f"{name}{EVEN}" for name in FIG5_ACTIVATIONS)))
 
     @classmethod
     def experiments(cls, scale: str) -> dict[str, Experiment]:
-        """The three networks of Fig. 5."""
-        return {name: one_input(name) for name in FIG5_ACTIVATIONS}
+        """The networks of Fig. 5."""
+        return {name: one_input(*reading) for name, reading in ONE_INPUT.items()}
 
     @classmethod
     def evidence(cls, scale: str) -> dict[str, Experiment]:
         """The networks under a descent that follows the field."""
-        return {f"{name}, {NORMALISED}": NORMALISED.apply(one_input(name)) for name in FIG5_ACTIVATIONS}
+        return {
+            f"{name}, {NORMALISED}": NORMALISED.apply(experiment) for name, experiment in cls.experiments(scale).items()
+        }
 
     @cached_property
     def fields(self) -> Available[list[Field]]:
@@ -114,25 +133,33 @@ class Fig6(LinesByActivation):
             "under normalised descent, which follows it; Adam moves all coordinates equally fast to lines of its own."
         )
 
-    def draw(self) -> Drawing:
-        """The fields with the neurons of the median seed, the neurons' features, and lines against time."""
+    def _draw(self, spacing: str) -> tuple[Figure, Figure]:
+        """The fields with the neurons of the median seed, and the neurons' features."""
+        names = [name for name in self.runs if ONE_INPUT[name][1] == spacing]
         with look():
             figure, features = (Figure(figsize=(PAGE, height), layout="constrained") for height in (2.9, 2.2))
-            panels = (each.subplots(1, len(self.runs)) for each in (figure, features))
-            for name, axes, below in zip(self.runs, *panels, strict=True):
+            panels = (each.subplots(1, len(names)) for each in (figure, features))
+            for name, axes, below in zip(names, *panels, strict=True):
                 run, own, k = self.runs[name], self.counts[name], self.counts[name].median_seed
                 outputs = run.model(int(own.steps[k]), run.seeds[k]).parameters["output.weight"]
                 inputs, residual, lines = self.fields[name][k]
-                shown = {"weights": own.shown, "outputs": outputs, "title": label(name)}
-                draw_field(inputs, residual, name, axes, directions=lines, **shown)
-                draw_features(own.shown, outputs, below, title=label(name)).set_xlabel("angle of $(w, b)$")
+                activation = ONE_INPUT[name][0]
+                shown = {"weights": own.shown, "outputs": outputs, "title": label(activation)}
+                draw_field(inputs, residual, activation, axes, directions=lines, **shown)
+                draw_features(own.shown, outputs, below, title=label(activation)).set_xlabel("angle of $(w, b)$")
             for each in (figure, features):
                 only_outer(each, each.axes)
+        return figure, features
+
+    def draw(self) -> Drawing:
+        """The fields in both readings of the data, the neurons' features, and lines against time."""
+        (figure, features), (even, _) = self._draw("random"), self._draw("even")
         return Drawing(
             caption=f"The direction field of weight and bias at epoch {FIG6_EPOCH} (grey, lengths left out), its "
             "stationary lines, and the 100 neurons (green) with their own velocities (yellow), for the median seed by "
-            "number of lines. Below: the neurons' orientations and amplitudes, and the number of lines against time.",
-            pictures={"": figure, "features": features, "time": self._draw_times()},
+            "number of lines. Below: the neurons' orientations and amplitudes, lines against time, and the fields "
+            "of equally spaced points.",
+            pictures={"": figure, "features": features, "time": self._draw_times(FIG5_ACTIVATIONS), "even": even},
             tables=self._tables(), data=self._columns(),
             settings_extra={"lines of neurons": "modes of a density on the circle"},
         )  # fmt: skip
@@ -143,7 +170,7 @@ class Fig6(LinesByActivation):
         for name, fields in self.fields.items():
             stationary = [(lines.count, lines.attracts.sum()) for _, _, lines in fields]
             numbers = *zip(*stationary, strict=True), self.counts[name].lines
-            rows.append((label(name), *(" ".join(f"{value:g}" for value in each) for each in numbers)))
+            rows.append((self.titles[name], *(" ".join(f"{value:g}" for value in each) for each in numbers)))
         counted = Table(f"Lines at epoch {FIG6_EPOCH}, seed by seed", header, tuple(rows))
         if not self.others:
             return (counted,)
@@ -151,6 +178,8 @@ class Fig6(LinesByActivation):
             "activation", f"Adam, epoch {FIG6_EPOCH}, field then", "strength of that field over the first",
             "Adam, 1% gone, field at initialization", "normalised GD, the same",
         )  # fmt: skip
-        medians = tuple((label(name), *(f"{value:.2f}" for value in each)) for name, each in self.on_lines.items())
+        medians = tuple(
+            (self.titles[name], *(f"{value:.2f}" for value in each)) for name, each in self.on_lines.items()
+        )
         title = "Share of neurons within 10 degrees of a line of the field, median of the seeds"
         return counted, Table(title, header, medians)

@@ -5,6 +5,7 @@ from .a4 import A4
 from .a6 import A6
 from .a7 import A7
 from .adam import AdamAndFlow
+from .degenerate import Degenerate
 from .fig1 import Fig1
 from .fig2 import Fig2
 from .fig3 import Fig3
@@ -16,4 +17,4 @@ from .prop1 import Prop1
 from .relu import Relu
 from .reset import Reset
 
-FIGURES = Fig1, Fig2, Fig3, Fig4, Fig5, Fig6, Prop1, AdamAndFlow, Relu, Growth, Reset, A3, A4, A5, A6, A7
+FIGURES = Fig1, Fig2, Fig3, Fig4, Fig5, Fig6, Prop1, Degenerate, AdamAndFlow, Relu, Growth, Reset, A3, A4, A5, A6, A7

@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 
 from ...activations import label
 from ...drawing._panels import draw_maps, draw_times
-from ...runs import Trajectory
-from .._claims import Claim, at_most
+from ...runs import INITIAL_STAGE, Trajectory
+from .._claims import Claim, PerSeed, at_least, at_most
 from .._counts import Counts, stack_columns
 from .._figure import Available, PaperFigure
-from .experiments import LINES
+from .experiments import EVEN, LINES, ONE_INPUT
 
 
 def lines_in_words(activation: str) -> str:
@@ -31,13 +31,43 @@ def with_multiplicity(activation: str) -> str:
     return f"{label(activation)} (multiplicity {LINES[activation]})"
 
 
-def at_most_2p(
-    key: str, where: str, layer: str, p: int, counts: Callable[[Any], Counts], why: str | Callable[[Any], str] = ""
+ONE_INPUT_TITLES = {
+    name: f"{label(activation)}, {'random' if spacing == 'random' else 'equally spaced'} points"
+    for name, (activation, spacing) in ONE_INPUT.items()
+}
+
+
+def title_of_reading(key: str) -> str:
+    """The activation of a network with one input, and that its points are equally spaced where they are.
+
+    >>> title_of_reading("x_tanh"), title_of_reading("tanh-even")
+    ('x tanh x', 'tanh, equally spaced points')
+    """
+    return label(ONE_INPUT[key][0]) + ", equally spaced points" * key.endswith(EVEN)
+
+
+def in_initial_stage(
+    key: str, title: str, epoch: int, loss: Callable[[Any], np.ndarray], *, ours: bool = False
 ) -> Claim[Any]:
+    """The claim that a captioned epoch is in the initial stage; the loss is that of each seed there over the first."""
+    return Claim(
+        key, "Sec. 3, App. A.3", f"{title}: epoch {epoch} is in the initial stage, the loss above 70%",
+        f"loss at epoch {epoch} over the first", at_least(INITIAL_STAGE), lambda figure: PerSeed(loss(figure)),
+        lambda figure: f"By the captioned epoch the loss has fallen to {figure.measured(key).median:.2f} of its first "
+        f"value (median): the figure is from beyond the initial stage ({INITIAL_STAGE:g}).",
+        trained=False, ours=ours,
+    )  # fmt: skip
+
+
+def at_most_2p(
+    key: str, where: str, layer: str, p: int, counts: Callable[[Any], Counts], why: str | Callable[[Any], str] = "",
+    *, ours: bool = False,
+) -> Claim[Any]:  # fmt: skip
     """The claim that a layer of multiplicity p has at most 2p orientations."""
     return Claim(
         f"{key}-most", f"{where}, Sec. 4.3", f"{layer}: at most 2p = {2 * p} orientations",
         "orientations at the same step", at_most(2 * p), lambda figure: counts(figure).orientations_found(), why,
+        ours=ours,
     )  # fmt: skip
 
 
@@ -65,12 +95,14 @@ class LinesByActivation(PaperFigure):
         return self.runs.each(lambda name, run: self.count(run, "dense1", self._epoch(run)))
 
     def _draw_maps(self) -> Figure:
-        return draw_maps(self.counts.renamed(self.titles), {label(name): LINES[name] for name in self.runs})
+        lines = {self.titles[name]: LINES[name.partition("-")[0]] for name in self.runs}
+        return draw_maps(self.counts.renamed(self.titles), lines)
 
-    def _draw_times(self) -> Figure:
-        runs = self.runs.renamed(self.titles)
+    def _draw_times(self, names: Iterable[str] | None = None) -> Figure:
+        titles = {name: self.titles[name] for name in names or self.titles}
+        runs = self.runs.renamed(titles)
         epochs = {title: self._epoch(run) for title, run in runs.items()}
-        return draw_times(runs, self.counts.renamed(self.titles), epochs)
+        return draw_times(runs, self.counts.renamed(titles), epochs)
 
     def _columns(self) -> dict[str, np.ndarray]:
         return stack_columns(self.counts.each(lambda _, counts: counts.columns()), "activation")
