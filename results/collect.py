@@ -4,10 +4,11 @@ Takes the folders that `condensation reproduce --scale paper --out OUT` wrote. W
 without a folder all that is kept is written anew. Beside this file stand claims.json (every claim), runs.json (device,
 versions, seeds and seconds of each figure), figures/ (the pictures as small PNGs) and README.md (the verdicts). The
 verdicts also go into the package, for the report of the quick scale. The words of a statement are those of today's
-code where its rule is still the same, and its verdict is judged anew from its seeds.
+code where its rule or its quantity is still the same, and its verdict is judged anew from its seeds.
 """
 
 import json
+import math
 import sys
 from collections import Counter
 from pathlib import Path
@@ -16,6 +17,7 @@ from PIL import Image
 
 from condensation import papers
 from condensation.papers import FIGURES, Section, judge
+from condensation.papers._claims import Rule
 from condensation.papers._report import PAPERS, VERDICTS
 
 HERE = Path(__file__).parent
@@ -66,13 +68,31 @@ def kept() -> dict[str, Section]:
 
 
 def reword(claim: dict) -> dict:
-    """A claim in today's words, if the rule is the same."""
+    """A claim in today's words, if its rule or its quantity is the same: then its seeds are judged by the new rule."""
     now = CLAIMS.get(claim["id"])
-    if now is None or str(now.rule) != claim["expected"]:
+    if now is None:
         return claim
+    if str(now.rule) != claim["expected"]:
+        if now.quantity != claim["quantity"] or not claim["holds"]:
+            return claim
+        claim = by_rule(claim, now.rule)
     words = {"where": now.where, "statement": now.text, "quantity": now.quantity, "ours": now.ours}
     figure = FIGURES[claim["figure"]]
     return claim | words | {"chosen": figure.chosen, "verdict": judge(claim["holds"])}
+
+
+def by_rule(claim: dict, rule: Rule) -> dict:
+    """A claim whose seeds are judged by another rule; one that decided nothing still does not."""
+
+    def judged(measured: dict, before: list) -> list:
+        seeds = zip(measured["seeds"], measured["valid"], before, strict=True)
+        return [None if was is None else ok and rule.holds(math.nan if x is None else x) for x, ok, was in seeds]
+
+    again = claim | {"expected": str(rule), "holds": judged(claim["measured"], claim["holds"])}
+    if control := claim.get("untrained"):
+        holds = judged(control, control["holds"])
+        again["untrained"] = control | {"holds": holds, "verdict": judge(holds)}
+    return again
 
 
 def shrink(source: Path, target: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,31 @@ def test_results_are_of_the_papers_scale_and_their_pictures_are_there(claims):
     assert {one["scale"] for one in claims} == {"paper"}
     for name in {one["figure"] for one in claims if one["verdict"] != "not run"}:
         assert (ROOT / "results" / "figures" / f"{name}.png").exists()
+
+
+@pytest.fixture(scope="module")
+def collect():
+    spec = spec_from_file_location("collect", ROOT / "results" / "collect.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_kept_seeds_are_judged_by_a_new_rule_of_the_same_quantity(collect):
+    claim = {
+        "id": "cnn-fig3-final-conv1", "figure": "cnn-fig3", "quantity": "lines of kernels at the end", "expected": "1",
+        "measured": {"seeds": [3, 4, None, 2, 1], "valid": [True, True, True, False, False]},
+        "holds": [False, False, False, False, None], "verdict": "not reproduced",
+    }  # fmt: skip
+    again = collect.reword(claim)
+    assert (again["expected"], again["verdict"]) == ("at most 3", "not reproduced")
+    assert again["holds"] == [True, False, False, False, None]
+    assert collect.reword(claim | {"quantity": "another"}) == claim | {"quantity": "another"}
+
+
+def test_the_end_of_cnn_fig_3_is_one_or_a_few_lines(claims):
+    final = [claim for claim in claims if claim["id"].startswith("cnn-fig3-final")]
+    assert {(claim["expected"], claim["verdict"]) for claim in final} == {("at most 3", "reproduced")}
+    assert {claim["untrained"]["verdict"] for claim in final} == {"not reproduced"}

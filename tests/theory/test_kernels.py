@@ -127,6 +127,21 @@ def test_without_a_field_nothing_grows_and_there_is_no_direction(rows):
         np.testing.assert_array_equal(before, after)
 
 
+@pytest.mark.parametrize("kernel", [3, 6])  # 6: a dense network, whose kernel is the whole image
+@pytest.mark.parametrize("order", [1, -1])
+def test_where_z_is_zero_but_for_rounding_its_rank_is_zero(kernel, order):
+    """Each image has both labels; the second half may be summed in another order."""
+    stream = np.random.default_rng(0)
+    x, y = stream.normal(size=(57, 2, 6, 6)), stream.normal(size=(57, 1))
+    both = np.concatenate([x, x[::order]]), np.concatenate([y, -y[::order]])
+    dynamics = KernelDynamics.of(*both, kernel)
+    assert (dynamics.rank, dynamics.gap) == (0, 0)
+    nearly = KernelDynamics.of(both[0], both[1] + 1e-9, kernel)  # a true mean of a billionth is kept
+    assert nearly.rank == (1 if kernel == 6 else 16)  # positions
+    np.testing.assert_allclose(nearly.z[:, -1], 1e-9)
+    np.testing.assert_allclose(nearly.z, KernelDynamics.of(both[0], np.full((114, 1), 1e-9), kernel).z, rtol=1e-4)
+
+
 @pytest.mark.filterwarnings("error")
 def test_the_smallest_field_has_a_gap_and_a_direction():
     z = np.zeros((4, 10))

@@ -27,6 +27,7 @@ from ..losses import Loss
 from ..measure._similarity import as_floats
 
 RANK = 1e-10  # singular values below this share of the largest are rounding
+ROUNDING = 1e-13  # means below this share of the mean of absolute values are zero
 Filters = Float[np.ndarray, "units columns"]
 FilterOutputs = Float[np.ndarray, "units rows"]
 
@@ -76,12 +77,22 @@ def patch_matrix(
         )
     if min(images.shape[2:]) + 2 * padding < kernel:
         raise InputError(f"an image of {images.shape[2]} x {images.shape[3]} is smaller than a kernel of side {kernel}")
-    mean = np.tensordot(r, images, axes=(0, 0)) / len(r)
+    mean = _mean_product(r, images)
     mean = np.pad(mean, [(0, 0), (0, 0), (padding, padding), (padding, padding)])
     patches = sliding_window_view(mean, (kernel, kernel), axis=(2, 3))  # outputs channels rows columns m m
     patches = patches.transpose(0, 2, 3, 1, 4, 5).reshape(len(mean), -1, images.shape[1] * kernel**2)
-    bias = np.broadcast_to(r.mean(axis=0)[:, None, None], (*patches.shape[:2], 1))
+    bias = np.broadcast_to(_mean_product(r, np.ones(len(r)))[:, None, None], (*patches.shape[:2], 1))
     return slope * np.concatenate([patches, bias], axis=2).reshape(-1, patches.shape[2] + 1)
+
+
+def _mean_product(r: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The mean of r times values over the samples; exactly zero where only rounding is left of it."""
+    mean = np.tensordot(r, values, axes=(0, 0)) / len(r)
+    largest = max(values.max(), -values.min()) * np.abs(r).mean(axis=0).max()
+    if (np.abs(mean) > ROUNDING * largest).all():
+        return mean
+    scale = np.tensordot(np.abs(r), np.abs(values), axes=(0, 0)) / len(r)
+    return np.where(np.abs(mean) > ROUNDING * scale, mean, 0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,6 +79,10 @@ class DenseAgainstConv(PaperFigure):
             f"rank of the dense network's Z {IN_DRAWS}", exactly(1),
         ),
         _claim(
+            "dense", "rank-zero", "rank-zero", "and even 0 if z = 0", "rank of the dense network's Z where each "
+            "image of a draw has both labels, so that z = 0", exactly(0),
+        ),
+        _claim(
             "cnn", "gap", "gap", "the convolutional network's Z has a gap between its first two singular values too",
             f"1 - λ₂/λ₁ {IN_DRAWS} (from {LEAST_GAP:g} on, v₂ is 20 times behind v₁ after 10/λ₁)",
             at_least(LEAST_GAP), "Sec. 4, Assumption 4",
@@ -150,6 +154,9 @@ class DenseAgainstConv(PaperFigure):
 
     def of_network(self, name: str, part: str) -> PerSeed:
         """The rank or gap of Z in each draw, or the number of lines or the share along v₁ in each seed."""
+        if part == "rank-zero":
+            both = (_dynamics(self.runs[name].experiment, k, both_labels=True) for k in range(len(self.draws[name])))
+            return PerSeed([z.rank for z in both])
         if part == "lines":
             return self._lines(name, "kernel" if name == "cnn" else None)
         return PerSeed(self.along[name] if part == "along" else self.columns[name][part])
@@ -204,12 +211,16 @@ def _experiment(name: str, finer: int, network: Dense | Conv, init: Init, data: 
     )  # fmt: skip
 
 
-def _dynamics(experiment: Experiment, k: int) -> KernelDynamics:
-    """Z of a draw of images; of flat ones that of a dense network, whose kernel is the whole image."""
+def _dynamics(experiment: Experiment, k: int, both_labels: bool = False) -> KernelDynamics:
+    """Z of a draw of images; of flat ones that of a dense network, whose kernel is the whole image.
+
+    With both labels, each image stands there twice, with y and with -y.
+    """
     data = experiment.data
     assert isinstance(data, Images)
     x, y = data.draw(as_seeds(k + 1)[k])
     kernel = data.shape[1] if data.flat else GD_KERNEL
+    x, y = (np.concatenate([x, x]), np.concatenate([y, -y])) if both_labels else (x, y)
     return KernelDynamics.of(x.reshape(-1, *data.shape), y, kernel, experiment.loss)
 
 

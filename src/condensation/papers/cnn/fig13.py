@@ -54,14 +54,18 @@ class Fig13(PaperFigure):
         """All of them, as trained for their own figures."""
         return {key: figure.experiments(scale)[name] for key, (figure, name, _) in SOURCES.items()}
 
-    def shown(self, key: str) -> int:
-        """The step of the initial stage that a figure shows."""
-        return (captioned if key == "3" else last_step)(self.runs[key])
+    def shown(self, key: str) -> np.ndarray:
+        """The step of the initial stage that a figure shows, of each seed."""
+        run = self.runs[key]
+        if key == "8-relu":  # no step of its own
+            return self.count(run, "conv1", None, view="kernel").steps
+        return np.full(self.seeds, (captioned if key == "3" else last_step)(run))
 
     def loss(self, key: str) -> PerSeed:
         """The loss over its first value at the step that is shown."""
         run = self.runs[key]
-        return PerSeed(run.loss[:, np.searchsorted(run.recorded, self.shown(key))] / run.loss[:, 0])
+        column = np.searchsorted(run.recorded, self.shown(key))
+        return PerSeed(run.loss[np.arange(len(column)), column] / run.loss[:, 0])
 
     def draw(self) -> Drawing:
         """The loss of each experiment against the step."""
@@ -74,7 +78,7 @@ class Fig13(PaperFigure):
                 axes.plot(run.recorded, relative.T, color=FAINT, linewidth=0.6)
                 axes.plot(run.recorded, np.median(relative, axis=0), color=COLOURS[0])
                 axes.axhline(INITIAL_STAGE, color=COLOURS[1], linestyle="--", linewidth=0.7)
-                axes.axvline(self.shown(key), color=COLOURS[6], linestyle=":", linewidth=0.8)
+                axes.axvline(float(np.median(self.shown(key))), color=COLOURS[6], linestyle=":", linewidth=0.8)
                 axes.set_title(f"{_number(key)}: {SOURCES[key][2]}", fontsize=6.5)
                 axes.set_ylim(0, 1.06)
                 axes.tick_params(labelsize=6)

@@ -174,11 +174,13 @@ class Descent(PaperFigure):
             "loss / first": [f"{loss:.3f}" for loss in kernels.loss],
             "accuracy": [f"{accuracy:.1%}" for accuracy in self.accuracy],
             "lines: kernels, filters": [joined(pair, "g") for pair in zip(kernels.lines, filters.lines, strict=True)],
+            "|cos| of kernels with 1": map(_spread, np.abs(linear.cosines_to_ones(self.units("kernel")))),
+            "amplitude of kernels": map(_spread, np.linalg.norm(self.units("kernel"), axis=-1)),
             "gap": [f"{z.gap:.2f}" for z in self.theory],
             "parts of v1 · 1": [joined(z.channel_cosines, ".4f") for z in self.theory],
             "bias part": [f"{z.bias_part:.2f}" for z in self.theory],
         }
-        return Table.of_columns("Seed by seed", columns)
+        return Table.of_columns("Seed by seed (kernels: mean ± standard deviation over them)", columns)
 
 
 class Fig2(Descent):
@@ -254,6 +256,15 @@ class Fig11(Descent):
     name, title = "cnn-fig11", "CNN Fig. 11: 320 kernels under gradient descent, MNIST"
     data, channels = "mnist", MANY
     claims = _claims("Fig. 11", data, channels)
+
+
+def _spread(values: np.ndarray) -> str:
+    """Mean and standard deviation.
+
+    >>> _spread(np.array([1.0, 3.0]))
+    '2 ± 1'
+    """
+    return f"{values.mean():.4g} ± {values.std():.2g}"
 
 
 def _draw_directions(axes: Axes, kernels: np.ndarray) -> None:

@@ -34,7 +34,7 @@ class Panel(NamedTuple):
         text: what it is, in words.
         title: what stands above it.
         sides: the number of orientations that the paper states; None where it states none.
-        epoch: at which step of the run.
+        epoch: at which step of the run; None: where each seed is most condensed within the initial stage.
         final: it shows the end of training, whatever a variant makes of the captioned epochs.
     """
 
@@ -44,7 +44,7 @@ class Panel(NamedTuple):
     text: str
     title: str
     sides: int | None = None
-    epoch: Callable[[Trajectory], int] = last_step
+    epoch: Callable[[Trajectory], int | None] = last_step
     final: bool = False
 
 

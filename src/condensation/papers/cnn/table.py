@@ -13,14 +13,15 @@ from ...drawing._style import COLOURS, PAGE
 from ...experiment import Experiment
 from ...losses import Loss
 from ...seeds import Seed
-from ...theory import KernelDynamics
+from ...theory import KernelDynamics, patch_matrix
 from .._claims import Claim, PerSeed, at_least, at_most, exactly
 from .._figure import Drawing, PaperFigure
 from .._tables import Table
 from .._trainings import require
 from .experiments import GD_KERNEL, GD_LOSS, SAMPLES
 
-DRAWS = 50
+DRAWS, MANY, SETS = 50, 1000, 2000  # draws of the paper, many more, and sets of the paper's number out of these
+TAIL, DIGITS = 0.025, 4  # of a range that holds 95%, and digits of the paper's numbers
 PAPER = ((0.9891, 0.0349), (0.9982, 0.0009), (0.9992, 0.0003))  # mean and spread of the parts of v1 against 1
 COLOURS_IN = ("red", "green", "blue")
 LABELS = {"integer": "integer labels (they give the paper's numbers)", "residual": "the residual that Fig. 2 trains on"}
@@ -34,6 +35,19 @@ def _mean(k: int) -> "Claim[ImageTable]":
         f"spread of {spread})",
         f"|mean over {DRAWS} draws - {mean}|", at_most(spread),
         lambda figure: PerSeed([abs(figure.each("integer", "channel_cosines")[:, k].mean() - mean)]), trained=False,
+    )  # fmt: skip
+
+
+def _spread(k: int) -> "Claim[ImageTable]":
+    colour, (_, spread) = COLOURS_IN[k], PAPER[k]
+    return Claim(
+        f"{colour}-spread", "Sec. 4",
+        f"the {colour} part of v1 against 1 has a spread of {spread} over 50 draws (integer labels; read as: the "
+        "standard deviation, which is one of those that 50 draws give)",
+        f"the smaller of two shares of {SETS} sets of {DRAWS} out of {MANY} draws: a spread (to {DIGITS} digits) of at "
+        f"most {spread}, and of at least {spread}", at_least(TAIL),
+        lambda figure: PerSeed([figure.tail_of_spread(k)]), note=lambda figure: figure.range_of_spread(k),
+        trained=False,
     )  # fmt: skip
 
 
@@ -106,6 +120,7 @@ class ImageTable(Draws):
     name, title, data = "cnn-table", "CNN Sec. 4: the direction v1 on CIFAR-10", "cifar10"
     claims = (
         *map(_mean, range(3)),
+        *map(_spread, range(3)),
         *map(_ones, LABELS),
         _kernel("integer", "the kernels, not the bias, are where filters condense to (integer labels)"),
         _kernel("residual", "the same with the residual that Fig. 2 trains on"),
@@ -116,6 +131,23 @@ class ImageTable(Draws):
             lambda figure: PerSeed(figure.each("residual", "rank")), trained=False,
         ),
     )  # fmt: skip
+
+    @cached_property
+    def spreads(self) -> np.ndarray:
+        """The spread of the parts of v1 in each set of 50 draws with integer labels, sets x colours."""
+        images = self.images("integer")
+        parts = np.array([_parts_of_v1(*images.draw(Seed(k, k))) for k in range(MANY)])
+        return parts[np.random.default_rng(0).integers(0, MANY, (SETS, DRAWS))].std(axis=1)
+
+    def tail_of_spread(self, k: int) -> float:
+        """The smaller of the shares of sets whose spread is at most, and at least, the paper's."""
+        spreads, paper = self.spreads[:, k].round(DIGITS), PAPER[k][1]
+        return float(min((spreads <= paper).mean(), (spreads >= paper).mean()))
+
+    def range_of_spread(self, k: int) -> str:
+        """The middle of the spreads of a colour and where 95% of them are."""
+        low, middle, high = np.quantile(self.spreads[:, k], (TAIL, 0.5, 1 - TAIL))
+        return f"Sets of {DRAWS} draws have a spread of {middle:.4f} (median; 95%: {low:.4f} to {high:.4f})."
 
     def _mostly_bias(self) -> str:
         mean, part = self.images("integer").draw(Seed(0, 0))[1].mean(), np.median(self.each("integer", "bias_part"))
@@ -148,6 +180,12 @@ class ImageTable(Draws):
             right.set(xlabel="|bias part| of v1", ylabel="draws", title="(d) the bias takes its share")
             figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
         rows.append(("the paper", *(f"{mean} ± {spread}" for mean, spread in PAPER), "", ""))
+        many = (
+            f"± {', '.join(f'{q:.4f}' for q in np.quantile(each, (TAIL, 0.5, 1 - TAIL)))}" for each in self.spreads.T
+        )
+        rows.append(
+            (f"integer labels, sets of {DRAWS} of {MANY} draws: 2.5%, 50%, 97.5% of the spreads", *many, "", "")
+        )
         header = ("labels", *COLOURS_IN, "bias part", "gap")
         return Drawing(
             caption=f"The leading singular vector v1 of Z over {DRAWS} draws of {SAMPLES} images of CIFAR-10, with the "
@@ -160,6 +198,12 @@ class ImageTable(Draws):
             data=self.columns_of_claims(),
             settings_extra=self.settings(),
         )
+
+
+def _parts_of_v1(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The parts of v1 against 1 from ZᵀZ, which has the same v1 and is small: the residual at zero is the label."""
+    z = patch_matrix(x, y, GD_KERNEL)
+    return KernelDynamics(z.T @ z, x.shape[1]).channel_cosines
 
 
 def _draw_filter(axes: Axes, v: np.ndarray, title: str) -> None:

@@ -1,8 +1,9 @@
 r"""CNN Theorem 1: two-layer networks of growing width, with initial std $M^{-\gamma/2}$, at the bound (13) and beyond.
 
-The theorem says what happens for $M \to \infty$ up to a time $T_{eff}$, of which it gives a lower bound only. So the
-networks are looked at twice: at that bound, and where 1% of the loss is gone, the last time at which the residuals are
-still the initial ones.
+The theorem is about $M \to \infty$ and a time $T_{eff}$, of which it gives a lower bound only: what holds at the bound
+(13) holds of the suprema up to $T_{eff}$. So the networks are looked at twice: at that bound, and where 1% of the loss
+is gone, the last time at which the residuals are still the initial ones. Claims are on the limit: the networks must go
+there from width to width, and the linear dynamics that they follow are continued to widths that nobody can train.
 """
 
 from collections.abc import Callable
@@ -22,12 +23,20 @@ from ...theory import KernelDynamics, heuristic_time
 from .._claims import Claim, PerSeed, Rule, at_least, at_most
 from .._figure import Drawing, PaperFigure
 from .._tables import Table
-from .theorem1_networks import ENOUGH, KERNEL, STOP, experiment, exponent, measure_seed
+from .theorem1_networks import ENOUGH, KERNEL, STOP, continue_seed, experiment, exponent, measure_seed
 
 GAMMAS = (4, 3, 2)
 WIDTHS = {"quick": (32, 1024, 4096), "paper": (32, 128, 512, 1024, 2048, 4096)}
 SLOPE = (1024, 4096)  # the widths between which the power of M is taken
 WIDEST = SLOPE[1]
+FAR = (WIDEST, *(10**k for k in range(4, 13, 2)))  # the widths of the linear dynamics, up to the largest
+INFINITE = f"M = 10^{len(str(FAR[-1])) - 1}"
+DECIDES = f"decides where filters have at least doubled by then, M = {WIDEST}"
+LED, NEAR_LINEAR, ROUNDING = (
+    2,
+    0.01,
+    1e-12,
+)  # the growth from which on what has grown leads, and the allowed difference of shares
 
 
 def _name(gamma: int, width: int) -> str:
@@ -35,44 +44,49 @@ def _name(gamma: int, width: int) -> str:
 
 
 def _claims(gamma: int) -> "tuple[Claim[Theorem1], ...]":
-    """What the theorem says of an initialization."""
-    eq15, power = "Theorem 1, eq. (15)", exponent(gamma)
+    """What the theorem says of an initialization.
+
+    A seed decides where the filters' norm has at least doubled in the widest network, by the linear dynamics: before,
+    the initial weights outweigh what has grown, and no width tells the limit.
+    """
+    eq15, power, delta = "Theorem 1, eq. (15)", exponent(gamma), (gamma - 1) / 4
+    on = f"M = {SLOPE[0]} to {SLOPE[1]}, and by the linear dynamics on to {INFINITE}; {DECIDES}"
 
     def claim(
         key: str, where: str, text: str, quantity: str, rule: Rule, measure: "Callable[[Theorem1], PerSeed]"
     ) -> "Claim[Theorem1]":
-        why: Callable[[Theorem1], str] = lambda figure: figure.reasons(gamma)[key]  # noqa: E731
-        return Claim(f"{key}-{gamma}", where, f"gamma = {gamma}: {text}", quantity, rule, measure, why)
+        note: Callable[[Theorem1], str] = lambda figure: figure.numbers(gamma)[key]  # noqa: E731
+        return Claim(f"{key}-{gamma}", where, f"gamma = {gamma}: {text}", quantity, rule, measure, note=note)
 
     return (
         claim(
             "change", "Theorem 1, eq. (14)",
-            "the relative change of the filters at the bound (13) tends to infinity with M; exp(lambda1 t) makes it "
-            f"grow like M^{power:.2f}",
-            f"|slope / {power:.2f} - 1|, with the slope of log change (14) at (13) against log M, M = {SLOPE[0]} to "
-            f"{SLOPE[1]}", at_most(0.25), lambda figure: PerSeed(np.abs(figure.slopes(gamma) / power - 1)),
+            "the relative change of the filters tends to infinity with M: at the bound (13) it grows at least like "
+            f"exp(lambda1 t), M^{power:.2f} (25% less allowed)",
+            f"least power of M with which the change (14) at (13) grows, over {power:.2f}; {on}", at_least(0.75),
+            lambda figure: figure.least_power(gamma, "change", power),
         ),
         claim(
-            "grows", eq15, "the share of the filters along v1 at the bound (13) grows with M",
-            "smallest increase of the share (15) at (13) from one width to the next, where (13) is positive",
-            at_least(0), lambda figure: figure.least_increase(gamma),
+            "share", eq15, "the share of the filters along v1 tends to 1 with M at the bound (13), so up to T_eff",
+            f"share (15) at (13), {INFINITE}, by the linear dynamics; counts where the networks' shares grow with M "
+            f"and differ by at most {NEAR_LINEAR:g} from the linear ones; {DECIDES}", at_least(0.99),
+            lambda figure: figure.limit(gamma, "share"),
         ),
         claim(
-            "share", eq15, "at the bound (13) nearly all of a wide network's filters is along v1",
-            f"share (15) at (13), M = {WIDEST}", at_least(ENOUGH), lambda figure: PerSeed(figure.of(gamma)["share"]),
-        ),
-        claim(
-            "stop", eq15, "nearly all of a wide network's filters is along v1 before the residuals change",
-            f"share (15) at L/L0 = {STOP}, M = {WIDEST}", at_least(0.99),
-            lambda figure: PerSeed(figure.of(gamma)["stop_share"]),
+            "stop", eq15, "the share of the filters along v1 tends to 1 with M before the residuals change",
+            f"the same at L/L0 = {STOP}", at_least(0.99), lambda figure: figure.limit(gamma, "stop_share"),
         ),
         claim(
             "grown", "Sec. 4, after eq. (13)",
-            "while the residuals are those of the start the filters grow by M^delta, delta = (gamma - 1)/4, which "
-            "takes a time of order T = (delta/lambda1) log M",
-            f"time at which the filters' norm is M^delta times that of the start over T, M = {WIDEST}; none where 1% "
-            "of the loss is gone before", at_most(1.5),
-            lambda figure: PerSeed(figure.of(gamma)["grown"] / figure.of(gamma)["heuristic"]),
+            "while the residuals are those of the start the filters grow to the order M^delta, delta = (gamma - 1)/4",
+            f"least power of M with which the growth of the filters' norm until L/L0 = {STOP} grows, over delta; {on}",
+            at_least(1), lambda figure: figure.least_power(gamma, "stop_growth", delta),
+        ),
+        claim(
+            "time", "Sec. 4, after eq. (13)",
+            "it takes a time at least of order T = (delta/lambda1) log M until the filters have grown by M^delta",
+            f"time at which the filters' norm is M^delta times that of the start over T, M = {WIDEST}; decides where "
+            "that is reached before 1% of the loss is gone", at_least(1), lambda figure: figure.time_of_growth(gamma),
         ),
     )  # fmt: skip
 
@@ -97,7 +111,7 @@ class Theorem1(PaperFigure):
         Claim(
             "linear", "eqs. (9), (10)", "up to the bound (13) the filters follow the linear dynamics",
             "largest difference, over gamma and M, of the share (15) at (13) to that of the linear dynamics from the "
-            "same start", at_most(0.01), lambda figure: PerSeed(figure.off_linear.max(axis=(0, 1))),
+            "same start", at_most(NEAR_LINEAR), lambda figure: PerSeed(figure.off_linear.max(axis=(0, 1))),
             lambda figure: "The shares differ most at {}: by {:.3f} (median).".format(
                 *figure.worst(figure.off_linear, np.nanargmax)
             ),
@@ -139,39 +153,63 @@ class Theorem1(PaperFigure):
         """The difference of the share at the bound to that of the linear dynamics."""
         return np.abs(self.table["share"] - self.table["linear_share"])
 
-    def least_increase(self, gamma: int) -> PerSeed:
-        """In each seed the smallest increase of the share at the bound from one width to the next."""
-        rows = self.of(gamma, None)
-        shares = rows["share"][(rows["bound"] > 0).all(axis=1)]
-        return PerSeed(np.diff(shares, axis=0).min(axis=0), self.of(gamma)["change"] > 0)
+    @cached_property
+    def far(self) -> dict[str, Float[np.ndarray, "gammas widths seeds"]]:
+        """What ``continue_seed`` tells of the widest network's initial weights up to the times of wider ones."""
+        wide = [(self.runs[_name(gamma, WIDEST)], k, gamma) for gamma in GAMMAS for k in range(self.seeds)]
+        rows = [row for run, k, gamma in wide for row in continue_seed(run, k, gamma, FAR)]
+        shape = len(GAMMAS), self.seeds, len(FAR)
+        return {name: np.array([row[name] for row in rows]).reshape(shape).swapaxes(1, 2) for name in rows[0]}
 
-    def slopes(self, gamma: int) -> np.ndarray:
-        """In each seed the power of M with which the change at the bound grows; NaN where nothing has changed."""
-        narrow, wide = (self.of(gamma, width)["change"] for width in SLOPE)
+    def beyond(self, gamma: int) -> dict[str, np.ndarray]:
+        """The linear dynamics with a gamma: widths x seeds."""
+        return {name: values[GAMMAS.index(gamma)] for name, values in self.far.items()}
+
+    def least_power(self, gamma: int, name: str, power: float) -> PerSeed:
+        """In each seed the least power of M with which a quantity grows, over another; 0 where nothing has changed."""
+        narrow, wide = (self.of(gamma, width)[name] for width in SLOPE)
+        rows = self.beyond(gamma)
         with np.errstate(divide="ignore", invalid="ignore"):
-            slopes = np.log(wide / narrow) / np.log(SLOPE[1] / SLOPE[0])
-        return np.where(np.isfinite(slopes), slopes, np.nan)
+            trained = np.log(wide / narrow) / np.log(SLOPE[1] / SLOPE[0])
+        linear = np.diff(np.log(rows[name]), axis=0) / np.diff(np.log(FAR))[:, None]
+        slopes = np.vstack([np.where(np.isfinite(trained), trained, 0), linear])
+        led = rows["stop_growth" if name == "stop_growth" else "growth"][0] >= LED
+        return PerSeed(slopes.min(axis=0) / power, decided=led)
 
-    def reasons(self, gamma: int) -> dict[str, str]:
-        """For each claim on an initialization the numbers that show why it fails."""
+    def limit(self, gamma: int, name: str) -> PerSeed:
+        """In each seed the share at the largest width, and whether the networks go there as the linear dynamics do."""
+        at_bound, rows, far = name == "share", self.of(gamma, None), self.beyond(gamma)
+        shown = (rows["bound"] > 0).all(axis=1) if at_bound else np.full(len(self.widths), True)
+        shares, linear = rows[name][shown], rows[f"linear_{name}"][shown]
+        grows = (np.diff(shares, axis=0) > 0).all(axis=0) & (np.diff(far[name], axis=0) >= -ROUNDING).all(axis=0)
+        near = (np.abs(shares - linear) <= NEAR_LINEAR).all(axis=0)
+        led = far["growth" if at_bound else "stop_growth"][0] >= LED
+        return PerSeed(far[name][-1], np.logical_and(grows, near), led)
+
+    def time_of_growth(self, gamma: int) -> PerSeed:
+        """In each seed the time of growth by M^delta over the paper's T, which decides where it is reached."""
         rows = self.of(gamma)
+        return PerSeed(rows["grown"] / rows["heuristic"], decided=np.isfinite(rows["grown"]))
+
+    def numbers(self, gamma: int) -> dict[str, str]:
+        """For each claim on an initialization what the networks show at their widths (medians over the seeds)."""
+        rows, far = self.of(gamma), self.beyond(gamma)
         median = {name: np.median(values) for name, values in rows.items()}
         bound, stop = (np.median(rows["lambda1"] * rows[time]) for time in ("bound", "stop"))
-        reached = f"{median['stop_share']:.3f}" if np.isfinite(rows["stop"]).all() else "not reached"
         short = (
-            f"The bound is very conservative: at M = {WIDEST} it is at lambda1 t = {bound:.2f} (median), when "
-            f"exp(lambda1 t) is {np.exp(bound):.1f}. It is positive from M = {_first_positive(gamma)} on."
+            f"At M = {WIDEST} the bound is at lambda1 t = {bound:.2f}, when filters have grown "
+            f"{np.median(far['growth'][0]):.2f} times; it is positive from M = {_first_positive(gamma)} on."
         )
-        gone = f"1% of the loss is gone at lambda1 t = {stop:.2f}, when filters have grown {median['growth']:.2f} times"
+        gone = (
+            f"At M = {WIDEST} 1% of the loss is gone at lambda1 t = {stop:.2f}, when filters have grown "
+            f"{median['stop_growth']:.2f} times; M^delta is {WIDEST ** ((gamma - 1) / 4):.0f}."
+        )
         return {
-            "change": f"{short} The change there is {median['change']:.2f}: exponential growth has hardly begun. A "
-            f"small change grows like the time, a higher power of M: {np.median(self.slopes(gamma)):.2f} (median).",
-            "grows": short,
-            "share": f"{short} By the linear dynamics of these images a share of {ENOUGH} at the bound needs "
-            f"M = {_round(median['enough'])}. At L/L0 = {STOP} the share is {reached} (median).",
-            "stop": f"The initial weights are not small enough: with std M^-{gamma / 2:g}, {gone}; the share of the "
-            f"linear dynamics is {median['linear_stop_share']:.3f} (medians).",
-            "grown": f"{gone} (medians); M^delta is {WIDEST ** ((gamma - 1) / 4):.0f}.",
+            "change": f"{short} The change there is {median['change']:.2f}.",
+            "share": f"{short} The share there is {median['share']:.3f}; by the linear dynamics it is {ENOUGH} from "
+            f"M = {_round(median['enough'])} on.",
+            "stop": f"{gone} The share there is {median['stop_share']:.3f}.",
+            **dict.fromkeys(("grown", "time"), gone),
         }
 
     def worst(self, values: np.ndarray, choose: Callable[[np.ndarray], np.intp]) -> tuple[str, float]:
@@ -195,8 +233,9 @@ class Theorem1(PaperFigure):
         return Drawing(
             caption="Two-layer tanh networks with M filters and initial weights of std M^(-gamma/2): median and range "
             f"of {self.seeds} seeds. Solid: at the bound (13), or at initialization where that is negative. Dashed: "
-            "where 1% of the loss is gone. Crosses: the linear dynamics (9) from the same initial weights. Dotted: in "
-            "(b) the power of M that exp(lambda1 t) gives, in (c) the heuristic T = (delta/lambda1) log M.",
+            "where 1% of the loss is gone. Crosses: the linear dynamics (9) from the same initial weights, in (a) on "
+            f"to {INFINITE}. Dotted: in (b) the power of M that exp(lambda1 t) gives, in (c) the heuristic "
+            "T = (delta/lambda1) log M.",
             pictures={"": self._picture()},
             tables=(self._medians_table(), self._widths_table()),
             data={name: values.ravel() for name, values in columns.items()},
@@ -227,10 +266,16 @@ class Theorem1(PaperFigure):
         return Table("Medians over the seeds", ("gamma", "M", *columns), rows)
 
     def _widths_table(self) -> Table:
-        enough = {gamma: _round(np.median(self.of(gamma)["enough"])) for gamma in GAMMAS}
-        rows = tuple((str(gamma), _first_positive(gamma), width) for gamma, width in enough.items())
-        header = ("gamma", "M from which on (13) is positive", f"M from which on the share (15) at (13) is {ENOUGH}")
-        return Table("Widths that the bound (13) needs, by the linear dynamics of these images", header, rows)
+        rows = []
+        for gamma in GAMMAS:
+            widths = _first_positive(gamma), _round(np.median(self.of(gamma)["enough"]))
+            far = (np.median(self.beyond(gamma)[name][-1]) for name in ("share", "stop_share"))
+            rows.append((str(gamma), *widths, *(f"{share:.6f}" for share in far)))
+        header = (
+            "gamma", "M from which on (13) is positive", f"M from which on the share (15) at (13) is {ENOUGH}",
+            f"share (15) at (13), {INFINITE}", f"at L/L0 = {STOP}",
+        )  # fmt: skip
+        return Table("Widths that the bound (13) needs, by the linear dynamics of these images", header, tuple(rows))
 
     def _picture(self) -> Figure:
         """Shares, changes and times, from left to right."""
@@ -246,10 +291,12 @@ class Theorem1(PaperFigure):
                     (right, rows["lambda1"] * rows["bound"], "-"), (right, rows["lambda1"] * rows["stop"], "--"),
                 ):  # fmt: skip
                     _draw_range(axes, widths, values, colour, style)
+                cross = {"marker": "x", "color": colour, "markersize": 5, "markeredgewidth": 0.8, "linewidth": 0.5}
                 for axes, name in ((left, "linear_share"), (left, "linear_stop_share"), (middle, "linear_change")):
-                    cross = np.median(rows[name], axis=1)
-                    positive = np.where(cross > 0, cross, np.nan)
-                    axes.plot(widths, positive, "x", color=colour, markersize=5, markeredgewidth=0.8)
+                    medians = np.median(rows[name], axis=1)
+                    axes.plot(widths, np.where(medians > 0, medians, np.nan), **cross | {"linestyle": ""})
+                for name, style in (("share", "-"), ("stop_share", "--")):
+                    left.plot(FAR, np.median(self.beyond(gamma)[name], axis=1), linestyle=style, **cross)
                 power = np.median(self.of(gamma)["change"]) * (widths / WIDEST) ** exponent(gamma)
                 middle.plot(widths, power, ":", color=colour, linewidth=0.9)
                 right.plot(widths, [heuristic_time(1.0, width, gamma) for width in self.widths], ":", color=colour)
@@ -260,6 +307,7 @@ class Theorem1(PaperFigure):
                 axes.set(xscale="log", xlabel="width M")
                 axes.set_xticks(shown, [str(width) for width in shown])
                 axes.xaxis.set_minor_locator(NullLocator())
+            left.set_xticks((widths[0], WIDEST, 10**8, FAR[-1]), (str(widths[0]), str(WIDEST), "$10^8$", "$10^{12}$"))
             _legend(figure)
         return figure
 

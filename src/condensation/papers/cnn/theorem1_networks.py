@@ -1,10 +1,10 @@
 """The networks of Theorem 1: what is trained for each width and initialization, and what is measured of one seed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.interpolate import CubicSpline
-from scipy.optimize import brentq
+from scipy.optimize import brentq, root_scalar
 
 from ...data import Images
 from ...experiment import Experiment
@@ -59,14 +59,14 @@ def measure_seed(run: Trajectory, k: int, gamma: int) -> dict[str, float]:
         bound: the time of (13), 0 where that is negative.
         share, change: the share (15) and the relative change (14) at that time.
         stop, stop_share: the time at which 1% of the loss is gone, and the share (15) then.
-        growth: the filters' norm at the stop over the initial one.
+        stop_growth: the filters' norm at the stop over the initial one.
         grown, heuristic: the time at which that has reached M^delta, and the paper's T for it.
-        linear_share, linear_change, linear_stop_share: the same by the linear dynamics.
+        linear_share, linear_change, linear_stop_share: the same by the linear dynamics, up to the same times.
         enough: the width from which on the linear dynamics have a share (15) of 0.95 at the bound, on the average.
     """
     network = run.experiment.network
     assert isinstance(network, Conv)
-    dynamics = KernelDynamics.of(*run.data(run.seeds[k]), KERNEL, run.experiment.loss)
+    dynamics = _dynamics(run, k)
     width, lambda1, v1 = network.channels[0], float(dynamics.values[0]), dynamics.v1
     history = run.history("conv1", view="filter")[k].astype(float)
     times = run.curves["time"][k, np.searchsorted(run.recorded, run.saved)]
@@ -82,11 +82,56 @@ def measure_seed(run: Trajectory, k: int, gamma: int) -> dict[str, float]:
         "share": float(_curve(times, [share_along(filters, v1) for filters in history])(at_bound)),
         "change": float(_curve(times, [relative_change(filters, history[0]) for filters in history])(at_bound)),
         "stop": stop, "stop_share": share_along(history[-1], v1) if stopped else np.nan,
-        "growth": float(sizes[-1]), "grown": _first(times, np.log(sizes), lambda1 * heuristic), "heuristic": heuristic,
+        "stop_growth": float(sizes[-1]) if stopped else np.nan,
+        "grown": _first(times, np.log(sizes), lambda1 * heuristic), "heuristic": heuristic,
         "linear_share": share_along(linear, v1), "linear_change": relative_change(linear, initial),
         "linear_stop_share": share_along(dynamics.evolve(initial, outputs, stop)[0], v1) if stopped else np.nan,
         "enough": _enough(dynamics.values / lambda1, gamma),
     }  # fmt: skip
+
+
+def continue_seed(run: Trajectory, k: int, gamma: int, widths: Sequence[int]) -> list[dict[str, float]]:
+    """What the linear dynamics make of a network's own initial weights up to the times of other widths.
+
+    At leading order filters do not influence each other, and shares and growth do not depend on the initial std. So the
+    filters of one network are a sample of those of any width.
+
+    Returns for each width:
+        share, change, growth: the share (15), the relative change (14) and the growth of the norm at the bound (13).
+        stop_share, stop_growth: the same at the time at which 1% of the loss is expected to be gone.
+    """
+    dynamics, (initial, outputs) = _dynamics(run, k), initial_filters(run, k)
+    size, rows = np.linalg.norm(initial), []
+    for width in widths:
+        bound = max(effective_time(float(dynamics.values[0]), width, gamma), 0)
+        stop = expected_stop(dynamics.values, width, gamma, (1 - STOP) * float(run.loss[k, 0]))
+        at_bound, at_stop = (dynamics.evolve(initial, outputs, time)[0] for time in (bound, stop))
+        rows.append({
+            "share": share_along(at_bound, dynamics.v1), "change": relative_change(at_bound, initial),
+            "growth": float(np.linalg.norm(at_bound) / size), "stop_share": share_along(at_stop, dynamics.v1),
+            "stop_growth": float(np.linalg.norm(at_stop) / size),
+        })  # fmt: skip
+    return rows
+
+
+def expected_stop(values: np.ndarray, width: int, gamma: float, fall: float) -> float:
+    r"""The time at which the loss has fallen so far, at leading order and on the average over initial weights.
+
+    The loss falls as fast as $\sum_\beta |Z^T a_\beta|^2 + |Z \theta_\beta|^2$, on the average
+    $2 M^{1-\gamma} \sum_k \lambda_k^2 \cosh 2 \lambda_k t$.
+
+    >>> round(expected_stop(np.array([2.0]), 1, 4, np.sinh(4.0) * 2), 6)
+    1.0
+    """
+
+    def late(time: float) -> float:
+        return float(np.log((values * np.sinh(2 * values * time)).sum() / fall) + (1 - gamma) * np.log(width))
+
+    return float(root_scalar(late, bracket=(1e-9 / values[0], 150 / values[0])).root)
+
+
+def _dynamics(run: Trajectory, k: int) -> KernelDynamics:
+    return KernelDynamics.of(*run.data(run.seeds[k]), KERNEL, run.experiment.loss)
 
 
 def _curve(times: np.ndarray, values: np.ndarray | list[float]) -> Callable[[np.ndarray | float], np.ndarray]:
