@@ -7,7 +7,7 @@ from condensation.measure import count_lines
 from condensation.networks import Dense, Model
 from condensation.papers.fc.experiments import EVEN, FIG5_ACTIVATIONS, fig3, one_input, resnet, resnet_of_width
 from condensation.papers.fc.fig1 import EPOCH, EQUAL, Fig1, sum_error
-from condensation.papers.fc.fig2 import WIDTH, Fig2
+from condensation.papers.fc.fig2 import READINGS, Fig2Readings
 from condensation.papers.fc.fig5 import Fig5
 from condensation.papers.fc.fig6 import Fig6
 from condensation.seeds import as_seed
@@ -126,7 +126,13 @@ def test_the_other_reading_of_fig_2_differs_in_the_output_layer_alone():
     assert stds[0][-1] == pytest.approx(10**-1.5)
     assert stds[1][-3:] == pytest.approx([1024**-1.5] * 3)
     for scale in ("quick", "paper"):
-        assert Fig2.experiments(scale)[WIDTH] == resnet_of_width("x_tanh", scale)
+        drawn, width, plain = Fig2Readings.experiments(scale).values()
+        assert (drawn, width) == (resnet("x_tanh", scale), resnet_of_width("x_tanh", scale))
+        assert plain == drawn.replace(network=plain.network)
+        assert plain.network.norms == ()
+        assert [layer.weight for layer in plain.network.layers] == [layer.weight for layer in drawn.network.layers]
+        assert all(layer.has_bias for layer in plain.network.layers[:-1])
+    assert [*Fig2Readings.experiments("quick")] == [*READINGS]
 
 
 @pytest.mark.trials
@@ -143,4 +149,4 @@ def test_the_most_condensed_step_of_the_initial_stage_against_brute_force(run_of
             there = count_lines(run.history("dense1")[k : k + 1, column : column + 1])
             best = min(best, (there.k_eff[0, 0], there.lines[0, 0]))
         lines.append(best[1])
-    assert [*Fig2({"x_tanh": run}).measured("x_tanh-early").values] == lines
+    assert [*Fig2Readings({"x_tanh": run}).measured("x_tanh-early").values] == lines

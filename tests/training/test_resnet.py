@@ -1,6 +1,7 @@
 """The ResNet18-like network, against an independent one in PyTorch."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -103,10 +104,23 @@ class ResNet18(nn.Module):
             found[f"{name}.weight"] = layer.weight
             if getattr(layer, "bias", None) is not None:
                 found[f"{name}.bias"] = layer.bias
-            if norm is not None:
+            if isinstance(norm, nn.BatchNorm2d):
                 found |= {f"{name}.norm.scale": norm.weight, f"{name}.norm.shift": norm.bias}
                 found |= {f"{name}.norm.mean": norm.running_mean, f"{name}.norm.variance": norm.running_var}
         return found
+
+
+def without_norms(network: ResNet18) -> ResNet18:
+    """Each batch norm is gone, and its convolution has a bias."""
+    for _, convolution, norm in [*network.pairs(1)]:
+        if norm is not None:
+            convolution.bias = nn.Parameter(torch.zeros(convolution.out_channels, dtype=torch.float64))
+    network.norm = nn.Identity()
+    for block in network.blocks:
+        block.norm1, block.norm2 = nn.Identity(), nn.Identity()
+        if not isinstance(block.skip, nn.Identity):
+            block.skip[1] = nn.Identity()
+    return network
 
 
 CASES = {
@@ -117,11 +131,14 @@ CASES = {
         6,
     ),
     "small": (SMALL, ResNet18(True, (4, 8), 1, (16,), 5).double(), 1, 12),
+    "no-norms": (replace(SMALL, batch_norm=False), without_norms(ResNet18(True, (4, 8), 1, (16,), 5).double()), 1, 12),
 }
 
 
 @pytest.mark.filterwarnings("ignore::condensation.training._train.GradientBelowEps")
-@pytest.mark.parametrize("case", [pytest.param("resnet18", marks=pytest.mark.trials), "small"])  # the large one is slow
+@pytest.mark.parametrize(
+    "case", [pytest.param("resnet18", marks=pytest.mark.trials), "small", "no-norms"]
+)  # the large one is slow
 def test_it_is_pytorchs_layer_by_layer(case):
     """Three Adam steps: the running statistics tell each layer's output, the weights each layer's gradient."""
     network, theirs, depth, n = CASES[case]

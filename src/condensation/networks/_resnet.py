@@ -4,7 +4,8 @@ The stem is a 7 x 7 convolution with stride 2, batch norm, relu and a 3 x 3 maxi
 images, a 3 x 3 convolution with stride 1). Each stage is a number of blocks
 $h \mapsto \mathrm{relu}(N_2(C_2\, \mathrm{relu}(N_1(C_1 h))) + S h)$ with 3 x 3 convolutions $C$ and batch norms $N$;
 the first block of each stage but the first halves the image, and where the shape changes the skip $S$ is a 1 x 1
-convolution with batch norm, else the identity. The mean over the image goes to the dense layers.
+convolution with batch norm, else the identity. The mean over the image goes to the dense layers. Without batch norms
+each convolution has a bias instead.
 """
 
 from dataclasses import dataclass
@@ -31,17 +32,18 @@ STEMS = {"large": (7, 2), "small": (3, 1)}  # side of the kernel, stride
 
 @dataclass(frozen=True)
 class ConvNorm:
-    """One convolution of the convolution part, a batch norm behind it."""
+    """One convolution of the convolution part, a batch norm behind it, or a bias."""
 
     name: str
     channels: tuple[int, int]
     kernel: int
     stride: int
+    normed: bool = True
 
     @property
     def layer(self) -> LayerShape:
-        """Its weight; the batch norm makes a bias needless."""
-        return LayerShape(self.name, (self.channels[1], self.channels[0], self.kernel, self.kernel), False)
+        """Its weight; a batch norm makes a bias needless."""
+        return LayerShape(self.name, (self.channels[1], self.channels[0], self.kernel, self.kernel), not self.normed)
 
     @property
     def norm(self) -> NormShape:
@@ -82,6 +84,8 @@ class ResNetwork(eqx.Module):
 
         def apply(conv: ConvNorm, h: Array) -> Array:
             h = convolve(h, values[f"{conv.name}.weight"], conv.kernel // 2, conv.stride)
+            if not conv.normed:
+                return h + values[f"{conv.name}.bias"][:, None, None]
             h, after = batch_norm(h, conv.norm.name, values, training)
             statistics.update(after)
             return h
@@ -110,6 +114,7 @@ class ResNet(Part, kind="resnet"):
         stem: ``"large"`` is ResNet18's; ``"small"`` keeps the size of small images.
         output_bias: the output layer has a bias.
         dropout: share of the dense hidden neurons that a training step leaves out.
+        batch_norm: a batch norm stands behind each convolution; else each convolution has a bias.
     """
 
     image: tuple[Count, Count, Count]
@@ -121,6 +126,7 @@ class ResNet(Part, kind="resnet"):
     stem: Annotated[str, one_of("stem", STEMS)] = "large"
     output_bias: bool = False
     dropout: float = 0.0
+    batch_norm: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -143,7 +149,7 @@ class ResNet(Part, kind="resnet"):
     def first(self) -> ConvNorm:
         """The convolution of the stem, which reads the image."""
         kernel, stride = STEMS[self.stem]
-        return ConvNorm("stem", (self.image[0], self.channels[0]), kernel, stride)
+        return ConvNorm("stem", (self.image[0], self.channels[0]), kernel, stride, self.batch_norm)
 
     @property
     def blocks(self) -> tuple[ResidualBlock, ...]:
@@ -154,13 +160,10 @@ class ResNet(Part, kind="resnet"):
             for k in range(self.depth):
                 stride = 2 if stage and not k else 1
                 name = f"stage{stage + 1}.block{k + 1}"
-                skip = (
-                    None
-                    if stride == 1 and before == channels
-                    else ConvNorm(f"{name}.skip", (before, channels), 1, stride)
-                )
-                first = ConvNorm(f"{name}.conv1", (before, channels), 3, stride)
-                made.append(ResidualBlock(first, ConvNorm(f"{name}.conv2", (channels, channels), 3, 1), skip))
+                first = ConvNorm(f"{name}.conv1", (before, channels), 3, stride, self.batch_norm)
+                second = ConvNorm(f"{name}.conv2", (channels, channels), 3, 1, self.batch_norm)
+                skip = ConvNorm(f"{name}.skip", (before, channels), 1, stride, self.batch_norm)
+                made.append(ResidualBlock(first, second, None if stride == 1 and before == channels else skip))
                 before = channels
         return tuple(made)
 
@@ -183,7 +186,7 @@ class ResNet(Part, kind="resnet"):
     @property
     def norms(self) -> tuple[NormShape, ...]:
         """The batch norms, one behind each convolution."""
-        return tuple(conv.norm for conv in self.convolutions)
+        return tuple(conv.norm for conv in self.convolutions if conv.normed)
 
     def head(self, parameters: dict[str, Any]) -> DenseNetwork:
         """The dense layers with the given parameters."""
@@ -197,11 +200,12 @@ class ResNet(Part, kind="resnet"):
         'the convolution part of ResNet18 (relu, batch norm); dense 1024-1024 (tanh); 10 outputs, no output bias'
         """
         head = describe_head(self.hidden, self.activations, self.outputs, self.output_bias, self.dropout)
+        parts = "relu, batch norm" if self.batch_norm else "relu, no batch norm"
         if (self.channels, self.depth, self.stem) == (type(self).channels, type(self).depth, type(self).stem):
-            return f"the convolution part of ResNet18 (relu, batch norm); {head}"
+            return f"the convolution part of ResNet18 ({parts}); {head}"
         stages = f"{counted(len(self.channels), 'stage')} of {counted(self.depth, 'residual block')}"
         stem = f"{self.first.kernel} x {self.first.kernel} stem of stride {self.first.stride}"
-        return f"{stages}, {listed(self.channels)} channels, {stem} (relu, batch norm); {head}"
+        return f"{stages}, {listed(self.channels)} channels, {stem} ({parts}); {head}"
 
     def assemble(self, parameters: dict[str, Any]) -> ResNetwork:
         """The network with the given parameters and statistics, by name (``stem.weight``, ``stem.norm.mean``, ...)."""

@@ -76,6 +76,7 @@ class PaperFigure:
         has_variants: whether its settings can be changed.
         settings_of: where the settings are told, if its experiments are those of other figures.
         chosen: what we chose because the text does not tell it; empty where the text tells all settings.
+        seed_count: how many seeds are trained where nobody asks for a number; by its networks and scale if None.
         titles: how its experiments are called in pictures and settings, by name, where not by that.
         claims: what is claimed, in the order of the report.
         runs: the runs of its experiments (``tables``: of its sweeps).
@@ -90,6 +91,7 @@ class PaperFigure:
     has_variants: ClassVar[bool] = True
     settings_of: ClassVar[str] = ""
     chosen: ClassVar[str] = ""
+    seed_count: ClassVar[int | None] = None
     titles: ClassVar[Mapping[str, str]] = {}
     claims: ClassVar[tuple[Claim[Any], ...]]
 

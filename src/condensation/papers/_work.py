@@ -96,7 +96,9 @@ class FigureWork:
                 continue
             try:
                 varied = setup.variant.apply(experiment)
-                trainings[name] = training_of(varied, setup.folder / "runs", setup.scale, setup.seeds)
+                trainings[name] = training_of(
+                    varied, setup.folder / "runs", setup.scale, setup.seeds or self.figure.seed_count
+                )
             except NotRun as error:
                 self.missing[name] = str(error)
         return trainings
