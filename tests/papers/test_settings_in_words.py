@@ -192,7 +192,7 @@ QUICK_DEEP = DEEP | {
             FIG3
             | {
                 "initialization": "N(0, (5e-05)²)",
-                "optimizer": "gradient flow to L/L0 = 0.99, time 0.05 a step, rtol 1e-08, atol 1e-14",
+                "optimizer": "gradient flow to L/L0 = 0.99, time 0.05 a step, rtol 1e-08",
                 "steps": "200",
             },
         ),
