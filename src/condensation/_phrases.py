@@ -55,7 +55,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def printable(text: str) -> str:
-    """A text from elsewhere as it can be shown: what would steer a terminal or turn its direction stands as an escape.
+    r"""A text from elsewhere as it can be shown: what would steer a terminal or turn its direction stands as an escape.
 
     >>> printable("fc\x1b[2J.weight"), printable("größe")
     ('fc\\x1b[2J.weight', 'größe')
