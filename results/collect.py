@@ -17,7 +17,7 @@ from PIL import Image
 
 from condensation import papers
 from condensation.papers import FIGURES, Section, judge
-from condensation.papers._claims import Rule
+from condensation.papers._claims import Rule, revision
 from condensation.papers._report import PAPERS, VERDICTS
 
 HERE = Path(__file__).parent
@@ -45,7 +45,7 @@ def collect(folders: list[Path]) -> None:
     for name, source in pictures.items():
         shrink(source, HERE / "figures" / f"{name}.png")
     for section in sections.values():
-        section.claims[:] = [reword(claim) for claim in section.claims]
+        section.claims[:] = [reword(claim) for claim in section.claims if claim["id"] in CLAIMS]
     claims = [claim for section in sections.values() for claim in section.claims]
     write("claims.json", claims)
     write("runs.json", [about(section) for section in sections.values()])
@@ -69,16 +69,24 @@ def kept() -> dict[str, Section]:
 
 def reword(claim: dict) -> dict:
     """A claim in today's words, if its rule or its quantity is the same: then its seeds are judged by the new rule."""
-    now = CLAIMS.get(claim["id"])
-    if now is None:
-        return claim
+    now = CLAIMS[claim["id"]]
     if str(now.rule) != claim["expected"]:
         if now.quantity != claim["quantity"] or not claim["holds"]:
             return claim
         claim = by_rule(claim, now.rule)
     words = {"where": now.where, "statement": now.text, "quantity": now.quantity, "ours": now.ours}
     figure = FIGURES[claim["figure"]]
-    return claim | words | {"chosen": figure.chosen, "verdict": judge(claim["holds"])}
+    return claim | words | {"chosen": figure.chosen, "verdict": judge(claim["holds"]), "why": why_now(claim)}
+
+
+def why_now(claim: dict) -> str:
+    """The reason with how the claim was judged before; values that fail are those of today's judgement."""
+    why, before = claim["why"], revision(claim["id"])
+    if why.startswith("Expected "):
+        seeds = zip(claim["measured"]["seeds"], claim["holds"], strict=True)
+        failing = [f"{math.nan if value is None else value:.3g}" for value, holds in seeds if holds is False]
+        why = f"Expected {claim['expected']}; found where it fails: {', '.join(failing)}." if failing else ""
+    return why if before in why else " ".join(filter(None, (before, why)))
 
 
 def by_rule(claim: dict, rule: Rule) -> dict:

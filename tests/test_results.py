@@ -2,13 +2,15 @@
 
 import json
 import re
+import tomllib
 from collections import Counter
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
 
-from condensation.papers import judge
+from condensation import papers
+from condensation.papers import FIGURES, judge
 from condensation.papers._report import paper_scale
 
 ROOT = Path(__file__).parents[1]
@@ -73,10 +75,12 @@ def test_kept_seeds_are_judged_by_a_new_rule_of_the_same_quantity(collect):
         "id": "cnn-fig3-final-conv1", "figure": "cnn-fig3", "quantity": "lines of kernels at the end", "expected": "1",
         "measured": {"seeds": [3, 4, None, 2, 1], "valid": [True, True, True, False, False]},
         "holds": [False, False, False, False, None], "verdict": "not reproduced",
+        "why": "Expected 1; found where it fails: 3, 4, nan, 2.",
     }  # fmt: skip
     again = collect.reword(claim)
     assert (again["expected"], again["verdict"]) == ("at most 3", "not reproduced")
     assert again["holds"] == [True, False, False, False, None]
+    assert again["why"].endswith("our reading of it. Expected at most 3; found where it fails: 4, nan, 2.")
     assert collect.reword(claim | {"quantity": "another"}) == claim | {"quantity": "another"}
 
 
@@ -84,3 +88,11 @@ def test_the_end_of_cnn_fig_3_is_one_or_a_few_lines(claims):
     final = [claim for claim in claims if claim["id"].startswith("cnn-fig3-final")]
     assert {(claim["expected"], claim["verdict"]) for claim in final} == {("at most 3", "reproduced")}
     assert {claim["untrained"]["verdict"] for claim in final} == {"not reproduced"}
+
+
+def test_rules_that_were_changed_are_those_of_claims_and_told(claims):
+    known = {figure.claim_id(claim.key) for figure in FIGURES.values() for claim in figure.claims}
+    changed = tomllib.loads(Path(papers.__file__).with_name("revisions.toml").read_text(encoding="utf-8"))
+    assert changed.keys() <= known
+    kept = {claim["id"]: claim for claim in claims}
+    assert all("Judged before by another rule" in kept[name]["why"] for name in changed)

@@ -94,7 +94,13 @@ def test_a_function_that_the_user_has_is_found(foreign, mark, monkeypatch):
     del sys.modules["evil"]
 
 
-@pytest.mark.parametrize("name", ["os:system", "builtins:exec", "subprocess:run", "jax:__version__", "evil"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("os:system", "builtins:exec", "subprocess:run", "jax:__version__", "evil"),
+        *("cloudpickle:loads", "condensation:train"),  # of other modules than the named one
+    ],
+)
 def test_names_in_a_run_stand_for_no_function_of_python_itself(tmp_path, name):
     c.train(BASE, 1, out=tmp_path)
     file = run_folder(tmp_path, BASE) / "run.json"
@@ -103,6 +109,20 @@ def test_names_in_a_run_stand_for_no_function_of_python_itself(tmp_path, name):
     file.write_text(json.dumps(plain))
     with pytest.raises(c.InputError, match=r"not imported|no function|unknown activation|no activation"):
         c.load_run(file.parent)
+
+
+def test_a_module_that_makes_its_attributes_when_asked_imports_nothing(tmp_path):
+    """``scipy.datasets`` would import ``pooch``, here a file of a stranger in the current folder."""
+    c.train(BASE, 1, out=tmp_path / "runs")
+    file = run_folder(tmp_path / "runs", BASE) / "run.json"
+    plain = json.loads(file.read_text())
+    plain["experiment"]["network"]["activation"] = "scipy:datasets"
+    file.write_text(json.dumps(plain))
+    (tmp_path / "pooch.py").write_text("print('it ran')\n")
+    script = f"import scipy; from condensation import load_run; load_run({str(file.parent)!r})"
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert "it ran" not in done.stdout
+    assert "InputError: 'scipy:datasets' is no function" in done.stderr
 
 
 def test_a_table_is_read_without_its_measures(foreign, mark):

@@ -90,10 +90,15 @@ def _imported(path: str) -> Any:
 
 
 def _known(path: str) -> Any:
-    """A function of a module that is imported already; none of Python's own modules."""
+    """A function that a module which is imported already defines itself; none of Python's own modules.
+
+    It is looked up among what is there: an attribute that a module makes when it is asked for may import others.
+    """
     module, _, name = path.partition(":")
     if module in sys.modules and module.partition(".")[0] not in (*sys.stdlib_module_names, "__main__"):
-        return getattr(sys.modules[module], name, None)
+        function = vars(sys.modules[module]).get(name)
+        own = (getattr(function, "__module__", None), getattr(function, "__qualname__", None)) == (module, name)
+        return function if own else None
     raise InputError(
         f"the function {path!r} is not imported, and opening data runs no code that they name; if you know it, import "
         "its module first, or say trust=True (on the command line --trust)"

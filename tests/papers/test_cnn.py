@@ -204,7 +204,8 @@ def test_relu_on_mnist_is_looked_at_where_each_seed_is_most_condensed():
         expected.append(int(trained.saved[np.argmin(k_eff)]))
     assert list(figure.counts["kernel"]["relu"].steps) == expected
     losses = FIGURES["cnn-fig13"]({"8-relu": trained})
-    np.testing.assert_allclose(losses.measured("8-relu").values, trained.loss[range(3), expected] / trained.loss[:, 0])
+    np.testing.assert_allclose(losses.loss("8-relu").values, trained.loss[range(3), expected] / trained.loss[:, 0])
+    assert "8-relu" not in {claim.key for claim in FIGURES["cnn-fig13"].claims}  # it is looked at within the stage
     assert "of its first value" in figure.there_and_before(figure.panels[0])
 
 

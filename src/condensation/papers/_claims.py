@@ -1,8 +1,11 @@
 """Claims: a statement of a paper bound to what is measured of it, its rule and its reason, and how it is judged."""
 
 import math
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -20,8 +23,19 @@ DECIDED = 0.5  # the share of seeds that must meet a statement's premise
 FigureT = TypeVar("FigureT")
 
 
+@cache
+def _revisions() -> dict[str, str]:
+    return tomllib.loads(Path(__file__).with_name("revisions.toml").read_text(encoding="utf-8"))
+
+
+def revision(claim_id: str) -> str:
+    """How a claim was judged before its rule was changed; empty where it never was."""
+    before = _revisions().get(claim_id)
+    return f"Judged before by another rule: {before}." if before else ""
+
+
 def judge(holds: Sequence[bool | None]) -> Verdict:
-    """The verdict on a statement that holds or fails in each seed; fixed before any run.
+    """The verdict on a statement that holds or fails in each seed.
 
     A seed that does not meet the statement's premise (None) neither supports nor refutes it. The others are judged;
     where they are fewer than half, the statement is not decided.
@@ -123,7 +137,9 @@ def _number(value: float) -> float | int | None:
 
 @dataclass(frozen=True)
 class Claim(Generic[FigureT]):
-    """One statement of a paper, what is measured of it, and what would make it true: all known before any run.
+    """One statement of a paper, what is measured of it, and what would make it true: written before its first run.
+
+    A rule that was changed later is listed in ``revisions.toml`` with the verdict that it gave before.
 
     Attributes:
         key: its name within its figure; with the figure's name before it, unique in the report.

@@ -24,7 +24,7 @@ from ..experiment import Experiment
 from ..sweeps import Local, Sweep, SweepTable, SweepWarning, run_sweep
 from ..sweeps._run import SweepProgress
 from ..training import Progress, Reporter
-from ._claims import Claim, Finding
+from ._claims import Claim, Finding, revision
 from ._figure import Available, Drawing, PaperFigure
 from ._section import Section
 from ._trainings import Training, training_of, untrained
@@ -240,6 +240,7 @@ def find(observed: PaperFigure, control: PaperFigure, claim: Claim[Any]) -> Find
         return Finding(*about, why=str(reason))
     finding = Finding(*about, measured, without)
     note = claim.note if isinstance(claim.note, str) else claim.note(observed)
+    note = " ".join(filter(None, (revision(observed.claim_id(claim.key)), note)))
     if finding.verdict == "reproduced":
         return replace(finding, why=note)
     try:

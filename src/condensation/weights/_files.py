@@ -129,9 +129,7 @@ def open_model_file(path: str | Path) -> ModelFile:
         arrays = open_arrays(path)
     if path.suffix in (".safetensors", ".json"):  # whose order says nothing
         arrays = {name: arrays[name] for name in sorted(arrays, key=natural)}
-    arrays = {
-        printable(name): stored for name, stored in arrays.items()
-    }  # names of strangers reach terminals and pages
+    arrays = _shown(arrays)
     config, more = read_config(path.parent)
     return ModelFile(path, unwrapped(arrays), config, files, (*notes, *more))
 
@@ -188,13 +186,26 @@ def no_weights(name: str) -> bool:
     return bool(_BESIDE.search(re.sub(r"[\W\d_]+", " ", name.lower())))
 
 
+def _shown(arrays: dict[str, Stored]) -> dict[str, Stored]:
+    """Arrays by names that can be shown: those of a stranger's file reach terminals and pages."""
+    shown: dict[str, Stored] = {}
+    for name, stored in arrays.items():
+        name = printable(name)
+        while name in shown:
+            name += "'"
+        shown[name] = stored
+    return shown
+
+
 def _is_beside(index: Path, file: str) -> bool:
     """Whether a name in an index is that of a plain file beside it.
 
     A link may not leave the folder, except to the store of files that a cache of Hugging Face keeps for its snapshots.
     """
     shard, folder = index.parent / file, index.parent.resolve()
-    if file in ("", ".", "..") or Path(file).name != file or shard.is_dir() or file.endswith(".index.json"):
+    if file in ("", ".", "..") or Path(file).name != file or file.endswith(".index.json"):
+        return False
+    if shard.exists() and not shard.is_file():
         return False
     store = folder.parent.parent / "blobs" if folder.parent.name == "snapshots" else folder
     return shard.resolve().parent in (folder, store)

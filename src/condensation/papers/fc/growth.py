@@ -1,5 +1,6 @@
 """FC Secs. 1 and 6: do orientations increase gradually after the initial condensation, and the output's complexity?"""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import ClassVar
 
@@ -55,11 +56,12 @@ def _claims(name: str) -> "tuple[Claim[Growth] | None, ...]":
         f"{_title(name)}: during the training the network increases its capacity: there are more directions of neurons "
         "at the end than at the end of the initial stage",
         "k_eff (effective number of lines) at the end minus that at 70% of the loss", at_least(1),
-        lambda figure: PerSeed(figure.lines[name][:, -1] - figure.lines[name][:, 1]),
+        lambda figure: figure.after(name, figure.lines[name][:, -1] - figure.lines[name][:, 1]),
         lambda figure: figure.in_words(name), lambda figure: figure.no_longer(name),
     ), Claim(
         f"{name}-gradual", "Sec. 1", f"{_title(name)}: after the initial stage they increase gradually",
-        f"k_eff: {AGAINST_MOMENTS}", at_least(RISES), lambda figure: PerSeed(rises(figure.lines[name][:, 1:])),
+        f"k_eff: {AGAINST_MOMENTS}", at_least(RISES),
+        lambda figure: figure.after(name, rises(figure.lines[name][:, 1:])),
         lambda figure: figure.in_words(name), lambda figure: figure.no_longer(name),
     ), None if name.startswith("5d") else Claim(
         f"{name}-output", "Sec. 1", f"{_title(name)}: the output evolves from simple to complex",
@@ -169,6 +171,10 @@ class Growth(PaperFigure):
         started = (columns >= 0) & history.condensed[seeds, columns]
         grown = history.orientations[seeds, last] - history.orientations[seeds, columns]
         return PerSeed(np.where(started, grown, np.nan), decided=started)
+
+    def after(self, name: str, values: Sequence[float] | np.ndarray) -> PerSeed:
+        """What is measured after the initial stage; a seed that never leaves it decides nothing."""
+        return PerSeed(values, decided=self.columns[name][:, 1] >= 0)
 
     def in_words(self, name: str) -> str:
         """Medians at the moments, and in how many seeds the layer is condensed there."""

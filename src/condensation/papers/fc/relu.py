@@ -64,7 +64,8 @@ def _most(name: str, where: str, text: str) -> "Claim[Relu]":
     return Claim(
         f"most-{name}", where, f"{called}, {INPUTS[dim]}: at most two orientations, {text}",
         f"orientations at epoch {EPOCH}", at_most(2), lambda figure: figure.counts[name].orientations_found(),
-        (lambda figure: figure.fields_of_its_own(name)) if activation not in SMOOTH else "", ours=activation == "half",
+        (lambda figure: figure.fields_of_its_own(name)) if activation not in SMOOTH else "",
+        ours=activation not in SMOOTH,
     )  # fmt: skip
 
 
@@ -83,7 +84,7 @@ def _near(dim: str, run: str, text: str) -> "Claim[Relu]":
         f"{run}-{dim}", f"relu, {INPUTS[dim]}, {text}: neurons go to the orientations that the data predict for relu "
         "under gradient flow",
         f"share of the neurons that see a sample within a cosine of {NEAR} of an orientation that attracts neurons of "
-        "their sign, 1% of the loss gone", at_least(0.8), lambda figure: PerSeed(figure.near[f"{dim}-{run}"]),
+        "their sign, 1% of the loss gone", at_least(0.8), lambda figure: figure.shares_near(f"{dim}-{run}"),
         lambda figure: figure.by_sign(dim),
     )  # fmt: skip
 
@@ -104,7 +105,7 @@ class Relu(PaperFigure):
         *(_isolated(dim, "", "") for dim in INPUTS),
         *(_isolated(dim, "-small", ", as the initial weights go to zero (a hundredth)") for dim in INPUTS),
         *(
-            _most(name, "Sec. 5", "as the theory is said to apply to what is like relu")
+            _most(name, "additional question", "as the theory is said to apply to what is like relu")
             for name in ("5d-relu", "5d-small", "5d-leaky", "1d-relu", "1d-leaky")
         ),
         *map(_attract, INPUTS),
@@ -152,6 +153,10 @@ class Relu(PaperFigure):
         """The share of neurons near an orientation that attracts them, when 1% of the loss is gone."""
         followed = {f"{dim}-{name}": self.runs[f"{dim}-{name}"] for dim in INPUTS for name in SETTINGS}
         return Available(followed).each(self._near)
+
+    def shares_near(self, name: str) -> PerSeed:
+        """These shares; a seed that never loses 1% of the loss decides nothing."""
+        return PerSeed(self.near[name], decided=column_begun(self.runs[name]) >= 0)
 
     def _near(self, name: str, run: Trajectory) -> list[float]:
         shares, predicted = [], self.predicted(name)
