@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from condensation import Experiment, Model, find_lines, load_run
+from condensation import Experiment, InputError, Model, find_lines, load_run
+from condensation.cli._commands import COMMANDS
 from condensation.reduction._reduce import centred_error
 from condensation.runs import run_folder
 
@@ -83,8 +84,8 @@ def test_a_layer_without_directions_does_not_spoil_the_rest(tmp_path):
 
 
 def test_a_seed_of_a_run_is_not_measured_alone(trained):
-    path = Path(trained["run"]) / "data0-init0.safetensors"
-    assert "is one seed of a run; its folder" in said(command("measure", path))
+    path = next(Path(trained["run"]).glob("*.safetensors"))
+    assert "holds seeds of a run; its folder" in said(command("measure", path))
 
 
 def test_measure_a_run_gives_a_row_a_layer_and_step(trained):
@@ -404,3 +405,87 @@ def test_what_predict_cannot_do_is_said(tmp_path):
     assert "unknown activation 'no'" in said(command("predict", tmp_path / "relu.toml"))
     (tmp_path / "zero.toml").write_text(EXAMPLE.read_text().replace("[[3.5, 5, 1]]", "[[0, 5, 1]]"))
     assert "the targets are all zero" in said(command("predict", tmp_path / "zero.toml"))
+
+
+LATE = {
+    "a step": ("predict", {"step": 7}, "step 7 is not among the steps that are saved: 0, 20, 50, 100, 200, 500"),
+    "a step before all": ("predict", {"step": -1}, "step -1 is not among the steps"),
+    "a step of no training": ("predict", {"step": 50, "train": False}, "--no-train leaves that out"),
+    "no seed of a prediction": ("predict", {"seeds": 0, "train": False}, "at least one seed is needed"),
+    "a prediction's folder": ("predict", {"out": Path("file")}, "the folder file cannot be made: Not a directory"),
+    "no seed of a training": ("train", {"seeds": -1}, "at least one seed is needed, not seeds=-1"),
+    "many seeds of a training": ("train", {"seeds": 10**20}, r"a list of some 10\^20 seeds takes"),
+    "a training's folder": ("train", {"out": Path("file")}, "the folder file cannot be made"),
+    "little memory": ("train", {"memory": "1MiB"}, r"of the 1 MiB that are allowed \(--memory\) 0 bytes are left"),
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with an experiment and a file; nothing may be drawn."""
+    (tmp_path / "tanh.toml").write_text(EXAMPLE.read_text())
+    (tmp_path / "file").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CONDENSATION_MEMORY", "8GiB")
+    monkeypatch.setattr("condensation.data._synthetic.Synthetic.draw", lambda *_: pytest.fail("data were drawn"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(("name", "options", "said"), LATE.values(), ids=LATE)
+def test_an_option_is_checked_before_anything_is_drawn_or_written(folder, name, options, said):
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(InputError, match=said):
+        COMMANDS[name](folder / "tanh.toml", **options)
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["train", "predict"])
+def test_data_that_do_not_fit_the_network_are_refused_before_they_are_drawn(folder, name):
+    path = folder / "tanh.toml"
+    path.write_text(path.read_text().replace("dim = 5", "dim = 4"))
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(
+        InputError, match=r"the data has samples of shape \(4,\) and 1 outputs, the network \(5,\) and 1"
+    ):
+        COMMANDS[name](path)
+    path.write_text(EXAMPLE.read_text().replace("steps = 500", "steps = 500\nbatch_size = 81"))
+    with pytest.raises(InputError, match="a batch of 81 samples is asked for, but there are only 80"):
+        COMMANDS[name](path)
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_a_layer_that_is_predicted_must_be_kept_to_be_compared(folder):
+    path = folder / "tanh.toml"
+    path.write_text(EXAMPLE.read_text().replace("steps = 500", 'steps = 500\nkept_layers = ["output"]'))
+    with pytest.raises(InputError, match="the layer dense1 is predicted and not kept"):
+        COMMANDS["predict"](path)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"step": 51}, "step 51 was not saved; saved are 0, 20, 50, 100, 200, 500"),
+        ({"step": -1}, "step -1 was not saved"),
+        ({"threshold": 0.0}, "threshold is a cosine above 0"),
+        ({"units": 0}, "units must be a whole number of at least 1, not 0"),
+        ({"error": -1.0}, "an allowed error is a number of at least 0, not -1.0"),
+        ({"units": 99}, "dense1 has 50 units and cannot be reduced to 99"),
+        ({"layers": ("nope",)}, "unknown layer that can be reduced 'nope'"),
+    ],
+)
+def test_reduce_makes_no_folder_for_what_it_refuses(trained, tmp_path, options, said):
+    with pytest.raises(InputError, match=said):
+        COMMANDS["reduce"](Path(trained["run"]), out=tmp_path / "new" / "small", **options)
+    assert not (tmp_path / "new").exists()
+
+
+def test_measure_makes_no_folder_for_what_it_refuses(tmp_path):
+    with pytest.raises(InputError, match="there is no file"):
+        COMMANDS["measure"](tmp_path / "none.npz", report=tmp_path / "new" / "page.html")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("option", ["host", "token"])
+def test_play_refuses_empty_texts(option):
+    with pytest.raises(InputError, match=f"the {option} is empty: name one, or leave --{option} out"):
+        COMMANDS["play"](browser=False, **{option: " "})

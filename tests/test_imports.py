@@ -9,19 +9,22 @@ import condensation
 
 ROOT = Path(condensation.__file__).parent
 LAYERS = (  # from the bottom up; a room imports itself and the layers below its own
-    ("errors", "_phrases", "_processes", "_source"),
-    ("_functions",),
+    ("errors", "_locks", "_phrases", "_source"),
+    ("_memory", "_regular"),
+    ("_functions", "_leftovers", "_plain", "_seals"),
     (
         "_dependencies",
         "_files",
         "_formula",
         "_device",
         "_precision",
+        "_processes",
         "_serialization",
         "_settings",
         "_templates",
         "_versions",
     ),
+    ("_writing",),
     ("activations", "seeds", "saving", "schedules", "losses"),
     ("networks", "data"),
     ("initialization", "optimizers"),
@@ -29,7 +32,7 @@ LAYERS = (  # from the bottom up; a room imports itself and the layers below its
     ("runs", "theory"),
     ("training", "prediction", "reduction"),
     ("sweeps",),
-    ("drawing",),
+    ("drawing", "verification"),
     ("weights",),
     ("pytorch",),
     ("papers",),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import condensation as c
+from condensation._writing import write_json
 from condensation.runs import run_folder
 from condensation.sweeps import Local, Sweep, open_sweep, run_sweep
 
@@ -106,7 +107,7 @@ def test_names_in_a_run_stand_for_no_function_of_python_itself(tmp_path, name):
     file = run_folder(tmp_path, BASE) / "run.json"
     plain = json.loads(file.read_text())
     plain["experiment"]["network"]["activation"] = name
-    file.write_text(json.dumps(plain))
+    write_json(file, plain)
     with pytest.raises(c.InputError, match=r"not imported|no function|unknown activation|no activation"):
         c.load_run(file.parent)
 
@@ -117,7 +118,7 @@ def test_a_module_that_makes_its_attributes_when_asked_imports_nothing(tmp_path)
     file = run_folder(tmp_path / "runs", BASE) / "run.json"
     plain = json.loads(file.read_text())
     plain["experiment"]["network"]["activation"] = "scipy:datasets"
-    file.write_text(json.dumps(plain))
+    write_json(file, plain)
     (tmp_path / "pooch.py").write_text("print('it ran')\n")
     script = f"import scipy; from condensation import load_run; load_run({str(file.parent)!r})"
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120)

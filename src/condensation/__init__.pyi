@@ -15,7 +15,9 @@ from . import schedules as schedules
 from . import sweeps as sweeps
 from . import theory as theory
 from . import training as training
+from . import verification as verification
 from . import weights as weights
+from ._memory import limit_memory as limit_memory
 from .activations import derivatives_at_zero as derivatives_at_zero
 from .activations import multiplicity as multiplicity
 from .data import Arrays as Arrays
@@ -68,5 +70,6 @@ from .sweeps import linspace as linspace
 from .sweeps import logspace as logspace
 from .sweeps import sweep as sweep
 from .training import train as train
+from .verification import verify as verify
 
 __version__: str

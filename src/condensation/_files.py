@@ -1,21 +1,29 @@
-"""Arrays in files (.npy, .npz, .safetensors; read without pickle, one at a time), JSON, folders, atomic writes."""
+"""Arrays in files (.npy, .npz, .safetensors; read without pickle, one at a time), and JSON; see also ``_writing``."""
 
-import json
 import math
 import os
-import secrets
+import re
 import zipfile
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .errors import InputError, unknown_name
+from ._memory import in_words, require
+from ._plain import parse_json
+from ._regular import check_regular
+from ._seals import check_seal
+from .errors import InputError, brief, unknown_name
 
+SEAL = "seal"  # the field of a file that holds its checksum
+ADVICE = "a smaller file would fit, or --memory lets it take more"
+MOST_HEADER = 100_000_000  # bytes, as the safetensors library has it
+_ENTRY = 1500  # bytes of an array's name, shape and place in Python
 SUFFIXES = (".npy", ".npz", ".safetensors")
-_DTYPES = {  # types of safetensors, as NumPy and ml_dtypes call them
+TENSOR_TYPES = {  # types of safetensors, as NumPy and ml_dtypes call them
     **{"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool", "C64": "complex64"},
     **{"F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu"},
     **{f"{kind[0].upper()}{bits}": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
@@ -46,6 +54,12 @@ class Stored:
         return math.prod(self.shape)
 
     @property
+    def bytes(self) -> int:
+        """How many bytes its values take in memory, floating-point numbers at least four each."""
+        bits = re.search(r"\d+$", self.dtype)
+        return self.size * max(4 if self.floating else 1, int(bits[0]) // 8 if bits else 1)
+
+    @property
     def floating(self) -> bool:
         """Whether it holds floating-point numbers, or quantised ones that are read as such."""
         return self.dtype.startswith(("float", "bfloat", "q"))
@@ -54,6 +68,7 @@ class Stored:
         """The values; floating-point numbers of half and less precision as float32."""
         if self.reason:
             raise InputError(self.reason)
+        require(self.bytes, f"reading {' x '.join(map(str, self.shape)) or 'one'} numbers", ADVICE)
         values = self.load()
         return values.astype(np.float32) if self.floating and values.dtype.itemsize < 4 else values
 
@@ -63,15 +78,20 @@ def open_arrays(path: str | Path) -> dict[str, Stored]:
     path = Path(path)
     if path.suffix not in SUFFIXES:
         raise unknown_name("kind of file", path.suffix or path.name, SUFFIXES)
+    check_regular(path)
     if path.suffix == ".safetensors":
         about, arrays = map_tensors(path)
+        if SEAL in about:
+            check_seal(path)
         if "condensation" in about:
-            raise InputError(f"{path} is one seed of a run; its folder {path.parent} is what can be read")
+            raise InputError(f"{path} holds seeds of a run; its folder {path.parent} is what can be read")
     else:
         try:
             arrays = _open_npz(path) if path.suffix == ".npz" else {path.stem: _open_npy(path)}
         except FileNotFoundError:
             raise InputError(f"there is no file {path}") from None
+        except InputError as error:
+            raise InputError(f"{path} cannot be read: {error}") from error
         except Exception as error:  # a broken archive fails in many ways
             raise InputError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
     if not arrays:
@@ -86,6 +106,8 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
 
 def _in_memory(path: str | Path, arrays: dict[str, Stored]) -> dict[str, np.ndarray]:
     try:
+        total = sum(stored.bytes for stored in arrays.values())
+        require(total, f"reading the {len(arrays):,} arrays", ADVICE)
         return {name: np.array((s.load if s.dtype == "float16" else s.read)()) for name, s in arrays.items()}
     except InputError as error:
         raise InputError(f"{path} cannot be read: {error}") from error
@@ -93,28 +115,48 @@ def _in_memory(path: str | Path, arrays: dict[str, Stored]) -> dict[str, np.ndar
 
 def _open_npy(path: Path) -> Stored:
     values = np.load(path, mmap_mode="r", allow_pickle=False)
-    return Stored(values.shape, str(values.dtype), lambda: values)
+    return Stored(values.shape, values.dtype.name, lambda: _native(values))
+
+
+def _native(values: np.ndarray) -> np.ndarray:
+    """Values in the order of bytes that this machine has."""
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
 def _open_npz(path: Path) -> dict[str, Stored]:
     arrays = {}
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.namelist():
-            name = member.removesuffix(".npy")
-            try:
-                shape, dtype = _header(archive, member)
-            except Exception as error:  # as above, and the other arrays may be whole
-                arrays[name] = Stored((), "", lambda: np.empty(0), reason=_broken(name, error))
-                continue
-            reason = f"{name} holds Python objects, which only pickle could read" if dtype.hasobject else ""
-            arrays[name] = Stored(shape, str(dtype), lambda name=name: _member(path, name), reason=reason)
+    require(_ENTRY * _directory(path) // 50, "the list of its arrays", ADVICE)
+    archive = zipfile.ZipFile(path)  # open as long as its arrays are: to open it for each would read all names again
+    for member in archive.infolist():
+        name = member.filename.removesuffix(".npy")
+        try:
+            shape, dtype = _header(archive, member)
+        except Exception as error:  # as above, and the other arrays may be whole
+            arrays[name] = Stored((), "", lambda: np.empty(0), reason=_broken(name, error))
+            continue
+        reason = f"{name} holds Python objects, which only pickle could read" if dtype.hasobject else ""
+        load = partial(_member, archive, member, name)
+        arrays[name] = Stored(shape, dtype.name, load, reason=reason)
     return arrays
 
 
-def _header(archive: zipfile.ZipFile, member: str) -> tuple[tuple[int, ...], np.dtype]:
+def _directory(path: Path) -> int:
+    """Bytes of an archive's list of members, of which each takes at least 50; 0 where its end is not that of one."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 2**17))
+        end = file.read()
+    place, large = end.rfind(b"PK\5\6"), end.rfind(b"PK\6\6")
+    size = int.from_bytes(end[place + 12 : place + 16], "little") if place >= 0 else 0
+    return int.from_bytes(end[large + 40 : large + 48], "little") if size == 2**32 - 1 and large >= 0 else size
+
+
+def _header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[tuple[int, ...], np.dtype]:
     with archive.open(member) as file:
         first = np.lib.format.read_magic(file) == (1, 0)
         shape, _, dtype = (np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0)(file)
+        said, there = math.prod(shape) * dtype.itemsize, member.file_size - file.tell()
+    if said != there and not dtype.hasobject:
+        raise ValueError(f"its header speaks of {in_words(said)}, and it has {in_words(there)}")
     return shape, dtype
 
 
@@ -122,10 +164,10 @@ def _broken(name: str, error: Exception) -> str:
     return f"{name} is broken: {type(error).__name__}: {error}"
 
 
-def _member(path: Path, name: str) -> np.ndarray:
+def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> np.ndarray:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return archive[name]
+        with archive.open(member) as file:
+            return _native(np.lib.format.read_array(file, allow_pickle=False))
     except Exception as error:  # a broken archive fails in many ways
         raise InputError(_broken(name, error)) from error
 
@@ -135,16 +177,26 @@ def map_tensors(path: Path) -> tuple[dict[str, str], dict[str, Stored]]:
 
     The header is read here, not by the safetensors library: that gives NumPy no views, and no bfloat16 or float8.
     """
+    check_regular(path)
     try:
         with path.open("rb") as file:
             length = int.from_bytes(file.read(8), "little")
-            size = path.stat().st_size - 8 - length
-            header = json.loads(file.read(length) if size >= 0 else b"")
-        about = header.pop("__metadata__", {})
+            size = os.fstat(file.fileno()).st_size - 8 - length  # of this file: another may take its place just now
+            if length > MOST_HEADER:
+                raise ValueError(f"its header has {in_words(length)}, and safetensors allows {in_words(MOST_HEADER)}")
+            require(_ENTRY * length // 50, "the list of its arrays", ADVICE)  # an entry has at least 50 bytes
+            header = parse_json(file.read(length)) if size >= 0 else None
+            content = np.memmap(file, np.uint8, "r", offset=8 + length) if size > 0 else np.empty(0, np.uint8)
+        if not isinstance(header, dict):
+            raise ValueError("it has no header: it is truncated or broken")
+        about = header.pop("__metadata__", None) or {}
+        if not _is_named(about, str) or not _is_named(header, dict):
+            raise ValueError("its header holds other things than entries of arrays")
+        for name, entry in header.items():
+            _check_entry(name, entry)
         spans = sorted(entry["data_offsets"] for entry in header.values())
         if [*(begin for begin, _ in spans), size] != [0, *(end for _, end in spans)]:
             raise ValueError("its header does not fit its data: it is truncated or broken")
-        content = np.memmap(path, np.uint8, "r", offset=8 + length) if size else np.empty(0, np.uint8)
         return about, {name: _mapped(content, **entry) for name, entry in header.items()}
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None
@@ -152,53 +204,63 @@ def map_tensors(path: Path) -> tuple[dict[str, str], dict[str, Stored]]:
         raise InputError(f"{path} cannot be read as safetensors: {error}") from error
 
 
+def _is_named(value: Any, kind: type) -> bool:
+    """Whether a value is a dictionary of values of one kind."""
+    return isinstance(value, dict) and all(isinstance(inner, kind) for inner in value.values())
+
+
+def _check_entry(name: str, entry: dict[str, Any]) -> None:
+    """Refuse what does not say the type, the shape and the place of an array, and nothing else."""
+    sizes = [entry.get(field) for field in ("shape", "data_offsets")]
+    whole = all(isinstance(each, list) and all(type(size) is int and size >= 0 for size in each) for each in sizes)
+    if entry.keys() != {"dtype", "shape", "data_offsets"} or not whole or not isinstance(entry["dtype"], str):
+        raise ValueError(f"its entry {brief(name)} is not dtype, shape and data_offsets: {brief(entry)}")
+    if len(entry["data_offsets"]) != 2:
+        raise ValueError(f"its entry {brief(name)} has not two data_offsets but {len(entry['data_offsets'])}")
+
+
 def _mapped(content: np.ndarray, dtype: str, shape: list[int], data_offsets: list[int]) -> Stored:
     import ml_dtypes  # adds the small floats to NumPy
 
-    name = _DTYPES.get(dtype)
+    name = TENSOR_TYPES.get(dtype)
     if name is None:
-        return Stored(tuple(shape), dtype, lambda: content, reason=f"of type {dtype}, which is not known here")
+        return Stored(tuple(shape), dtype, lambda: content, reason=f"of type {brief(dtype)}, which is not known here")
     known = np.dtype(getattr(ml_dtypes, name, name))
     values = np.asarray(content[slice(*data_offsets)]).view(known).reshape(shape)
     return Stored(tuple(shape), name, lambda: values)
 
 
-def read_tensors(path: Path, arrays: bool = True) -> tuple[dict[str, str], dict[str, np.ndarray]]:
-    """Metadata of a safetensors file, and its arrays, if they are wanted, as ``read_arrays`` gives them."""
+def read_tensors(
+    path: Path, arrays: bool = True, checked: bool = False
+) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+    """Metadata of a safetensors file, and its arrays, if they are wanted, as ``read_arrays`` gives them.
+
+    A file that is sealed is checked when its arrays are read, unless it is ``checked`` already.
+    """
     about, stored = map_tensors(path)
+    if arrays and SEAL in about and not checked:
+        check_seal(path)
     return about, _in_memory(path, {name: stored[name] for name in sorted(stored)}) if arrays else {}
+
+
+def read_sealed_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a sealed file, without its seal; one that was changed is refused."""
+    check_seal(path)
+    return {name: value for name, value in read_json(path).items() if name != SEAL}
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file."""
+    check_regular(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        require(10 * path.stat().st_size, f"reading {path}", ADVICE)
+        content = parse_json(path.read_bytes())
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    except InputError as error:
         raise InputError(f"{path} cannot be read as JSON: {error}") from error
     if not isinstance(content, dict):
         raise InputError(f"{path} must hold a JSON object, not a {type(content).__name__}")
     return content
-
-
-def make_folder(path: Path) -> None:
-    """Make a folder, and those above it, if it is not there."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"the folder {path} cannot be made: {error.strerror}") from error
-
-
-def write_atomic(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")  # pods may share process numbers
-    try:
-        with beside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise InputError(f"{path} cannot be written: {error.strerror}; what was saved before stays") from error

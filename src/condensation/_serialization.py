@@ -19,7 +19,7 @@ from typing import Annotated, Any, ClassVar, Union, get_args, get_origin, get_ty
 import numpy as np
 
 from ._functions import function_at, function_fingerprint, function_path
-from .errors import InputError, check_positive, check_share, check_whole, unknown_name
+from .errors import InputError, brief, check_positive, check_share, check_whole, unknown_name
 
 FORMAT = 1  # of experiment files and runs
 MISFIT = object()  # no value
@@ -180,7 +180,7 @@ def coerce(hint: Any, value: Any, place: str) -> Any:
             for check in checks:
                 check(place, fitted)
             return fitted
-    raise InputError(f"{place} must be {' or '.join(map(_type_name, _options(hint)))}, not {value!r}")
+    raise InputError(f"{place} must be {' or '.join(map(_type_name, _options(hint)))}, not {brief(value)}")
 
 
 def _fit(option: Any, value: Any, place: str) -> Any:
@@ -190,7 +190,10 @@ def _fit(option: Any, value: Any, place: str) -> Any:
         several = isinstance(value, list | tuple | np.ndarray)
         return _items(coerce, get_args(option), list(value), place) if several else MISFIT
     if option is float:
-        return float(value) + 0.0 if number and isinstance(value, numbers.Real) else MISFIT  # minus zero is zero
+        try:
+            return float(value) + 0.0 if number and isinstance(value, numbers.Real) else MISFIT  # minus zero is zero
+        except OverflowError:  # a whole number beyond all floats
+            return MISFIT
     if option is int:
         return int(value) if number and isinstance(value, numbers.Integral) else MISFIT
     if option in (str, bool, types.NoneType, np.ndarray) or dataclasses.is_dataclass(option):

@@ -1,6 +1,5 @@
 """The experiment: a frozen value that fixes a training run except the seeds."""
 
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,6 +8,8 @@ from typing import Annotated, Any
 
 import tomli_w
 
+from ._memory import in_digits, require
+from ._plain import parse_toml, read_text
 from ._precision import DTYPES, describe_precision
 from ._serialization import (
     FORMAT,
@@ -28,6 +29,8 @@ from .losses import Loss
 from .networks import Network
 from .optimizers import GradientFlow, NormalisedGD, Optimizer
 from .saving import At, Evenly, SaveSchedule
+
+LISTED = 200  # bytes of a step in the lists it goes through
 
 
 @dataclass(frozen=True)
@@ -66,8 +69,6 @@ class Experiment(Part):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.steps >= 2**31:
-            raise InputError(f"steps must be below 2^31, not {self.steps}")
         for schedule in (self.save, self.record):
             if isinstance(schedule, At):  # the only one that can ask for a step after the last
                 schedule.steps(self.steps)
@@ -106,6 +107,27 @@ class Experiment(Part):
         ``train(experiment.vary("init.hidden.std", [1e-3, 1e-4]), seeds=10)``
         """
         return [self.replace(**{path: value}) for value in values]
+
+    def check_data(self) -> None:
+        """Refuse data whose shapes do not fit network, loss and batch; nothing is drawn for it."""
+        network = self.network
+        for data in (self.data, self.test):
+            if data is None:
+                continue
+            if (data.input_shape, data.outputs) != (network.input_shape, network.outputs):
+                raise InputError(
+                    f"the {'data' if data is self.data else 'test data'} has samples of shape {data.input_shape} and "
+                    f"{data.outputs} outputs, the network {network.input_shape} and {network.outputs}"
+                )
+        if self.loss.name != "mse" and network.outputs == 1:
+            raise InputError(
+                f"the loss {self.loss.name} needs targets that are shares of at least two classes, and there is one: "
+                "for labels 0 to K-1 pass np.eye(K)[labels]"
+            )
+        if self.batch_size is not None and self.batch_size > self.data.most_samples:
+            raise InputError(
+                f"a batch of {self.batch_size} samples is asked for, but there are only {self.data.most_samples}"
+            )
 
     def saved_steps(self) -> list[int]:
         """The steps at which the weights are kept."""
@@ -173,22 +195,13 @@ class Experiment(Part):
     @classmethod
     def from_toml(cls, text: str, folder: str | Path = ".") -> "Experiment":
         """The experiment that a TOML text stands for."""
-        try:
-            plain = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"this is not TOML: {error}") from error
-        return cls.from_plain(plain, folder)
+        return cls.from_plain(parse_toml(text), folder)
 
     @classmethod
     def load(cls, path: str | Path) -> "Experiment":
         """The experiment in a TOML file."""
         path = Path(path)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(
-                f"the experiment file {path} cannot be read: {getattr(error, 'strerror', error)}"
-            ) from error
+        text = read_text(path, "experiment")
         try:
             return cls.from_toml(text, path.parent)
         except InputError as error:
@@ -201,4 +214,8 @@ class Experiment(Part):
 
 @lru_cache(maxsize=64)  # the thousands of cells of a sweep share a few
 def _steps(last: int, *schedules: SaveSchedule) -> tuple[int, ...]:
+    most = sum(schedule.most(last) for schedule in schedules)
+    require(
+        most * LISTED, f"a list of {in_digits(most)} steps that are saved or recorded", "a sparser schedule would fit"
+    )
     return tuple(sorted({step for schedule in schedules for step in schedule.steps(last)}))

@@ -8,9 +8,11 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from ._memory import in_digits, require
 from ._serialization import Part, Positive
 from .errors import InputError, check_finite, check_positive
 from .networks import LayerShape, Network
+from .networks._model import network_size
 
 
 class _Law(Part):
@@ -200,6 +202,8 @@ class Init(Part):
     def draw(self, network: Network, stream: np.random.Generator) -> dict[str, np.ndarray]:
         """Parameters by name, float64, drawn in the order of the layers, a layer's weight before its bias."""
         parameters = {}
+        count = network_size(network)
+        require(2 * 8 * count, f"drawing {in_digits(count)} weights", "a smaller network would fit")
         for layer, law in zip(network.layers, self.laws(network), strict=True):
             std = law.std_of(layer, layer.weight[1 if layer.name == "output" else 0])
             if not isinstance(law, Zeros):

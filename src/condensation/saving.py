@@ -1,7 +1,7 @@
 """Save schedules: at which steps something is kept. Step 0 and the last step always are.
 
-``steps`` lists them for a training whose last step is known. ``next_due`` tells the next one for a training that ends
-when it ends; equal spacing cannot.
+``steps`` lists them for a training whose last step is known, ``most`` tells how many they are at most. ``next_due``
+tells the next one for a training that ends when it ends; equal spacing cannot.
 """
 
 import bisect
@@ -20,7 +20,7 @@ from .errors import InputError, check_whole
 class At(Part, kind="at"):
     """The steps that are listed."""
 
-    chosen: tuple[Annotated[int, partial(check_whole, least=0)], ...]
+    chosen: tuple[Annotated[int, partial(check_whole, least=0, bits=63)], ...]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -35,6 +35,10 @@ class At(Part, kind="at"):
         if self.chosen and self.chosen[-1] > last:
             raise InputError(f"step {self.chosen[-1]} is to be saved, but training ends at step {last}")
         return sorted({0, last, *self.chosen})
+
+    def most(self, last: int) -> int:
+        """How many steps there are at most."""
+        return len({0, last, *self.chosen})
 
     def next_due(self, after: int) -> int | None:
         """The first listed step after another step, if there is one."""
@@ -56,6 +60,10 @@ class Every(Part, kind="every"):
         """
         return sorted({*range(0, last + 1, self.k), last})
 
+    def most(self, last: int) -> int:
+        """How many steps there are at most."""
+        return last // self.k + 1 + (last % self.k > 0)
+
     def next_due(self, after: int) -> int:
         """The first multiple of k after a step."""
         return (after // self.k + 1) * self.k
@@ -75,6 +83,10 @@ class Evenly(Part, kind="evenly"):
         """
         return sorted({int(step) for step in np.rint(np.linspace(0, last, min(self.count, last + 1)))})
 
+    def most(self, last: int) -> int:
+        """How many steps there are at most."""
+        return min(self.count, last + 1)
+
 
 @dataclass(frozen=True)
 class Geometric(Part, kind="geometric"):
@@ -90,6 +102,10 @@ class Geometric(Part, kind="geometric"):
         """
         powers = np.arange(int(np.log10(max(last, 1)) * self.per_decade) + 1) / self.per_decade
         return sorted({0, last, *(int(step) for step in np.rint(10**powers) if step <= last)})
+
+    def most(self, last: int) -> int:
+        """How many steps there are at most."""
+        return min(int(math.log10(max(last, 1)) * self.per_decade) + 3, last + 1)
 
     def next_due(self, after: int) -> int:
         """The first step of the growth after a step.

@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .errors import InputError
+from ._memory import in_digits, require
+from .errors import InputError, brief
+
+_BYTES = 300  # of a seed in the lists it goes through
 
 
 class Seed(NamedTuple):
@@ -43,19 +46,30 @@ def as_seeds(seeds: int | Seed | Iterable[int | Seed]) -> tuple[Seed, ...]:
     if isinstance(seeds, Seed):
         return (as_seed(seeds),)
     if not isinstance(seeds, numbers.Integral | Iterable) or isinstance(seeds, str | bool):
-        raise InputError(f"seeds must be a whole number or a list of seeds, not {seeds!r}")
+        raise InputError(f"seeds must be a whole number or a list of seeds, not {brief(seeds)}")
+    if isinstance(seeds, numbers.Integral):
+        check_count(int(seeds))
     listed = range(int(seeds)) if isinstance(seeds, numbers.Integral) else list(seeds)
     chosen = tuple(as_seed(seed) for seed in listed)
     if not chosen:
-        raise InputError(f"at least one seed is needed, not seeds={seeds!r}")
+        raise InputError(f"at least one seed is needed, not seeds={brief(seeds)}")
     if len(set(chosen)) < len(chosen):
-        raise InputError(f"each seed may stand once, not seeds={seeds!r}")
+        raise InputError(f"each seed may stand once, not seeds={brief(seeds)}")
     return chosen
+
+
+def check_count(seeds: int) -> None:
+    """Refuse fewer seeds than one, and more than there is memory for."""
+    if seeds < 1:
+        raise InputError(f"at least one seed is needed, not seeds={seeds!r}")
+    require(seeds * _BYTES, f"a list of {in_digits(seeds)} seeds", "fewer would fit")
 
 
 def as_seed(seed: int | Seed) -> Seed:
     """One seed; a number stands for both."""
     pair = seed if isinstance(seed, Seed) else Seed(seed, seed)
-    if not all(isinstance(part, numbers.Integral) and not isinstance(part, bool) and part >= 0 for part in pair):
-        raise InputError(f"a seed is a whole number of at least 0, not {seed!r}")
+    if not all(
+        isinstance(part, numbers.Integral) and not isinstance(part, bool) and 0 <= part < 2**63 for part in pair
+    ):
+        raise InputError(f"a seed is a whole number of at least 0 and below 2^63, not {brief(seed)}")
     return Seed(int(pair.data), int(pair.init))

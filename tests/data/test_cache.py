@@ -9,6 +9,7 @@ import pytest
 import tiny
 
 from condensation import InputError
+from condensation._writing import write_json
 from condensation.data import _cache as kept
 from condensation.data._sources import fetch, load
 
@@ -57,7 +58,7 @@ def of_numbers(place):
 
 def newer(place):
     about = json.loads((place / "about.json").read_text())
-    (place / "about.json").write_text(json.dumps(about | {"format": 99}))
+    write_json(place / "about.json", about | {"format": 99})
 
 
 @pytest.mark.parametrize(
@@ -84,6 +85,23 @@ def test_damage_is_told_and_mended(stored, damage):
     fetch("tiny", data_dir=folder, again=True)
     np.testing.assert_array_equal(load("tiny").splits["train"].images, splits["train"].images)
     assert kept.entries()[0].problem is None
+
+
+def test_a_copy_from_before_there_were_checksums_is_checked_by_its_sums(stored):
+    place, splits, _ = stored
+    about = json.loads((place / "about.json").read_text())
+    old = {name: value for name, value in about.items() if name not in ("seal", "checksums")}
+    (place / "about.json").write_text(json.dumps(old | {"mean": [9.0]}))
+    np.testing.assert_array_equal(load("tiny").splits["train"].images, splits["train"].images)
+    assert json.loads((place / "about.json").read_text()) == about
+    images = bytearray((place / "train_images.npy").read_bytes())
+    images[-1] ^= 1
+    (place / "train_images.npy").write_bytes(images)
+    with pytest.raises(InputError, match=r"is damaged \(the bytes of train_images.npy"):
+        load("tiny")
+    (place / "about.json").write_text(json.dumps(old))
+    with pytest.raises(InputError, match=r"is damaged \(the SHA-256 sum of its train images"):
+        load("tiny")
 
 
 def test_the_first_of_two_stays(stored, cache, monkeypatch):

@@ -31,7 +31,7 @@ from condensation.papers._figure import Available
 from condensation.papers._trainings import CODE, Training, untrained
 from condensation.papers._variant import NotRun
 from condensation.papers._work import find
-from condensation.runs._store import RunCheckpoints
+from condensation.runs._checkpoints import RunCheckpoints
 from condensation.saving import Evenly
 from condensation.training import _train as training
 
@@ -161,14 +161,16 @@ def second(monkeypatch):
 def test_what_two_figures_train_is_trained_once(registered, second, monkeypatch):
     finished, keep = [], RunCheckpoints.keep
 
-    def counting(self, member, kept):
-        finished.extend([self.places[member]] * kept.finished)
-        keep(self, member, kept)
+    def counting(self, checkpoints):
+        for member, kept in checkpoints.items():
+            key, seed = self.places[member]
+            finished.extend([(self.folders[key].fingerprint, seed)] * kept.finished)
+        keep(self, checkpoints)
 
     monkeypatch.setattr(RunCheckpoints, "keep", counting)
     sections = reproduce([NAME, second], seeds=2, out=registered, n_jobs=1)
     assert [section.status for section in sections] == ["done", "done"]
-    assert len(finished) == len({(folder.fingerprint, seed) for folder, seed in finished}) == 3 * 2
+    assert len(finished) == len({*finished}) == 3 * 2
 
 
 def test_processes_side_by_side_give_the_same_numbers(registered, second):

@@ -146,3 +146,9 @@ def test_every_figure_has_a_quick_and_a_paper_scale():
         assert quick.keys() <= paper.keys()
         reduced = reduced_text(quick, paper)
         assert (dict(quick) == dict(paper)) == (not reduced) or figure.name == "fc-a3"
+
+
+def test_reproduce_refuses_too_many_seeds_before_it_writes(tmp_path):
+    with pytest.raises(InputError, match="seeds must be below"):
+        reproduce(("fc-fig3",), seeds=10**13, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -1,4 +1,8 @@
-"""For the tests in a browser: one server and one Chromium for all of them, a fresh page for each."""
+"""For the tests in a browser: one server and one Chromium for all of them, a fresh page for each. For attacks: a server
+in a thread, which must be well after each.
+"""
+
+import logging
 
 import pytest
 
@@ -43,3 +47,74 @@ def page(driver, running):
     failed = made.errors()
     driver.get("about:blank")
     assert failed == []
+
+
+@pytest.fixture(scope="module")
+def lines():
+    """What the servers write into their log."""
+    written = []
+
+    class Lines(logging.Handler):
+        def emit(self, record):
+            written.append(logging.Formatter("%(message)s").format(record))
+
+    handler = Lines(logging.WARNING)
+    loggers = [logging.getLogger(name) for name in ("uvicorn.error", "asyncio", "condensation")]
+    for logger in loggers:
+        logger.addHandler(handler)
+    yield written
+    for logger in loggers:
+        logger.removeHandler(handler)
+
+
+def _started(access):
+    from serving import Running
+
+    from condensation.playground import _server
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_server, "warm", lambda: None)
+        running = Running(access)
+        running.is_well()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def local_server(lines):
+    from condensation.playground._access import Access
+
+    yield from _started(Access("127.0.0.1"))
+
+
+@pytest.fixture(scope="module")
+def network_server(lines):
+    from condensation.playground._access import Access
+
+    yield from _started(Access("0.0.0.0", "secret"))
+
+
+def _attacked(running, lines):
+    """No attack takes the page away, or leaves a traceback."""
+    lines.clear()
+    yield running
+    assert running.is_well()
+    assert not [line for line in lines if "Traceback" in line]
+
+
+@pytest.fixture
+def log(lines):
+    """What the servers wrote since the test began."""
+    lines.clear()
+    return lines
+
+
+@pytest.fixture
+def server(local_server, lines):
+    yield from _attacked(local_server, lines)
+
+
+@pytest.fixture
+def guarded(network_server, lines):
+    """A server as it is on a network, with the token ``secret``."""
+    yield from _attacked(network_server, lines)

@@ -6,7 +6,6 @@ from browser import ActionChains, Keys, Select, until
 from reference import check_initialization, initial_model, same, weights_at
 
 from condensation import reduce
-from condensation.playground._library import Library
 from condensation.playground._presets import hello as hello_of
 from condensation.playground._settings import OPTIMIZERS, Settings
 from condensation.prediction import predict
@@ -172,7 +171,7 @@ def test_digits_become_a_convolution_whose_units_can_be_chosen(page):
 
 def test_choosing_digits_begins_with_the_papers_example(page):
     page.go()
-    example = next(one for one in hello_of(Library())["figures"] if one["settings"]["data"] == "digits")
+    example = next(one for one in hello_of()["figures"] if one["settings"]["data"] == "digits")
     page.choose("#setting-data", "digits")
     until(lambda: page.settings["data"] == "digits", "the digits")
     assert page.settings == example["settings"]

@@ -1,8 +1,10 @@
 """The user's own runs and sweeps, opened in the page, against the files themselves."""
 
+import shutil
+
 import numpy as np
 import pytest
-from browser import Keys, Select, number, until, visible_views
+from browser import Keys, Page, Select, number, served, until, visible_views
 from reference import same
 from saved_runs import AXES, watched_weights
 
@@ -27,6 +29,38 @@ def test_the_shelf_lists_what_the_command_was_given(page):
         "watched": "run",
         "swept": "sweep",
     }
+
+
+def test_bad_runs_and_hostile_names_are_shown_as_text_beside_the_good_one(driver, folders, tmp_path):
+    hostile = "<img src=x onerror='window.harmed = 1'>"
+    for name in (hostile, "gone", "good"):
+        shutil.copytree(folders / "dense", tmp_path / name)
+    (tmp_path / hostile / "run.json").write_text('{"a": "<script>window.harmed = 1</script>"}')
+    with served(str(tmp_path)) as server:
+        page = Page(driver, server.address)
+        page.go()
+        rows = [row.text for row in page.all("ul.library li")]
+        assert hostile in rows[0]
+        assert "damaged" in rows[0]
+        assert len(rows) == 3
+        assert not any("damaged" in row for row in rows[1:])
+        page.all("ul.library button")[0].click()
+        until(lambda: "damaged" in page.notices, "the reason")
+        open_entry(page, "good")
+        open_entry(page, "gone")
+        shutil.rmtree(tmp_path / "gone")  # while it is shown
+        page.key(Keys.END)
+        until(lambda: page.step == 40, "the end")
+        flip = bytearray(next((tmp_path / "good").glob("*.safetensors")).read_bytes())
+        flip[-9] ^= 1
+        next((tmp_path / "good").glob("*.safetensors")).write_bytes(flip)
+        page.click("[data-library=good]")
+        until(lambda: "damaged" in page.notices, "the reason")
+        page.go()
+        assert ["damaged" in row.text for row in page.all("ul.library li")] == [True, False, True]
+        assert page.js("return [window.harmed ?? null, document.querySelectorAll('img').length]") == [None, 0]
+        page.errors()
+        driver.get("about:blank")
 
 
 def test_a_saved_run_is_scrubbed_and_its_seeds_are_switched(page, folders):

@@ -5,55 +5,20 @@ import json
 import socket
 import subprocess
 import sys
-import threading
 import time
-import urllib.error
-import urllib.request
 
 import numpy as np
 import pytest
 
 pytestmark = pytest.mark.trials
-uvicorn = pytest.importorskip("uvicorn")
 websockets = pytest.importorskip("websockets")
+
+from serving import Page, Running, closed_with, visit  # noqa: E402
 
 from condensation.cli._play import listen  # noqa: E402
 from condensation.playground._access import Access  # noqa: E402
-from condensation.playground._library import Library  # noqa: E402
 from condensation.playground._messages import unpack  # noqa: E402
-from condensation.playground._server import MOST_CHARACTERS, PAGE, Server, config_of  # noqa: E402
-
-
-class Running:
-    """A server on a free port, for as long as a test module lasts."""
-
-    def __init__(self, access):
-        self.listening = listen("127.0.0.1", 0)
-        self.port = self.listening.getsockname()[1]
-        self.server = uvicorn.Server(config_of(Server(access, Library())))
-        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.listening]}, daemon=True)
-        self.thread.start()
-
-    def get(self, path="/", **headers):
-        asked = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=headers)
-        try:
-            with urllib.request.urlopen(asked, timeout=20) as answer:
-                return answer.status, dict(answer.headers), answer.read()
-        except urllib.error.HTTPError as error:
-            return error.code, dict(error.headers), error.read()
-
-    def connect(self, origin=None, path="/live", **headers):
-        own = f"http://127.0.0.1:{self.port}"
-        return websockets.connect(
-            f"ws://127.0.0.1:{self.port}{path}",
-            origin=own if origin is None else origin,
-            max_size=None,
-            additional_headers=headers,
-        )
-
-    def stop(self):
-        self.server.should_exit = True
-        self.thread.join(10)
+from condensation.playground._server import MOST_CHARACTERS, PAGE  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -68,45 +33,6 @@ def guarded():
     running = Running(Access("0.0.0.0", "secret"))
     yield running
     running.stop()
-
-
-class Page:
-    """A page's end of the websocket."""
-
-    def __init__(self, link):
-        self.link, self.number = link, 0
-
-    async def hello(self):
-        return unpack(await self.link.recv())[0]
-
-    async def ask(self, **request):
-        self.number += 1
-        await self.link.send(json.dumps({"id": self.number, **request}))
-        header, arrays = unpack(await self.link.recv())
-        assert header["id"] == self.number
-        return header, arrays
-
-
-def visit(server, script, **given):
-    async def run():
-        async with server.connect(**given) as link:
-            page = Page(link)
-            await page.hello()
-            return await script(page)
-
-    return asyncio.run(run())
-
-
-def closed_with(server, **given):
-    async def run():
-        async with server.connect(**given) as link:
-            try:
-                await link.recv()
-            except websockets.ConnectionClosed as end:
-                return end.rcvd.code, end.rcvd.reason
-        return None
-
-    return asyncio.run(run())
 
 
 def test_the_page_comes_with_everything_and_from_here_only(server):

@@ -19,6 +19,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from condensation import At, Evenly, Every, Geometric, InputError, find_lines, load_run
 from condensation._files import read_tensors
+from condensation._writing import write_json
 from condensation.pytorch import units, watch
 from condensation.runs import WatchedRun
 from condensation.runs._watched import QUANTITIES, InitialWeights
@@ -237,7 +238,7 @@ def test_a_folder_is_not_overwritten_nor_mixed(tmp_path):
         watch(plain(), tmp_path, layers=["0.weight", "2.weight"], resume=True)
     about = json.loads((tmp_path / "run.json").read_text())
     about["watched"]["model"] = "Other"
-    (tmp_path / "run.json").write_text(json.dumps(about))
+    write_json(tmp_path / "run.json", about)
     with pytest.raises(InputError, match=r"the watched run in .* was changed"):
         load_run(tmp_path)
 

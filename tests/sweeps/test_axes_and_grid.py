@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import condensation as c
+from condensation._files import read_sealed_json
 from condensation.activations import x_tanh
 from condensation.sweeps import Sweep, linspace, logspace, open_sweep
 from condensation.sweeps._axes import COLUMNS, label, read_axis
@@ -338,9 +339,9 @@ def test_fingerprints_do_not_depend_on_the_process(tmp_path):
 import sys
 sys.path.insert(0, {str(tmp_path)!r})
 from pathlib import Path
-import json
+from condensation._files import read_sealed_json
 from condensation.sweeps import Sweep
-sweep = Sweep.from_plain(json.loads(Path("sweep.json").read_text()))
+sweep = Sweep.from_plain(read_sealed_json(Path("sweep.json")))
 print(sweep.measuring.key, *(cell.fingerprint for cell in sweep.cells()))
 """
     folder = SweepFolder(tmp_path)
@@ -385,7 +386,7 @@ def test_arrays_come_back_with_the_folder(tmp_path):
     folder.make(sweep)
     for experiment in experiments(sweep):
         folder.keep_arrays(experiment)
-    again = Sweep.from_plain(json.loads((tmp_path / "out" / "sweep.json").read_text()), tmp_path / "out")
+    again = Sweep.from_plain(read_sealed_json(tmp_path / "out" / "sweep.json"), tmp_path / "out")
     assert same(again, sweep)
     with pytest.raises(c.InputError, match="has no finished cell yet"):
         open_sweep(tmp_path / "out")

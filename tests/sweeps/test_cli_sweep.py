@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from condensation import Experiment, train
+from condensation import Experiment, InputError, train
+from condensation.cli._commands import COMMANDS
 from condensation.sweeps import open_sweep
 
 pytestmark = pytest.mark.trials
@@ -131,3 +132,58 @@ def test_cells_that_fail_are_named_and_left_out_of_the_map(swept):
     assert len(told["sweeps"]["broken"]["failed"]) == told["sweeps"]["broken"]["rows"] == 6
     assert [*told["sweeps"]["broken"]["notes"]] == ["6 of 12 networks have no row"]
     assert told["pictures"]  # hatched, and it says why
+
+
+LATE = {
+    "an axis": ({"x": "nope"}, "unknown axis 'nope'; known: init.hidden.std, optimizer.learning_rate"),
+    "another axis": ({"y": "step"}, "unknown axis 'step'"),
+    "an empty axis": ({"x": ""}, "unknown axis ''"),
+    "one axis twice": ({"x": "init.hidden.std", "y": "init.hidden.std"}, "init.hidden.std stands twice"),
+    "a quantity": ({"quantity": "dense1.keff"}, "unknown quantity 'dense1.keff'; did you mean 'dense1.k_eff'"),
+    "no quantity": ({"quantity": ""}, "unknown quantity ''"),
+    "accuracy": ({"quantity": "accuracy"}, "unknown quantity 'accuracy'"),
+    "a block of none": ({"block": 0}, "block must be a whole number of at least 1, not 0"),
+    "no seed": ({"seeds": 0}, "at least one seed is needed, not seeds=0"),
+    "many seeds": ({"seeds": 10**20}, r"a list of some 10\^20 seeds takes"),
+    "no jobs": ({"backend": "dask", "scheduler": "tcp://h:1", "n_jobs": 0}, "n_jobs must be a whole number"),
+    "jobs below none": ({"backend": "ray", "n_jobs": -3}, "n_jobs must be a whole number of at least 1"),
+    "no address": ({"backend": "ray", "address": ""}, "Ray has an address"),
+    "no scheduler": ({"scheduler": ""}, "--scheduler goes with --backend dask"),
+    "no memory": ({"memory": "0"}, "memory is a positive number with a unit, such as 4GiB or 500MB, not '0'"),
+    "a folder": ({"out": Path("file") / "out"}, "the folder file/out cannot be made: Not a directory"),
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a sweep and a file; nothing may be drawn."""
+    (tmp_path / "tanh.toml").write_text((ROOT / "examples" / "tanh.toml").read_text())
+    (tmp_path / "sweep.toml").write_text(SWEEP.replace('"own:middle"', '"share"'))
+    (tmp_path / "file").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CONDENSATION_MEMORY", "8GiB")
+    monkeypatch.setattr("condensation.data._synthetic.Synthetic.draw", lambda *_: pytest.fail("data were drawn"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(("options", "said"), LATE.values(), ids=LATE)
+def test_an_option_is_checked_before_anything_is_drawn_or_written(folder, options, said):
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(InputError, match=said):
+        COMMANDS["sweep"]("sweep.toml", **options)
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("size", [0, -1, 1])
+def test_a_size_of_a_diagram_is_checked(folder, size):
+    with pytest.raises(InputError, match=f"size must be a whole number of at least 2, not {size}"):
+        COMMANDS["sweep"]("phase-two-layer", size=size)
+
+
+def test_data_that_do_not_fit_a_cells_network_are_refused_before_they_are_drawn(folder):
+    text = (folder / "sweep.toml").read_text() + '"data.dim" = [5, 4]\n'
+    (folder / "sweep.toml").write_text(text)
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(InputError, match=r"data.dim = 4 cannot be trained: the data has samples of shape \(4,\)"):
+        COMMANDS["sweep"]("sweep.toml")
+    assert sorted(folder.rglob("*")) == before

@@ -10,6 +10,7 @@ import pytest
 
 from condensation import Adam, Dense, Experiment, Init, InputError, Normal, sine_sum
 from condensation._functions import function_fingerprint
+from condensation._writing import write_json
 from condensation.sweeps import Local, Sweep, open_sweep, run_sweep
 from condensation.sweeps._folder import SweepFolder
 from condensation.sweeps._run import pairs_of
@@ -92,7 +93,7 @@ def test_a_changed_sweep_file_is_refused(write, tmp_path):
     out = tmp_path / "out"
     run_sweep(sweep_of(write()), out, Local(1))
     plain = json.loads((out / "sweep.json").read_text())
-    (out / "sweep.json").write_text(json.dumps(plain | {"seeds": [[0, 0]]}))
+    write_json(out / "sweep.json", plain | {"seeds": [[0, 0]]})
     with pytest.raises(InputError, match="is not the one that was run"):
         open_sweep(out)
 

@@ -8,8 +8,10 @@ import sys
 import pytest
 
 from condensation import InputError
+from condensation import _locks as locks
+from condensation._locks import NoLocks, lock_file
 from condensation.sweeps import _lock as lock
-from condensation.sweeps._lock import DriverLock, NoLocks, lock_file, read_driver
+from condensation.sweeps._lock import DriverLock, read_driver
 
 HOLD = """
 import sys
@@ -70,7 +72,7 @@ def test_the_place_of_a_dead_driver_is_taken(tmp_path):
 
 
 def test_a_driver_does_without_locks_where_there_are_none(tmp_path, monkeypatch):
-    monkeypatch.setattr(lock, "fcntl", None)
+    monkeypatch.setattr(locks, "fcntl", None)
     with pytest.raises(NoLocks):
         lock_file(tmp_path / "file")
     with pytest.warns(UserWarning, match="has no locks .*: a second driver there would not be noticed"):

@@ -81,6 +81,6 @@ def test_a_run_is_found_under_its_fingerprint(tmp_path):
     assert folder == tmp_path / EXPERIMENT.fingerprint()[:16]
     train(EXPERIMENT, 1, out=tmp_path)
     assert open_run(folder).title("0123456789") == "2-6-1, tanh, GD (012345)"
-    assert open_run(folder).seeds() == [Seed(0, 0)]
+    assert [*open_run(folder).checkpoints()] == [Seed(0, 0)]
     with pytest.raises(InputError, match="holds the run of an experiment; a watched run needs one of its own"):
         WatchWriter(Watched("Net", (), Every(1)), folder, resume=True)

@@ -4,68 +4,109 @@ import dataclasses
 import functools
 import json
 import os
-import random
-import signal
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
+import processes
 import pytest
+from longer import BASE, DATA, LONG, same
 from safetensors.numpy import save_file
 
 from condensation import (  # fmt: skip
     GD,
-    Adam,
     Arrays,
-    Conv,
     Dense,
     Every,
     Experiment,
-    GradientFlow,
     Init,
     InputError,
-    Loss,
     Normal,
-    ResNet,
     Seed,
     load_run,
-    sine_sum,
     train,
 )
+from condensation._writing import write_json, write_tensors
 from condensation.runs import RunFolder, UnfinishedSeeds, open_run, run_folder
 from condensation.training import _chunks as chunks
 from condensation.training import _work as work
 from condensation.training._engine import run
 
-DATA = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
-BASE = Experiment(Dense((5, 50, 1)), Init(Normal(0.005)), DATA, Adam(1e-3), 300, save=Every(50))
 
-
-def same(one, other) -> None:
-    assert one.experiment == other.experiment
-    assert one.seeds == other.seeds
-    assert one.diverged == other.diverged
-    for ours, theirs in ((one.parameters, other.parameters), (one.curves, other.curves)):
-        assert ours.keys() == theirs.keys()
-        for name in ours:
-            np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
+def rewrite(folder, unfinished):
+    """Write each seed to a file of its own, some as if their training had been interrupted just before its end."""
+    there = folder.checkpoints()
+    for path in folder.files():
+        path.unlink()
+    for seed, checkpoint in there.items():
+        folder.write({seed: dataclasses.replace(checkpoint, finished=seed not in unfinished)})
+    write_json(folder.path / "run.json", json.loads((folder.path / "run.json").read_text()) | {"seeds": []})
 
 
 def test_seeds_that_are_not_finished_are_named(tmp_path):
     trained = train(BASE, 3, out=tmp_path)
     folder = open_run(run_folder(tmp_path, BASE))
-    interrupted = dataclasses.replace(folder.read(Seed(1, 1)), finished=False)
-    folder.write(Seed(1, 1), interrupted)
+    rewrite(folder, [Seed(1, 1)])
     with pytest.warns(UnfinishedSeeds, match=r"1 of 3 seeds in .* are not finished, and are left out: 1-1; train"):
         loaded = load_run(folder.path)
     assert loaded.seeds == (Seed(0, 0), Seed(2, 2))
     np.testing.assert_array_equal(loaded.loss, trained.loss[[0, 2]])
-    for seed in (Seed(0, 0), Seed(2, 2)):
-        folder.write(seed, interrupted)
+    rewrite(folder, trained.seeds)
     with pytest.raises(InputError, match="has no finished seed yet"):
         load_run(folder.path)
+
+
+def test_many_seeds_are_kept_in_few_files(tmp_path):
+    small = BASE.replace(network=Dense((5, 3, 1)), steps=4, save=Every(4))
+    few, many = train(small, 300, out=tmp_path), train(small, 1000, out=tmp_path)
+    folder = open_run(run_folder(tmp_path, small))
+    assert len(folder.files()) < 40
+    same(load_run(folder.path), many)
+    np.testing.assert_array_equal(few.loss, many.loss[:300])
+    same(many, train(small, 1000))
+
+
+def test_states_of_finished_seeds_are_removed(tmp_path, monkeypatch):
+    """A batch of four that was interrupted is gone on with as four networks: no state is left, all seeds are there."""
+    monkeypatch.setattr(chunks, "SECONDS_PER_CALL", 0.01)
+    monkeypatch.setattr(work, "KEEP_SECONDS", -1.0)
+    monkeypatch.setattr(work, "KEEP_SHARE", np.inf)
+    experiment = BASE.replace(steps=5000, save=Every(1000))
+    module = sys.modules[train.__module__]
+    folder = run_folder(tmp_path, experiment)
+
+    def stop(progress):
+        if progress.done > 3000:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "run", functools.partial(run, block=4))
+        with pytest.raises(KeyboardInterrupt):
+            train(experiment, 4, out=tmp_path, progress=stop)
+    kept = open_run(folder)
+    assert [kept.header(path).finished for path in kept.files()] == [False]
+    assert len(kept.header(kept.files()[0]).seeds) == 4
+    resumed = train(experiment, 4, out=tmp_path)
+    first = slice(None), slice(500)  # batches round otherwise, which grows
+    np.testing.assert_allclose(resumed.loss[first], train(experiment, 4).loss[first], rtol=1e-6)
+    assert all(kept.header(path).finished for path in kept.files())
+    assert not list(folder.glob(".*"))
+
+
+def test_a_seed_in_two_files_is_taken_from_the_one_that_is_further(tmp_path):
+    trained = train(BASE, 2, out=tmp_path)
+    folder = open_run(run_folder(tmp_path, BASE))
+    whole = {path: path.read_bytes() for path in folder.files()}
+    rewrite(folder, [Seed(0, 0)])
+    path = folder.file_of([Seed(0, 0)])
+    unfinished = path.read_bytes()
+    for other in folder.files():
+        other.unlink()
+    for other, content in (whole | {path: unfinished}).items():
+        other.write_bytes(content)
+    same(load_run(folder.path), trained)
+    same(train(BASE, 2, out=tmp_path), trained)
+    assert all(folder.header(other).finished for other in folder.files())
 
 
 def test_a_run_is_found_again_by_its_fingerprint(tmp_path, monkeypatch):
@@ -106,73 +147,30 @@ def test_a_diverged_seed_is_kept_as_such(tmp_path):
     assert np.isnan(loaded.loss[0, -1])
 
 
-stream = np.random.default_rng(0)
-IMAGES = Arrays(stream.normal(size=(32, 1, 10, 10)), np.eye(3)[stream.integers(3, size=32)])
-CONV = Conv((1, 10, 10), channels=(4,), kernel=3, outputs=3, hidden=(16,))
-LONG = {
-    "adam": BASE.replace(steps=100_000, save=Every(25_000)),
-    "gd": BASE.replace(optimizer=GD(1e-3), steps=100_000, save=Every(25_000)),
-    "batches": BASE.replace(batch_size=16, steps=100_000, save=Every(25_000), **{"network.dropout": 0.2}),
-    "flow": BASE.replace(optimizer=GradientFlow(0.05), steps=5000, save=Every(1000)),
-    "conv": Experiment(CONV, Init(Normal(0.1)), IMAGES, Adam(1e-3), 5000, Loss("cross_entropy"), save=Every(1000)),
-    "resnet": Experiment(
-        ResNet((1, 10, 10), 3, (16,), channels=(4, 8), depth=1, stem="small"), Init(Normal(0.1)), IMAGES, Adam(1e-3),
-        800, Loss("cross_entropy"), save=Every(200), record=Every(200), batch_size=8, test=IMAGES,
-    ),
-}  # fmt: skip
-SCRIPT = """
-import sys, warnings
-warnings.simplefilter("ignore")
-sys.path.insert(0, {tests!r})
-from condensation.training import _chunks as chunks, _work as work
-work.KEEP_SECONDS = 0.05
-chunks.SECONDS_PER_CALL = 0.02
-from training.test_store import LONG
-from condensation import train
-moving = iter(["moving"])
-train(LONG[{name!r}], 2, out={out!r}, progress=lambda p: [print(word, flush=True) for word in moving])
-print("done", flush=True)
-"""
-
-
-KILLS = {"adam": 4, "gd": 3, "batches": 4, "flow": 3, "conv": 4, "resnet": 2}
-
-
 @pytest.mark.kill
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", KILLS)
+@pytest.mark.parametrize("name", ["adam", "gd", "batches", "flow", "conv", "resnet"])
 def test_a_killed_run_goes_on_bit_for_bit(name, tmp_path):
-    """SIGKILL at random moments, 20 in all over the kinds of training; what is resumed ends with the same numbers."""
+    """SIGKILL at random moments; what is resumed ends with the same numbers."""
     expected = train(LONG[name], 2)
-    moments = random.Random(name)
-    killed = resumed = finished = 0
+    resumed = finished = 0
 
-    def start(kill: bool) -> None:
-        nonlocal killed, resumed, finished
-        out = tmp_path / str(finished)
-        code = SCRIPT.format(tests=str(Path(__file__).parents[1]), name=name, out=str(out))
-        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline().strip() == "moving"
-            resumed += any(run_folder(out, LONG[name]).glob("data*.safetensors"))
-            if kill:
-                time.sleep(moments.uniform(0.05, 1.0))
-                process.send_signal(signal.SIGKILL)
-            code = process.wait()
-        if code == -signal.SIGKILL:
-            killed += 1
-        else:  # it came to its end: hold it against the run that nobody killed, and begin another
-            assert code == 0
-            same(load_run(run_folder(out, LONG[name])), expected)
-            finished += 1
+    def ready(process):
+        nonlocal resumed
+        assert processes.line(process) == "moving\n"
+        resumed += any(run_folder(tmp_path / str(finished), LONG[name]).glob("*init*.safetensors"))
 
-    for _ in range(4 * KILLS[name]):
-        if killed < KILLS[name]:
-            start(kill=True)
-    start(kill=False)
-    assert killed == KILLS[name]
+    def ended(process):
+        nonlocal finished
+        code, said = processes.ended(process)
+        assert code == 0, said
+        same(load_run(run_folder(tmp_path / str(finished), LONG[name])), expected)
+        assert not [*tmp_path.glob(f"{finished}/*/.*")]  # nothing of the killed ones lies about
+        finished += 1
+
+    command = lambda: (sys.executable, processes.HERE / "longer.py", name, tmp_path / str(finished))  # noqa: E731
+    processes.kill_again_and_again(name, command, ready, ended)
     assert resumed >= 1
-    assert finished >= 1
 
 
 @pytest.mark.parametrize("block", [1, 4])
@@ -205,25 +203,31 @@ def test_what_is_not_a_run_is_refused(tmp_path):
             load_run(folder)
 
     seed.write_bytes(good[: len(good) // 2])
-    refused("cannot be read as safetensors")
+    refused("init0.safetensors is damaged")
     seed.write_bytes(b"")
-    refused("cannot be read as safetensors")
+    refused("init0.safetensors is damaged")
     save_file({"a": np.ones(2)}, seed)
+    refused("init0.safetensors is damaged")
+    write_tensors(seed, {"a": np.ones(2)})
     refused("was not written by condensation")
     seed.write_bytes(good)
-    about.write_text(described.replace('"format": 1', '"format": 99', 1))
+
+    def rewrite(old, new):
+        write_json(about, json.loads(described.replace(old, new, 1)))
+
+    rewrite('"format": 1', '"format": 99')
     refused("has format 99, but this version of condensation knows up to 1")
-    about.write_text("{")
-    refused("cannot be read as JSON")
     about.write_text(described.replace('"steps": 300', '"steps": 301'))
+    refused("run.json is damaged")
+    rewrite('"steps": 300', '"steps": 301')
     refused("is not the one that was run")
-    about.write_text(described.replace('"steps": 300', '"stepz": 300'))
+    rewrite('"steps": 300', '"stepz": 300')
     refused("unknown field of an experiment 'stepz'; did you mean 'steps'")
     about.write_text(described)
     load_run(folder)
     with pytest.raises(InputError, match="there is no file"):
         load_run(tmp_path / "nowhere")
-    about.write_text(described.replace(BASE.fingerprint(), "0" * 64))
+    rewrite(BASE.fingerprint(), "0" * 64)
     with pytest.raises(InputError, match="holds the run of another experiment"):
         train(BASE, 1, out=tmp_path)
 
@@ -233,7 +237,7 @@ def test_a_kill_between_two_files_loses_nothing(tmp_path):
     train(BASE, 2, out=tmp_path)
     about = run_folder(tmp_path, BASE) / "run.json"
     described = json.loads(about.read_text())
-    about.write_text(json.dumps(described | {"seeds": []}))
+    write_json(about, described | {"seeds": []})
     same(load_run(about.parent), train(BASE, 2))
     train(BASE, 2, out=tmp_path)
     assert json.loads(about.read_text())["seeds"] == described["seeds"]
@@ -244,10 +248,10 @@ def test_a_worker_that_fails_stops_the_others(tmp_path, monkeypatch):
     monkeypatch.setattr(chunks, "SECONDS_PER_CALL", 0.05)
     write = RunFolder.write
 
-    def full(self, seed, kept):
-        if seed.init == 1:
+    def full(self, checkpoints):
+        if any(seed.init == 1 for seed in checkpoints):
             raise InputError("the disk is full")
-        write(self, seed, kept)
+        write(self, checkpoints)
 
     monkeypatch.setattr(RunFolder, "write", full)
     began = time.perf_counter()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from condensation import At, Every, Geometric, InputError, load_run
 from condensation._files import read_tensors
+from condensation._writing import write_json
 from condensation.cli._watch import watch as command
 from condensation.drawing import _terminal as terminal
 from condensation.measure import measure_units
@@ -153,7 +154,7 @@ def test_damaged_files_are_told(tmp_path):
         (about["watched"] | {"schedule": {"kind": "often"}}, "unknown kind of schedule 'often'"),
         (about["watched"] | {"format": 99}, "has format 99"),
     ):
-        (tmp_path / "run.json").write_text(json.dumps(about | {"watched": watched}))
+        write_json(tmp_path / "run.json", about | {"watched": watched})
         with pytest.raises(InputError, match=said):
             load_run(tmp_path)
 

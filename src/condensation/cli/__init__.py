@@ -1,7 +1,7 @@
 """The command line, a file for each command.
 
-Exit codes: 0 success, 2 bad input, 3 a seed diverged, 4 a figure or a cell failed, 130 interrupted, 141 the output was
-not read to its end.
+Exit codes: 0 success, 2 bad input, 3 a seed diverged, 4 a figure or a cell failed, or a file is damaged,
+130 interrupted (129 and 143 by SIGHUP and SIGTERM), 141 the output was not read to its end.
 """
 
 import io
@@ -9,45 +9,69 @@ import logging
 import os
 import sys
 import warnings
+from contextlib import suppress
 
 import tyro
 
+from .._phrases import printable
 from ..errors import InputError
-from ._data import data
-from ._info import info
-from ._measure import measure
-from ._output import BAD_INPUT, INTERRUPTED, UNREAD, shown
-from ._play import play
-from ._predict import predict
-from ._reduce import reduce
-from ._reproduce import reproduce
-from ._sweep import sweep
-from ._train import train
-from ._watch import watch
-
-_COMMANDS = (play, train, sweep, watch, measure, predict, reduce, reproduce, data, info)
-COMMANDS = {command.__name__: command for command in _COMMANDS}
+from ._output import BAD_INPUT, UNREAD, shown
+from ._signals import exit_code, listen
 
 
 def main() -> None:
-    """Run a command; for bad input, print one sentence."""
+    """Run a command; for bad input, and for what the system refuses, print one sentence."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started this
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal may lack characters such as ²
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("condensation").setLevel(logging.INFO)
-    warnings.showwarning = lambda message, category, *_: print(f"warning: {shown(message)}", file=sys.stderr)
+    warnings.showwarning = lambda message, category, *_: _say(f"warning: {shown(message)}")
+    listen()
     try:
-        tyro.extras.subcommand_cli_from_dict(
-            COMMANDS, prog="condensation", description="A laboratory for the condensation of neural networks."
-        )
+        try:
+            _check_folder()
+            from ._commands import COMMANDS  # their libraries take a while to import: signals are heard by then
+
+            tyro.extras.subcommand_cli_from_dict(
+                COMMANDS, prog="condensation", description="A laboratory for the condensation of neural networks."
+            )
+        finally:
+            sys.stdout.flush()  # a full disk is noticed here, while it can be told
     except InputError as error:
-        print(f"condensation: {shown(error)}", file=sys.stderr)
+        _say(f"condensation: {printable(str(error))}")
         sys.exit(BAD_INPUT)
     except BrokenPipeError:  # the reader of the output has closed it, such as head
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         sys.exit(UNREAD)
-    except KeyboardInterrupt:
-        print(
-            "condensation: interrupted; what was saved stays, and the same command goes on from there", file=sys.stderr
-        )
-        sys.exit(INTERRUPTED)
+    except OSError as error:
+        _drop_output()
+        what = printable(str(error.filename or "the output or a file"))
+        _say(f"condensation: {what} cannot be read or written: {error.strerror or error}")
+        sys.exit(BAD_INPUT)
+    except KeyboardInterrupt as stopped:
+        _say("condensation: interrupted; what was saved stays, and the same command goes on from there")
+        sys.exit(exit_code(stopped))
+
+
+def _say(line: str) -> None:
+    """Print a line to standard error, if that can be written."""
+    with suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
+
+
+def _drop_output() -> None:
+    """Let what is left of the output go nowhere: it would be written, and fail, once more at the end."""
+    with suppress(OSError, ValueError):
+        output = sys.stdout.fileno()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output)
+
+
+def _check_folder() -> None:
+    """Refuse to start in a folder that was deleted: nothing can be found from there."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise InputError(f"the current folder is gone ({error.strerror}): go to another one first") from error

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from .._functions import look_in
 from ..errors import InputError
-from ._output import File, console, number, print_json
+from ._output import File, console, limit, number, print_json
 
 if TYPE_CHECKING:
     from ..weights import Measured
@@ -27,6 +27,7 @@ def measure(
     view: Literal["filter", "kernel"] = "filter",
     errors: bool = False,
     trust: bool = False,
+    memory: str | None = None,
     json: bool = False,
     report: Path | None = None,
 ) -> None:
@@ -42,9 +43,11 @@ def measure(
         view: the units of convolution layers: filters, or kernels (one a pair of channels).
         errors: add standard errors to k_eff and to the ranks, by a bootstrap over units.
         trust: import the functions that a run names, from the current folder too.
+        memory: the most memory that it may take, such as 4GiB; by default what is free.
         json: print the rows as JSON, for every step and with what has no units.
         report: also write the rows of the last step with pictures to this HTML file.
     """
+    limit(memory)
     if threshold is not None and not 0 < threshold < 1:
         raise InputError(f"the threshold is a cosine between 0 and 1, not {threshold}")
     if report is not None:

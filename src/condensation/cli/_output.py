@@ -22,17 +22,30 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from .._memory import limit_memory
 from .._phrases import printable
 
-BAD_INPUT, DIVERGED, FAILED, INTERRUPTED, UNREAD = 2, 3, 4, 130, 141
+BAD_INPUT, DIVERGED, FAILED, UNREAD = 2, 3, 4, 141
 
 File = Annotated[Path, tyro.conf.Positional]
 Report = Callable[[Any], None]  # called with the progress of a training
 
 
+def limit(memory: str | None) -> None:
+    """Set the memory that a command may take, if that is given; else what the environment or the machine says."""
+    if memory is not None:
+        limit_memory(memory)
+
+
+class _Output(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to ``main``, as where rich prints nothing."""
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """Standard output, as wide as the terminal, or 160 characters wide if it is a file."""
-    return Console(width=None if sys.stdout.isatty() else 160)
+    return _Output(width=None if sys.stdout.isatty() else 160)
 
 
 def print_rows(headings: Sequence[str], rows: Iterable[Iterable[str]]) -> None:
@@ -68,9 +81,10 @@ def print_json(value: Any) -> None:
 
 
 def progress_bars(*columns: ProgressColumn) -> Progress:
-    """Progress bars on standard error, with a name, a percentage and further columns."""
+    """Progress bars on standard error if that is a terminal, with a name, a percentage and further columns."""
     first = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-    return Progress(*first, *columns, console=Console(stderr=True))
+    errors = Console(stderr=True)
+    return Progress(*first, *columns, console=errors, disable=not errors.is_terminal)
 
 
 @contextmanager
@@ -118,7 +132,8 @@ class SweepDisplay:
         self.live = Live(self.bar, console=self.bar.console, refresh_per_second=4)
 
     def __enter__(self) -> Report:
-        self.live.start()
+        if self.bar.console.is_terminal:
+            self.live.start()
         return self.report
 
     def __exit__(self, *_: object) -> None:

@@ -5,11 +5,15 @@ import sys
 import threading
 import webbrowser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tyro
 
 from .._functions import look_in
 from ..errors import InputError
+
+if TYPE_CHECKING:
+    from ..playground._server import Server
 
 PORT = 8471
 SWITCH = 5e-4  # seconds a thread keeps the interpreter: ten pages then get 21 frames a second each, not 16
@@ -26,42 +30,56 @@ def play(
 ) -> None:
     """Open the playground: watch neurons condense in a browser.
 
+    24 pages can be open at a time; where other machines can reach the server, 8 from one address, and the work of one
+    address is done one task after another. A request must come within 20 seconds.
+
     Args:
-        folders: your own runs and sweeps, or folders of them, which the page can open.
+        folders: your own runs and sweeps, or folders of them, which the page can open. One that cannot be read is
+            listed with the reason.
         port: the port of the server; 0 takes a free one.
         host: the address to listen on. Any address except a loopback address needs a token.
-        token: the token; a random one if one is needed and none is given.
+        token: the token; a random one if one is needed and none is given. On a loopback address none is needed, but one
+            that is given is.
         browser: open the page in the browser.
         trust: import the functions that your runs and sweeps name, from the current folder too.
     """
     try:
-        import uvicorn
+        import uvicorn  # noqa: F401
     except ImportError as error:
         raise InputError("the playground needs an extra: pip install 'condensation[play]'") from error
     from ..playground._access import Access
     from ..playground._library import Library
-    from ..playground._server import Server, config_of
+    from ..playground._server import Server
 
+    for name, text in (("host", host), ("token", token)):
+        if text is not None and not text.strip():
+            raise InputError(f"the {name} is empty: name one, or leave --{name} out")
     if trust:
         look_in(Path())
-    listening = listen(host, port)
     access = Access(host, token)
     server = Server(access, Library(folders, trust))
-    address = f"http://{_named(host)}:{listening.getsockname()[1]}/" + (
-        f"?token={access.token}" if access.token else ""
-    )
+    with listen(host, port) as listening:
+        _serve(server, listening, host, access.token, browser)
+
+
+def _serve(server: "Server", listening: socket.socket, host: str, token: str | None, browser: bool) -> None:
+    """Print the address, open the page and serve it until Ctrl-C."""
+    from ..playground._connections import PageServer
+    from ..playground._server import config_of
+
+    address = f"http://{_named(host)}:{listening.getsockname()[1]}/" + (f"?token={token}" if token else "")
     print(f"the playground is at {address} (Ctrl-C ends it)", flush=True)
     if browser:
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
     sys.setswitchinterval(SWITCH)
-    uvicorn.Server(config_of(server)).run(sockets=[listening])
+    PageServer(config_of(server)).run(sockets=[listening])
 
 
 def listen(host: str, port: int) -> socket.socket:
     """A socket that listens; connections wait until the server is ready."""
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"port {port} of {host} cannot be used: {reason}; --port 0 takes a free one") from error
 

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from .._writing import check_folder
 from ..errors import InputError
-from ._output import File, cell_text, print_json, print_rows, training_progress
+from ._output import File, cell_text, limit, print_json, print_rows, training_progress
 from ._train import load_experiment
 
 
@@ -15,6 +16,7 @@ def predict(
     train: bool = True,
     step: int | None = None,
     out: Path = Path("runs"),
+    memory: str | None = None,
     json: bool = False,
 ) -> None:
     """Predict the lines of each layer before training, then train and count the neurons on them.
@@ -25,12 +27,22 @@ def predict(
         train: train the networks and compare them with the prediction.
         step: the saved step of the comparison; by default the last one with a loss above 70% of the first.
         out: the folder of runs.
+        memory: the most memory that it may take, such as 4GiB; by default what is free.
         json: print the rows as JSON.
     """
     from ..prediction import predict as predict_lines
+    from ..seeds import check_count
     from ..training import train as run
 
+    limit(memory)
+    check_count(seeds)
     chosen = load_experiment(experiment)
+    chosen.check_data()
+    if train:
+        check_folder(out)
+        _check_comparison(chosen, step)
+    elif step is not None:
+        raise InputError("--step is of the comparison with trained networks, and --no-train leaves that out")
     predictions = [predict_lines(chosen, seed) for seed in range(seeds)]
     trajectory = None
     if train:
@@ -56,6 +68,21 @@ def predict(
     print_rows(headings, (["-" if value is None else cell_text(value) for value in row.values()] for row in rows))
     for note in notes:
         print(f" {note}")
+
+
+def _check_comparison(experiment: Any, step: int | None) -> None:
+    """Refuse a step that will not be saved, and layers that will not be kept, before anything is trained."""
+    from ..runs._run import listed
+
+    saved = experiment.saved_steps()
+    if step is not None and step not in saved:
+        raise InputError(f"step {step} is not among the steps that are saved: {listed(saved)}")
+    for layer in experiment.network.layers[:-1]:
+        if not experiment.keeps(f"{layer.name}.weight"):
+            raise InputError(
+                f"the layer {layer.name} is predicted and not kept (kept_layers), so that it could not be compared: "
+                "keep it, or say --no-train"
+            )
 
 
 def _compare(trajectory: Any, seed: int, name: str, prediction: Any, step: int | None) -> tuple[Any, str]:

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from .._files import make_folder
 from .._functions import look_in
-from ..errors import InputError
-from ._output import File, cell_text, number, print_json, print_rows
+from .._writing import check_folder, make_folder
+from ..errors import InputError, check_whole
+from ._output import File, cell_text, limit, number, print_json, print_rows
 
 ERRORS = ("centred_error", "untrained_error", "pruned_error")
 
@@ -20,6 +20,7 @@ def reduce(
     layers: tuple[str, ...] = (),
     out: Path | None = None,
     trust: bool = False,
+    memory: str | None = None,
     json: bool = False,
 ) -> None:
     """Reduce a run's networks: the units of one line become one unit.
@@ -36,19 +37,31 @@ def reduce(
         layers: the layers to reduce; all hidden ones if not given.
         out: a folder for the reduced networks, one .safetensors file for each seed.
         trust: import the functions that the run names, from the current folder too.
+        memory: the most memory that it may take, such as 4GiB; by default what is free.
         json: print the rows as JSON.
     """
     from ..reduction import reduce as shrink
-    from ..runs import load_run
+    from ..reduction._reduce import check_choice
+    from ..runs import open_run
+    from ..runs._run import listed
 
-    if trust:
-        look_in(Path())
-    trajectory = load_run(run, trust)
-    chosen = int(trajectory.saved[-1]) if step is None else step
+    limit(memory)
+    check_choice(threshold, units, error)
+    if units is not None:
+        check_whole("units", units)
     if out is not None:
-        make_folder(out)
+        check_folder(out)
         if (out / "run.json").exists():
             raise InputError(f"{out} is the folder of a run, whose files the reduced networks would overwrite")
+    if trust:
+        look_in(Path())
+    stored = open_run(run, trust)
+    if stored.kind == "watched":
+        raise InputError(f"{run} was watched: its units were kept, and no model that could be reduced")
+    if step is not None and step not in (saved := stored.source.saved_steps()):
+        raise InputError(f"step {step} was not saved; saved are {listed(saved)}")
+    trajectory = stored.load()
+    chosen = int(trajectory.saved[-1]) if step is None else step
     rows, reasons = [], []
     for seed in trajectory.seeds:
         try:
@@ -65,6 +78,7 @@ def reduce(
             reasons.append(f"{seed.data}-{seed.init}: {problem}")
             continue
         if out is not None:
+            make_folder(out)
             reduction.model.save(out / f"data{seed.data}-init{seed.init}.safetensors")
         sizes = {name: list(pair) for name, pair in reduction.sizes.items()}
         errors = {name: number(getattr(reduction, name)) for name in ERRORS}

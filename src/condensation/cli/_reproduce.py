@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from ._output import FAILED, figure_progress, print_json, print_rows
+from .._writing import check_folder
+from ._output import FAILED, figure_progress, limit, print_json, print_rows
 
 COLOURS = {"reproduced": "green", "partly": "yellow", "not reproduced": "red", "not decided": "blue", "not run": "dim"}
 
@@ -27,6 +28,7 @@ def reproduce(
     output_scale: float | None = None,
     dtype: Literal["float64", "float32", "tf32"] | None = None,
     rotated: bool = False,
+    memory: str | None = None,
     json: bool = False,
 ) -> None:
     """Make the papers' figures and a report on their claims.
@@ -50,11 +52,14 @@ def reproduce(
         output_scale: a factor for the standard deviation of the output layer alone.
         dtype: the precision.
         rotated: rotate the inputs of synthetic data at random.
+        memory: the most memory that it may take, such as 4GiB; by default what is free.
         json: print the claims as JSON.
     """
     from ..papers import Variant
     from ..papers import reproduce as run
 
+    limit(memory)
+    check_folder(out)
     variant = Variant(optimizer, learning_rate, eps, threshold, init_scale, output_scale, dtype, rotated or None)
     with figure_progress() as progress:
         sections = run(

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from .._functions import look_in
-from ..errors import InputError, unknown_name
-from ._output import DIVERGED, FAILED, SweepDisplay, print_json
+from .._writing import check_folder
+from ..errors import InputError, check_whole, unknown_name
+from ._output import DIVERGED, FAILED, SweepDisplay, limit, print_json
 
 
 def sweep(
@@ -23,6 +24,7 @@ def sweep(
     seeds: int | None = None,
     block: int | None = None,
     keep_runs: bool = False,
+    memory: str | None = None,
     x: str | None = None,
     y: str | None = None,
     quantity: str | None = None,
@@ -42,6 +44,7 @@ def sweep(
         seeds: number of seeds, instead of those of the sweep.
         block: number of networks in a task.
         keep_runs: save the trajectories, too.
+        memory: the most memory that it may take, such as 4GiB; by default what is free.
         x: the horizontal axis of the map; by default the first of the sweep.
         y: the vertical axis; by default the second.
         quantity: the column that is drawn; by default the first measured one.
@@ -50,13 +53,22 @@ def sweep(
     from dataclasses import replace
 
     from ..papers.phases import FIGURES
+    from ..seeds import check_count
     from ..sweeps import Sweep, run_sweep
     from ..sweeps._backends import backend_of
+    from ..sweeps._run import check_cells
 
+    limit(memory)
+    if block is not None:
+        check_whole("block", block)
+    if seeds is not None:
+        check_count(seeds)
     figures = {figure.name: figure for figure in FIGURES}
     runs_on = backend_of(backend, n_jobs=n_jobs, scheduler=scheduler, address=address)
     if target in figures:
-        sweeps = {target: figures[target].sweep(size)} if size else dict(figures[target].experiments("quick"))
+        if size is not None:
+            check_whole("size", size, least=2)
+        sweeps = dict(figures[target].experiments("quick")) if size is None else {target: figures[target].sweep(size)}
     elif target.endswith(".toml"):
         if size is not None:
             raise InputError("--size is for named phase diagrams; a TOML file has its own axes")
@@ -66,10 +78,14 @@ def sweep(
         raise unknown_name("sweep (and no TOML file)", target, figures)
     if seeds is not None:
         sweeps = {name: replace(own, seeds=seeds) for name, own in sweeps.items()}
-    folder = out or Path("sweeps") / Path(target).stem
+    folder = Path("sweeps") / Path(target).stem if out is None else out
+    check_folder(folder)
+    for own in sweeps.values():  # all that cannot be is refused before anything is trained
+        check_cells(own)
+        if (x, y, quantity) != (None, None, None):
+            _check_map(own, x, y, quantity)
     tables = {}
     for name, own in sweeps.items():
-        own.cells()  # refuses bad cells before anything is trained
         with SweepDisplay(name, own) as report:
             place = folder / name if len(sweeps) > 1 else folder
             tables[name] = run_sweep(own, place, runs_on, keep_runs=keep_runs, block=block, watcher=report)
@@ -93,6 +109,24 @@ def sweep(
         sys.exit(DIVERGED)
 
 
+def _check_map(sweep: Any, x: str | None, y: str | None, quantity: str | None) -> None:
+    """Refuse axes that a sweep does not have, and a quantity that none of its measures gives."""
+    from ..drawing._sweep_map import map_axes
+    from ..sweeps._measures import columns_of
+
+    map_axes(sweep, x, y)
+    if quantity is None:
+        return
+    known: dict[str, None] = {}
+    for cell in sweep.cells():
+        columns = columns_of(sweep.measure, cell.experiment)
+        if columns is None:
+            return  # a user's own measure names its columns when it is taken
+        known |= dict.fromkeys(columns)
+    if quantity not in known:
+        raise unknown_name("quantity", quantity, known)
+
+
 def _summary(table: Any) -> dict[str, Any]:
     """The counts of a table, and the cells that diverged or failed."""
     rows = table.rows.filter(table.column("diverged") >= 0).select([*table.sweep.axes, "seed_data"]).to_pylist()
@@ -113,7 +147,7 @@ def _draw(
     """The pictures of a named phase diagram, or the map of a user's sweep."""
     from ..drawing import draw_sweep, save
 
-    if figure is not None and not (x or y or quantity):
+    if figure is not None and (x, y, quantity) == (None, None, None):
         if not all(table.complete for table in tables.values()):
             return []  # its claims need every network
         pictures = figure(tables).draw().pictures
@@ -121,7 +155,13 @@ def _draw(
         return [path for part, picture in pictures.items() for path in save(picture, folder / names[part])]
     paths = []
     for name, table in tables.items():
-        picture = draw_sweep(table, x=x, y=y, quantity=quantity)
+        try:
+            picture = draw_sweep(table, x=x, y=y, quantity=quantity)
+        except InputError as error:
+            if (x, y, quantity) != (None, None, None):
+                raise
+            print(f"no map of {name}: {error}", file=sys.stderr)
+            continue
         if picture is not None:
             paths += save(picture, folder / name)
     return paths

@@ -7,8 +7,9 @@ from typing import Any
 from rich.markup import escape
 
 from .._functions import look_in
+from .._writing import check_folder
 from ..errors import InputError
-from ._output import DIVERGED, File, number, print_json, print_rows, training_progress
+from ._output import DIVERGED, File, limit, number, print_json, print_rows, training_progress
 
 
 def load_experiment(path: Path) -> Any:
@@ -19,22 +20,30 @@ def load_experiment(path: Path) -> Any:
     return Experiment.load(path)
 
 
-def train(experiment: File, /, seeds: int = 10, out: Path = Path("runs"), json: bool = False) -> None:
+def train(
+    experiment: File, /, seeds: int = 10, out: Path = Path("runs"), memory: str | None = None, json: bool = False
+) -> None:
     """Train an experiment for several seeds and save the run. Finished seeds are not trained again.
 
     Args:
         experiment: the TOML file of the experiment (see examples/).
         seeds: number of seeds, from 0 on; each draws its own data and initial weights.
         out: the folder of runs; the run's own folder is named by the experiment's fingerprint.
+        memory: the most memory that it may take, such as 4GiB; by default what is free.
         json: print the result as JSON.
     """
     import numpy as np
 
     from ..measure import count_lines
     from ..runs import run_folder
+    from ..seeds import check_count
     from ..training import train as run
 
+    limit(memory)
+    check_count(seeds)
+    check_folder(out)
     chosen = load_experiment(experiment)
+    chosen.check_data()
     if not json:
         print_rows((), ((name, escape(phrase)) for name, phrase in chosen.describe().items()))
     with training_progress(experiment.stem) as report:

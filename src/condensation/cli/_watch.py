@@ -53,6 +53,6 @@ def _seen(run: Path) -> list[int]:
 
 
 def _finished(run: Path) -> bool:
-    from .._files import read_json
+    from .._files import read_sealed_json
 
-    return bool(read_json(run / "run.json").get("seeds"))
+    return bool(read_sealed_json(run / "run.json").get("seeds"))

@@ -29,6 +29,8 @@ class Arrays(Part, kind="arrays"):
     file: str | None = None
 
     def __post_init__(self) -> None:
+        if np.iscomplexobj(self.x) or np.iscomplexobj(self.y):
+            raise InputError("x and y must be arrays of real numbers, not of complex ones")
         try:
             x, y = (np.array(value, dtype=float) for value in (self.x, self.y))
         except (ValueError, TypeError) as error:
@@ -49,6 +51,21 @@ class Arrays(Part, kind="arrays"):
     def n(self) -> int:
         """Number of samples."""
         return len(self.x)
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of a sample."""
+        return self.x.shape[1:]
+
+    @property
+    def outputs(self) -> int:
+        """Number of targets of a sample."""
+        return self.y.shape[1]
+
+    @property
+    def most_samples(self) -> int:
+        """Number of samples."""
+        return self.n
 
     def draw(self, seed: Seed) -> tuple[Float[np.ndarray, "samples ..."], Float[np.ndarray, "samples outputs"]]:
         """The arrays, whatever the seed."""

@@ -1,14 +1,14 @@
 """Decoded sets of images on disk, mapped into memory when they are used.
 
     CACHE/<name>/train_images.npy  train_labels.npy  test_images.npy  test_labels.npy
-                 about.json        source, mean and standard deviation of the training images, format
+                 about.json        source, mean and standard deviation of the training images, format, checksums
 
 CACHE is the folder ``CONDENSATION_CACHE``, or the user's cache folder. A set is written into a folder beside its place
-and renamed: it is whole or not there. Decoded arrays are checked by their sums before they are stored; on loading only
-format, shapes and sizes are checked.
+and renamed: it is whole or not there. Decoded arrays are checked by their sums before they are stored, and by the
+checksums of about.json when a process loads them first.
 """
 
-import json
+import hashlib
 import os
 import shutil
 import time
@@ -16,11 +16,15 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from .._files import SEAL, read_json, read_sealed_json
 from .._serialization import FORMAT, check_format
+from .._writing import write_json
 from ..errors import InputError
 from ._catalog import SETS, SPLITS, DataSet
 from ._formats import Split, Splits
@@ -89,8 +93,6 @@ def workplace(dataset: DataSet) -> Iterator[Path]:
 def store(dataset: DataSet, splits: Splits, source: str, part: Path, again: bool = False) -> Path:
     """Store a set, written in the workplace ``part``. If another process was first, its copy stays unless ``again``."""
     place = folder_of(dataset)
-    mean, std = dataset.moments(splits["train"].images)
-    about = {"format": FORMAT, "name": dataset.name, "source": source, "mean": mean, "std": std}
     try:
         for split in SPLITS:
             for kind, array in splits[split]._asdict().items():
@@ -98,7 +100,7 @@ def store(dataset: DataSet, splits: Splits, source: str, part: Path, again: bool
                     np.save(file, array)
                     file.flush()
                     os.fsync(file.fileno())
-        (part / "about.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
+        write_json(part / "about.json", _about(dataset, splits, source, part))
         try:
             part.rename(place)
         except OSError:
@@ -116,16 +118,47 @@ def store(dataset: DataSet, splits: Splits, source: str, part: Path, again: bool
     return place
 
 
+def _about(dataset: DataSet, splits: Splits, source: str, folder: Path) -> dict[str, Any]:
+    """What about.json says of a set whose files are in a folder."""
+    mean, std = dataset.moments(splits["train"].images)
+    names = [f"{split}_{kind}.npy" for split in SPLITS for kind in ("images", "labels")]
+    checksums = {name: _checksum(folder / name) for name in names}
+    about = {"format": FORMAT, "name": dataset.name, "source": source, "mean": mean, "std": std}
+    return about | {"checksums": checksums}
+
+
+def _checksum(path: Path) -> str:
+    """SHA-256 of a file, computed once for each version of it that this process sees."""
+    stat = path.stat()
+    return _checksum_of(path, stat.st_mtime_ns, stat.st_size, stat.st_ino)
+
+
+@lru_cache(maxsize=64)
+def _checksum_of(path: Path, *version: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def load(dataset: DataSet) -> Loaded:
     """A set from the cache, mapped into memory."""
     place = folder_of(dataset)
     try:
-        about = json.loads((place / "about.json").read_text(encoding="utf-8"))
-        check_format(f"copy of {dataset.name}", about["format"])
+        plain = read_json(place / "about.json")
+        check_format(f"copy of {dataset.name}", plain["format"])
         splits = {
             split: _load_split(dataset, place, split, count)
             for split, count in zip(SPLITS, dataset.counts, strict=True)
         }
+        if not {SEAL, "checksums"} & plain.keys():  # a copy from before there were checksums
+            dataset.check(splits)
+            plain |= _about(dataset, splits, str(plain["source"]), place)
+            with suppress(InputError):  # a cache that cannot be written is checked each time
+                write_json(place / "about.json", plain)
+            return Loaded(splits, plain["mean"], plain["std"], plain["source"])
+        about = read_sealed_json(place / "about.json")
+        for name, checksum in about["checksums"].items():
+            if _checksum(place / name) != checksum:
+                raise ValueError(f"the bytes of {name} are not those that were written")
         return Loaded(splits, about["mean"], about["std"], about["source"])
     except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
         raise InputError(

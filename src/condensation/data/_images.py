@@ -95,6 +95,11 @@ class Images(Part, kind="images"):
         alone = self.target == "index" or (self.target == "sign" and len(self.chosen) == 2)
         return 1 if alone else len(self.chosen)
 
+    @property
+    def most_samples(self) -> int:
+        """Number of samples, or where classes are chosen that of the whole split, which they are not more than."""
+        return self.n if self.n is not None else known(self.name).counts[SPLITS.index(self.split)]
+
     def draw(self, seed: Seed) -> tuple[Float32[np.ndarray, "samples ..."], Float32[np.ndarray, "samples outputs"]]:
         """Samples and targets. Without n they are the same arrays for every seed, and cannot be written to."""
         chosen = seed if self.drawn_by is None else seed._replace(data=self.drawn_by)

@@ -8,10 +8,10 @@ from jaxtyping import Float
 
 from .._formula import Formula
 from .._phrases import counted
-from .._serialization import Count, Part
+from .._serialization import Count
 from ..errors import InputError
 from ..seeds import Seed
-from ._sampling import InCube, Spacing, check_turn, describe_turn, turn
+from ._sampling import InCube, Spacing, Vectors, check_turn, describe_turn, turn
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Expression(InCube, kind="expression"):
 
 
 @dataclass(frozen=True)
-class Points(Part, kind="points"):
+class Points(Vectors, kind="points"):
     """Samples written out, the same for every seed.
 
     >>> Points(((0.0, 1.0), (0.5, -1.0))).draw(Seed(0, 0))

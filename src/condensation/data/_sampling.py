@@ -1,20 +1,44 @@
 """Where targets are sampled: points in a cube, random or on an even grid; turns in the plane, random rotations."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from jaxtyping import Float
 
+from .._memory import in_digits, require
 from .._phrases import counted
 from .._serialization import Count, Part
 from ..errors import InputError, one_of
 from ..seeds import Seed
 
+_COPIES = 3  # of the samples while they, and their targets, are computed
 SPACINGS = {"random": "uniform", "even": "evenly spaced"}  # in words
 Spacing = Annotated[str, one_of("spacing", SPACINGS)]
 
 
-class InCube(Part):
+class Vectors(Part):
+    """Data of n samples with dim coordinates and one target each."""
+
+    dim: Any
+    n: Any
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of a sample."""
+        return (self.dim,)
+
+    @property
+    def outputs(self) -> int:
+        """Number of targets of a sample."""
+        return 1
+
+    @property
+    def most_samples(self) -> int:
+        """Number of samples."""
+        return self.n
+
+
+class InCube(Vectors):
     """Data whose samples are n points with dim coordinates from low to high. A dataclass adds these fields."""
 
     dim: Count
@@ -39,6 +63,8 @@ class InCube(Part):
 
     def points(self, seed: Seed) -> Float[np.ndarray, "samples dim"]:
         """The sampled points, not turned: uniform by the data seed, or an even grid for every seed."""
+        drawn = f"drawing {in_digits(self.n)} samples of {counted(self.dim, 'coordinate')}"
+        require(_COPIES * 8 * self.n * (self.dim + 1), drawn, "a smaller n would fit")
         if self.spacing == "random":
             return seed.data_stream().uniform(self.low, self.high, size=(self.n, self.dim))
         side = np.linspace(self.low, self.high, self._side)
@@ -89,5 +115,6 @@ def rotation(dim: int, seed: int) -> Float[np.ndarray, "inputs inputs"]:
     >>> bool(np.allclose(q @ q.T, np.eye(3)))
     True
     """
+    require(4 * 8 * dim**2, f"a rotation of {in_digits(dim)} coordinates", "fewer would fit, or data not rotated")
     q, r = np.linalg.qr(np.random.default_rng(seed).normal(size=(dim, dim)))
     return q * np.sign(np.diagonal(r))

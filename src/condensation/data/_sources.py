@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .._regular import check_regular
 from ..errors import InputError
 from . import _cache as cache
 from ._cache import Loaded
@@ -113,6 +114,8 @@ def from_folder(dataset: DataSet, folder: Path) -> Splits:
             if paths.keys() >= set(group):
                 chosen = [paths[name] for name in group]
                 try:
+                    for path in chosen:
+                        check_regular(path)
                     return _decode(dataset, {path.name: path.read_bytes() for path in chosen})
                 except (InputError, OSError) as error:
                     reasons.append(f"{os.path.commonpath(chosen)}: {getattr(error, 'strerror', None) or error}")

@@ -5,6 +5,7 @@ from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincinv
 
+from .._memory import require
 from ..errors import InputError
 
 
@@ -72,6 +73,7 @@ def cosine_similarity(weights: ArrayLike, others: ArrayLike | None = None) -> Fl
     v = u if others is None else directions(others)
     if u.shape[1] != v.shape[1]:
         raise InputError(f"the two sets of weights have {u.shape[1]} and {v.shape[1]} inputs")
+    require(2 * 8 * len(u) * len(v), f"the cosines of {len(u):,} with {len(v):,} units", "fewer units would fit")
     return np.clip(u @ v.T, -1, 1)
 
 
@@ -86,6 +88,7 @@ def block_order(weights: ArrayLike) -> Int[np.ndarray, " units"]:
     u = directions(weights)
     if len(u) < 3:
         return np.arange(len(u))
+    require(4 * 8 * len(u) ** 2, f"the distances of {len(u):,} units", "fewer units would fit")
     distance = np.maximum(1 - u @ u.T, 0)
     condensed_form = squareform((distance + distance.T) / 2, checks=False)
     tree = linkage(condensed_form, "average")

@@ -125,6 +125,12 @@ class Conv(Part, kind="conv"):
         return [(self.image[1] - k * shrink, self.image[2] - k * shrink) for k in range(len(self.channels) + 1)]
 
     @property
+    def passed_on(self) -> int:
+        """Numbers that all layers together give for one sample."""
+        images = zip(self.channels, self.sides()[1:], strict=True)
+        return sum(channels * height * width for channels, (height, width) in images) + sum(self.hidden) + self.outputs
+
+    @property
     def input_shape(self) -> tuple[int, ...]:
         """Shape of one sample: channels, height, width."""
         return self.image

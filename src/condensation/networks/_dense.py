@@ -8,6 +8,7 @@ width.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -80,7 +81,7 @@ def dense_layers(
 ) -> tuple[LayerShape, ...]:
     """The layers dense1, dense2, ..., output between layers of the given widths."""
     names = [f"dense{k}" for k in range(1, len(widths) - 1)] + ["output"]
-    read = [widths[0], *np.cumsum(widths[1:-1]).tolist()] if concatenated else widths[:-1]
+    read = [widths[0], *accumulate(widths[1:-1])] if concatenated else widths[:-1]
     pairs = zip(names, read, widths[1:], strict=True)
     return tuple(LayerShape(name, (out, into), output_bias if name == "output" else bias) for name, into, out in pairs)
 
@@ -166,6 +167,11 @@ class Dense(Part, kind="dense"):
     def input_shape(self) -> tuple[int, ...]:
         """Shape of one sample: ``(inputs,)``."""
         return (self.inputs,)
+
+    @property
+    def passed_on(self) -> int:
+        """Numbers that all layers together give for one sample."""
+        return sum(layer.weight[0] for layer in self.layers)
 
     @property
     def hidden(self) -> tuple[int, ...]:

@@ -1,5 +1,6 @@
 """A layer with weights: its name and shape, and the affine map it is."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,11 @@ class LayerShape:
         return shapes | {f"{self.name}.bias": self.weight[:1]} if self.has_bias else shapes
 
     @property
+    def size(self) -> int:
+        """Number of its parameters."""
+        return sum(map(math.prod, self.parameters.values()))
+
+    @property
     def is_convolution(self) -> bool:
         """Whether the layer has kernels, that is a weight of outputs x inputs x side x side."""
         return len(self.weight) == 4
@@ -41,7 +47,7 @@ class LayerShape:
         >>> LayerShape("conv1", (32, 3, 5, 5), True).fans
         (75, 800)
         """
-        entries = int(np.prod(self.weight[2:]))
+        entries = math.prod(self.weight[2:])
         return self.weight[1] * entries, self.weight[0] * entries
 
     def units(self, parameters: dict[str, np.ndarray], view: str | None = None) -> np.ndarray:

@@ -9,13 +9,14 @@ from typing import Any
 import jax
 import numpy as np
 from jaxtyping import Float
-from safetensors.numpy import save
 
 from .._device import convolution_options
-from .._files import read_tensors, write_atomic
+from .._files import read_tensors
 from .._functions import opening
+from .._plain import parse_json
 from .._precision import precision
 from .._serialization import from_plain, to_plain, without_none
+from .._writing import write_tensors
 from ..errors import InputError, unknown_name
 from ._conv import Conv
 from ._dense import Dense
@@ -74,9 +75,8 @@ class Model:
 
     def save(self, path: str | Path) -> None:
         """Write the model to a .safetensors file that ``Model.load`` and ``condensation measure`` read."""
-        tensors = {name: np.ascontiguousarray(value) for name, value in self.parameters.items()}
         about = {"network": json.dumps(without_none(to_plain(self.network)))}
-        write_atomic(Path(path), save(tensors, about))
+        write_tensors(Path(path), self.parameters, about)
 
     @classmethod
     def load(cls, path: str | Path, trust: bool = False) -> "Model":
@@ -85,7 +85,7 @@ class Model:
         if "network" not in about:
             raise InputError(f"{path} names no network: it was not written by Model.save")
         try:
-            plain = json.loads(about["network"])
+            plain = parse_json(about["network"])
         except ValueError as error:
             raise InputError(f"{path} names a network that cannot be read: {error}") from error
         with opening(trust):
@@ -97,6 +97,11 @@ def _compiled(network: Network) -> Any:
     convolutional = any(layer.is_convolution for layer in network.layers)
     options = convolution_options() if convolutional else None
     return jax.jit(lambda parameters, x: network.assemble(parameters)(x), compiler_options=options)
+
+
+def network_size(network: Network) -> int:
+    """Number of a network's parameters, and of the statistics of its batch norms."""
+    return sum(layer.size for layer in network.layers) + 4 * sum(norm.channels for norm in network.norms)
 
 
 def find_layer(network: Network, layer: str | int) -> LayerShape:

@@ -18,6 +18,7 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float
 
+from .._memory import in_digits, require
 from .._phrases import counted, listed
 from .._serialization import Count, Part
 from ..activations import Activation, get_activation
@@ -27,6 +28,7 @@ from ._dense import DenseNetwork, check_dropout, dense_layers, describe_head
 from ._layer import LayerShape
 from ._norm import NormShape, batch_norm
 
+BLOCK = 2000  # bytes that describe a residual block
 STEMS = {"large": (7, 2), "small": (3, 1)}  # side of the kernel, stride
 
 
@@ -132,6 +134,8 @@ class ResNet(Part, kind="resnet"):
         super().__post_init__()
         if not self.channels:
             raise InputError("a residual network needs at least one stage, not channels=()")
+        blocks = self.depth * len(self.channels)
+        require(blocks * BLOCK, f"a list of {in_digits(blocks)} residual blocks", "a smaller depth would fit")
         check_dropout(self.dropout, self.hidden)
         get_activation(self.activation)
 
@@ -166,6 +170,19 @@ class ResNet(Part, kind="resnet"):
                 made.append(ResidualBlock(first, second, None if stride == 1 and before == channels else skip))
                 before = channels
         return tuple(made)
+
+    @property
+    def passed_on(self) -> int:
+        """Numbers that all convolutions and dense layers together give for one sample."""
+        height, width = self.image[1:]
+        total = 0
+        for conv in self.convolutions:
+            if not conv.name.endswith("skip"):  # which reads what the block reads
+                height, width = -(-height // conv.stride), -(-width // conv.stride)
+            total += conv.channels[1] * height * width
+            if conv is self.first and self.stem == "large":
+                height, width = -(-height // 2), -(-width // 2)
+        return total + sum(self.hidden) + self.outputs
 
     @property
     def convolutions(self) -> tuple[ConvNorm, ...]:

@@ -18,8 +18,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from .._device import on_cpu
-from .._files import make_folder, write_atomic
+from .._writing import make_folder, write_atomic
 from ..errors import check_whole, unknown_name
+from ..seeds import check_count
 from ..training import Reporter
 from ._registry import FIGURES
 from ._report import write_report
@@ -60,6 +61,8 @@ def reproduce(
     for name, number in (("seeds", seeds), ("n_jobs", n_jobs)):
         if number is not None:
             check_whole(name, number)
+    if seeds is not None:
+        check_count(seeds)
     scale = scale or ("quick" if on_cpu() else "paper")
     if scale not in SCALES:
         raise unknown_name("scale", scale, SCALES)

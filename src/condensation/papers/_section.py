@@ -1,11 +1,11 @@
 """A section of the report: one figure made, not run or failed, as plain data that a later run can take up again."""
 
-import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from .._files import read_json, write_atomic
+from .._files import read_sealed_json
+from .._writing import write_json
 from ..errors import InputError
 
 Status = Literal["done", "not run", "failed"]
@@ -57,15 +57,13 @@ class Section:
 
     def write(self, folder: Path) -> None:
         """Keep it as a file of its name."""
-        write_atomic(
-            folder / f"{self.name}.json", (json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n").encode()
-        )
+        write_json(folder / f"{self.name}.json", asdict(self))
 
     @classmethod
     def read(cls, path: Path) -> "Section | None":
-        """What a file holds; None where there is none, or one of another form."""
+        """What a file holds; None where there is none, or one that is damaged or of another form."""
         try:
-            plain = read_json(path)
+            plain = read_sealed_json(path)
             plain["seeds"] = tuple(plain["seeds"])
             return cls(**plain)
         except (InputError, TypeError, KeyError):

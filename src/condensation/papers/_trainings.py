@@ -15,8 +15,9 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from .._dependencies import digest
 from .._device import cores, on_cpu
-from .._files import read_json, write_atomic
+from .._files import read_sealed_json
 from .._processes import Processes
+from .._writing import write_atomic
 from ..data import Images
 from ..data._sources import load
 from ..errors import InputError
@@ -50,7 +51,7 @@ class Training:
     def finished(self) -> bool:
         """Whether all its seeds are trained."""
         try:
-            trained = read_json(self.path / "run.json")["seeds"]
+            trained = read_sealed_json(self.path / "run.json")["seeds"]
         except (InputError, KeyError):
             return False
         return {(seed["data"], seed["init"]) for seed in trained} >= {*as_seeds(self.seeds)}
@@ -92,7 +93,7 @@ def train_all(trainings: Sequence[Training], n_jobs: int | None = None) -> Itera
         yield from waiting
         return
     warnings.filterwarnings("ignore", "A worker stopped while some jobs")  # one that has grown is replaced, no harm
-    pool: Any = Parallel(workers, Processes(), return_as="generator_unordered", pre_dispatch="all")
+    pool: Any = Parallel(workers, Processes(), return_as="generator_unordered")
     left = set(range(len(waiting)))
     try:
         for k in pool(delayed(_train)(k, training) for k, training in enumerate(waiting)):

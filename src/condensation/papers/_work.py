@@ -17,9 +17,9 @@ import numpy as np
 
 from .._dependencies import digest
 from .._device import device_name
-from .._files import write_atomic
 from .._settings import reduced_text, settings_text
 from .._versions import versions
+from .._writing import write_atomic
 from ..experiment import Experiment
 from ..sweeps import Local, Sweep, SweepTable, SweepWarning, run_sweep
 from ..sweeps._run import SweepProgress

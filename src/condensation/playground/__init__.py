@@ -16,5 +16,6 @@ The path of one frame, from the player of the page and back to its pictures:
 
 The other files: ``_settings.py`` (the controls), ``_presets.py`` and ``presets.toml`` (what the page offers),
 ``_answers.py`` (messages about a run and a layer), ``_library.py`` (the user's runs and sweeps), ``_export.py``,
-``_access.py`` (host and token), ``_memory.py``.
+``_access.py`` (host and token), ``_clients.py`` and ``_connections.py`` (limits on pages, work and connections),
+``_log.py``, ``_memory.py``.
 """

@@ -7,11 +7,13 @@
 """
 
 import ipaddress
+import re
 import secrets
 from collections.abc import Mapping
 from urllib.parse import SplitResult, urlsplit
 
 COOKIE = "condensation_token"
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::([0-9]{1,5}))?", re.ASCII | re.IGNORECASE)
 
 
 class Access:
@@ -23,12 +25,11 @@ class Access:
 
     def knows_host(self, headers: Mapping[str, str]) -> bool:
         """Whether the request names this machine."""
-        return not self.loopback or is_loopback(_split(f"//{headers.get('host', '')}").hostname or "")
+        return not self.loopback or is_loopback(_host_and_port(headers)[0])
 
     def cookie(self, headers: Mapping[str, str]) -> str:
         """The name of the cookie. It has the port in it, because browsers send cookies to every port of a host."""
-        host = headers.get("host", "")
-        return f"{COOKIE}_{host.rpartition(':')[2] if ':' in host else 80}"
+        return f"{COOKIE}_{_host_and_port(headers)[1]}"
 
     def knows_token(self, query: Mapping[str, str], cookies: Mapping[str, str], headers: Mapping[str, str]) -> bool:
         """Whether the request has the token, if one is needed."""
@@ -41,6 +42,12 @@ class Access:
         """Whether a page of this server opens the websocket."""
         origin = _split(headers.get("origin", ""))
         return origin.scheme in ("http", "https") and origin.netloc == headers.get("host", "")
+
+
+def _host_and_port(headers: Mapping[str, str]) -> tuple[str, int]:
+    """The host that a request names, and its port; no host if the text is none."""
+    found = _HOST.fullmatch(headers.get("host", ""))
+    return (found[1] or found[2], int(found[3] or 80)) if found else ("", 80)
 
 
 def _split(address: str) -> SplitResult:
@@ -57,9 +64,25 @@ def is_loopback(host: str) -> bool:
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0"), is_loopback("example.org")
     (True, True, False, False)
     """
-    if host == "localhost" or host.endswith(".localhost"):
+    name = host.lower().removesuffix(".")
+    if name == "localhost" or name.endswith(".localhost"):
         return True
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def client_of(address: tuple[str, int] | None) -> str:
+    """The client at an address: an IPv4 address, or the network of an IPv6 address, all of which one client has.
+
+    >>> client_of(("192.0.2.7", 5000)), client_of(("2001:db8:1:2:3::4", 5000)), client_of(("::ffff:192.0.2.7", 5000))
+    ('192.0.2.7', '2001:db8:1:2::/64', '192.0.2.7')
+    """
+    try:
+        host = ipaddress.ip_address(address[0].partition("%")[0] if address else "")
+    except ValueError:
+        return ""
+    if isinstance(host, ipaddress.IPv4Address):
+        return str(host)
+    return str(host.ipv4_mapped or ipaddress.ip_network((host, 64), strict=False))

@@ -1,6 +1,6 @@
 """The threads of a server: one pool for frames, one for compiling, one for everything else that may take seconds.
 
-All sessions share them. A session has at most one task in each pool, and tasks run in the order in which they come. The
+All sessions share them. A client has at most one task in each pool, and tasks run in the order in which they come. The
 training time of a frame is divided among the pages that wait. So no page gets more than its share, and no frame waits
 for the compilation or the prediction of another page.
 """
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 TRAINING = 0.02  # seconds of training in a frame, if no other page waits
 LEAST = 0.002
 THREADS = 2  # for frames: one page that opens a network does not stop the others; more would only share one interpreter
+POOLS = {"frames": THREADS, "compiling": 1, "slow": 1}
 T = TypeVar("T")
 
 
@@ -20,8 +21,7 @@ class Executors:
     """Three thread pools, and the number of frames that wait for one of them."""
 
     def __init__(self) -> None:
-        sizes = {"frames": THREADS, "compiling": 1, "slow": 1}
-        self.pools = {name: ThreadPoolExecutor(size, thread_name_prefix=name) for name, size in sizes.items()}
+        self.pools = {name: ThreadPoolExecutor(size, thread_name_prefix=name) for name, size in POOLS.items()}
         self.waiting = 0  # frames in progress
 
     def seconds(self) -> float:

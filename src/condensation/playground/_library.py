@@ -1,35 +1,49 @@
-"""The library: the user's own runs and sweeps, in folders given to the command. The page knows only their names."""
+"""The library: the user's own runs and sweeps, in folders given to the command. The page knows only their names.
 
+One that cannot be read does not keep the others away: it is listed with the reason.
+"""
+
+import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .._files import read_tensors
+from .._phrases import printable
 from ..errors import InputError, unknown_name
 from ..experiment import Experiment
-from ..runs import Run, load_run, open_run
+from ..runs import Run, UnfinishedSeeds, load_run, open_run
+from ..runs._seed_file import read_header
 from ..seeds import Seed
 from ..sweeps import SweepTable, SweepWarning, open_sweep
+from ._log import log
 
 MARKS = {"run.json": "run", "sweep.json": "sweep"}
 
 
-@dataclass(frozen=True)
+@dataclass
 class LibraryEntry:
-    """A run or a sweep of the library."""
+    """A run or a sweep of the library.
+
+    Attributes:
+        title: of a run, its network and optimizer beside its name, which is a fingerprint.
+        problem: why it could not be read the last time; empty if it could.
+    """
 
     name: str
     kind: str
     path: Path
-    trust: bool
+    title: str
+    problem: str = ""
 
-    @property
-    def title(self) -> str:
-        """A run's network and optimizer beside its name, which is a fingerprint; a sweep's name says enough."""
-        return self.name if self.kind == "sweep" else open_run(self.path, self.trust).title(self.name)
+    def listed(self) -> dict[str, str]:
+        """The entry for the page."""
+        return {"name": self.name, "kind": self.kind, "title": self.title, "problem": self.problem}
 
 
 class Library:
@@ -46,11 +60,25 @@ class Library:
                 name = path.name or str(path)
                 while name in self.entries:
                     name = f"{path.parent.name}/{name}" if "/" not in name else f"{name}'"
-                self.entries[name] = LibraryEntry(name, kind, path, trust)
+                self.entries[name] = LibraryEntry(name, kind, path, printable(name))
+        for entry in self.entries.values():
+            with suppress(InputError):
+                self._look_at(entry)
 
     def listed(self) -> list[dict[str, str]]:
-        """Name, kind and title of each entry, for the page."""
-        return [{"name": entry.name, "kind": entry.kind, "title": entry.title} for entry in self.entries.values()]
+        """Name, kind, title and problem of each entry, for the page."""
+        return [entry.listed() for entry in self.entries.values()]
+
+    def _look_at(self, entry: LibraryEntry) -> None:
+        """Read what can be read quickly: a sweep's table; of a run, all but the weights."""
+        if entry.kind == "sweep":
+            self.sweep(entry.name)
+            return
+        with _reading(entry):
+            folder = open_run(entry.path, self.trust)
+            entry.title = printable(folder.title(entry.name))
+            for path in folder.files():
+                read_header(path, read_tensors(path, arrays=False)[0], folder.fingerprint)
 
     def _entry(self, name: Any, kind: str) -> LibraryEntry:
         known = [entry.name for entry in self.entries.values() if entry.kind == kind]
@@ -64,12 +92,19 @@ class Library:
 
     def run(self, name: Any) -> Run:
         """A saved run."""
-        return load_run(self._entry(name, "run").path, self.trust)
+        entry = self._entry(name, "run")
+        with _reading(entry), warnings.catch_warnings(record=True, action="always", category=UnfinishedSeeds) as noted:
+            run = load_run(entry.path, self.trust)
+        for warning in noted:
+            log.warning("warning: %s", printable(str(warning.message)))
+        return run
 
     def sweep(self, name: Any) -> SweepTable:
         """A sweep's table."""
-        with warnings.catch_warnings(action="ignore", category=SweepWarning):  # the map shows the notes
-            return open_sweep(self._entry(name, "sweep").path, self.trust)
+        entry = self._entry(name, "sweep")
+        ignored = warnings.catch_warnings(action="ignore", category=SweepWarning)  # the map shows the notes
+        with _reading(entry), ignored:
+            return open_sweep(entry.path, self.trust)
 
     def cell(self, name: Any, number: Any, seed: Any) -> tuple[Experiment, Seed, str]:
         """The experiment of a sweep's cell, one of its seeds, and its coordinates as text."""
@@ -83,13 +118,31 @@ class Library:
         return cell.experiment, sweep.seeds[seed], ", ".join(f"{name} = {value}" for name, value in values.items())
 
 
+@contextmanager
+def _reading(entry: LibraryEntry) -> Iterator[None]:
+    """Read an entry, and note why it could not be read."""
+    try:
+        yield
+    except Exception as error:  # a foreign or broken file fails in many ways
+        sentence = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+        problem = printable(sentence.replace(str(entry.path), entry.name))
+        if problem != entry.problem:
+            log.warning("the %s %s cannot be shown: %s", entry.kind, printable(entry.name), problem)
+        entry.problem = problem
+        raise InputError(problem) from error
+    entry.problem = ""
+
+
 def _kinds(folder: Path) -> dict[Path, str]:
     """The runs and sweeps that a folder contains, or the one that it is."""
 
     def kind(path: Path) -> str | None:
-        return next((kind for mark, kind in MARKS.items() if (path / mark).is_file()), None)
+        return next((kind for mark, kind in MARKS.items() if os.path.isfile(path / mark)), None)
 
-    paths = [folder] if kind(folder) else sorted(folder.iterdir()) if folder.is_dir() else []
+    try:
+        paths = [folder] if kind(folder) else sorted(folder.iterdir()) if folder.is_dir() else []
+    except OSError as error:
+        raise InputError(f"the folder {folder} cannot be read: {error.strerror or error}") from error
     return {path: known for path in paths if (known := kind(path))}
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from ..activations import ACTIVATIONS, label, multiplicity
-from ._library import Library
 from ._settings import DEEP_WIDTH, LIMITS, MOST_CHANNELS, OPTIMIZERS, Settings
 
 
@@ -25,8 +24,8 @@ def presets() -> dict[str, list[dict[str, Any]]]:
     return tables
 
 
-def hello(library: Library) -> dict[str, Any]:
-    """The first message to a page: everything that it can offer."""
+def hello() -> dict[str, Any]:
+    """The first message to a page: everything that it can offer, but for the library."""
     return {
         "kind": "hello",
         "defaults": Settings().to_text(),
@@ -35,5 +34,4 @@ def hello(library: Library) -> dict[str, Any]:
         "optimizers": [{"name": name, "label": text} for name, text in OPTIMIZERS.items()],
         "limits": {name: list(pair) for name, pair in LIMITS.items()},
         "widest": {"channels": MOST_CHANNELS, "deep": DEEP_WIDTH},
-        "library": library.listed(),
     }

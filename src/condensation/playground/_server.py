@@ -2,11 +2,10 @@
 
 import asyncio
 import json
-import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import uvicorn
 from starlette.applications import Starlette
@@ -19,10 +18,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from ..errors import InputError
-from ._access import Access
+from ._access import Access, client_of
+from ._clients import Client, Clients
+from ._connections import AT_ONCE, PageHTTP, PageSocket
 from ._executors import Executors
 from ._frame import Answer
 from ._library import Library
+from ._log import log, spare_lines
 from ._memory import MemoryTrimmer
 from ._messages import pack
 from ._presets import hello
@@ -30,8 +32,8 @@ from ._session import Session
 from ._settings import Settings
 
 PAGE = Path(__file__).parent / "page"
-MOST_PAGES = 24  # fewer than the number of compiled programs that are kept
 MOST_WAITING = 16  # requests of one page that are not answered yet
+REFUSED = 0.005  # seconds that a page with too many requests waits for the next refusal
 MOST_CHARACTERS = 64 * 1024  # of a request
 NO_TOKEN, WRONG_ORIGIN, FULL = 4401, 4403, 4429
 HEADERS = {
@@ -41,7 +43,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
-log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Server:
@@ -49,8 +51,8 @@ class Server:
 
     def __init__(self, access: Access, library: Library) -> None:
         self.access, self.library, self.executors, self.memory = access, library, Executors(), MemoryTrimmer()
-        self.pages = 0
-        self.hello = hello(library)
+        self.clients = Clients(shared=not access.loopback)
+        self.hello = hello()
 
     def application(self) -> ASGIApp:
         """The application that uvicorn runs."""
@@ -68,38 +70,42 @@ class Server:
     async def live(self, socket: WebSocket) -> None:
         """Serve the websocket of one page, or close it with a reason."""
         await socket.accept()
+        address = client_of(socket.client)
         if not self.access.is_own_page(socket.headers):
             await socket.close(WRONG_ORIGIN, "this websocket is for the playground's own page")
         elif not self.access.knows_token(socket.query_params, socket.cookies, socket.headers):
             await socket.close(NO_TOKEN, "the address of the page needs its token")
-        elif self.pages >= MOST_PAGES:
-            await socket.close(FULL, f"{MOST_PAGES} pages are open already; close one")
+        elif reason := self.clients.refusal(address):
+            await socket.close(FULL, reason)
         else:
-            self.pages += 1
-            try:
-                await _Connection(self, socket).serve()
-            finally:
-                self.pages -= 1
+            with self.clients.page(address) as client:
+                await _Connection(self, socket, client).serve()
 
 
 def config_of(server: Server) -> uvicorn.Config:
     """The configuration with which uvicorn runs a server."""
-    return uvicorn.Config(
+    config = uvicorn.Config(
         server.application(),
         log_level="warning",
         lifespan="on",
-        ws="websockets-sansio",
+        http=PageHTTP,
+        ws=PageSocket,
         ws_max_size=MOST_CHARACTERS,
         ws_per_message_deflate=False,
+        backlog=AT_ONCE,
+        proxy_headers=False,  # a client does not choose the address by which it is known
+        server_header=False,
         timeout_graceful_shutdown=1,
     )
+    spare_lines()
+    return config
 
 
 class _Connection:
     """The connection to one page: each request gets one message as its answer."""
 
-    def __init__(self, server: Server, socket: WebSocket) -> None:
-        self.server, self.executors, self.socket = server, server.executors, socket
+    def __init__(self, server: Server, socket: WebSocket, client: Client) -> None:
+        self.server, self.executors, self.socket, self.client = server, server.executors, socket, client
         self.session = Session(server.library)
         self.turn, self.slow_turn, self.sending = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
         self.newest = 0  # number of the latest request for a layer: older ones that still wait are dropped
@@ -108,11 +114,13 @@ class _Connection:
     async def serve(self) -> None:
         """Answer requests until the page disconnects."""
         try:
-            await self._send(0, (self.server.hello, {}))
+            await self._send(0, (self.server.hello | {"library": self.server.library.listed()}, {}))
             while True:
+                await asyncio.sleep(0)  # the other pages have their turns, too, if this one sends without end
                 request = _parse(await self.socket.receive_text())
                 if len(self.tasks) >= MOST_WAITING:
                     await self._send(_number(request), _refusal("too many requests are waiting for their answers"))
+                    await asyncio.sleep(REFUSED)
                     continue
                 task = asyncio.create_task(self._answer(request))
                 self.tasks.add(task)
@@ -135,7 +143,7 @@ class _Connection:
             await self._send(_number(request), answer)
 
     async def _do(self, request: dict[str, Any]) -> Answer:
-        session, run, value = self.session, self.executors.run, request.get
+        session, run, value = self.session, self._run, request.get
         match value("do"):
             case "frame":
                 while session.must_compile(request):
@@ -169,6 +177,11 @@ class _Connection:
                 raise InputError(
                     value("problem") or f"do is frame, open, layer, run, cell, sweep or export, not {other!r}"
                 )
+
+    async def _run(self, pool: str, work: Callable[..., T], *arguments: Any) -> T:
+        """Run work in a thread pool when it is the client's turn there."""
+        async with self.client.turns[pool]:
+            return await self.executors.run(pool, work, *arguments)
 
     async def _send(self, number: int, answer: Answer) -> None:
         header, arrays = answer
@@ -207,7 +220,9 @@ class _Guard:
             await self.app(scope, receive, send)
             return
         request = HTTPConnection(scope)
-        if not self.access.knows_host(request.headers):
+        if not self.access.knows_host(request.headers) and scope["type"] == "websocket":
+            await send({"type": "websocket.close"})  # 403
+        elif not self.access.knows_host(request.headers):
             await PlainTextResponse("this server is known as localhost", 421)(scope, receive, send)
         elif scope["type"] == "websocket":  # Server.live refuses it with a reason that the page can show
             await self.app(scope, receive, send)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._phrases import printable
 from ..errors import InputError, unknown_name
 from ..training import Moment
 from ._answers import describe_layer, describe_run, seed_name, settings_title
@@ -67,7 +68,9 @@ class Session:
     def open_cell(self, name: Any, cell: Any, seed: Any = 0) -> Answer:
         """Open a new training of a sweep's cell."""
         experiment, chosen, coordinates = self.library.cell(name, cell, seed)
-        return self._show(LiveRun(experiment, chosen), f"{name}: {coordinates}, seed {seed_name(chosen)}", None)
+        return self._show(
+            LiveRun(experiment, chosen), printable(f"{name}: {coordinates}, seed {seed_name(chosen)}"), None
+        )
 
     def _show(self, run: ShownRun, title: str, settings: Settings | None) -> Answer:
         layer = run.layers[0]
@@ -163,7 +166,7 @@ class Session:
     def map(self, name: Any, quantity: Any = None, x: Any = None, y: Any = None) -> Answer:
         """A sweep as a map."""
         header, arrays = sweep_map(self.library.sweep(name), quantity, x, y)
-        return {"kind": "map", "title": str(name), "name": name, **header}, arrays
+        return {"kind": "map", "title": printable(name), "name": name, **header}, arrays
 
     def export(self) -> Answer:
         """The experiment, up to the step shown, as TOML and as Python."""

@@ -156,6 +156,7 @@ def predict(experiment: Experiment, seed: int | Seed = 0) -> dict[str, Predictio
     np.int64(2)
     """
     chosen = as_seed(seed)
+    experiment.check_data()
     x, y = experiment.data.draw(chosen)
     model = Model(experiment.network, experiment.init.draw(experiment.network, chosen.init_stream()))
     return predict_model(model, x, y, experiment.loss, optimizer=experiment.optimizer)

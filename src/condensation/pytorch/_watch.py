@@ -179,7 +179,7 @@ class Watcher:
         if self._closed:
             raise InputError("this watcher was closed; watch(model) begins another one")
         now = self._step + 1 if step is None else step
-        check_whole("step", now, least=0)
+        check_whole("step", now, least=0, bits=63)
         new = not self._begun
         if new:
             self._begin(now)

@@ -8,6 +8,7 @@ units, and magnitude pruning, which keeps the units of largest $|a_j| |w_j|$ and
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -83,12 +84,9 @@ def reduce(
     threshold, error = (
         coerce(float | None, value, name) for value, name in ((threshold, "threshold"), (error, "error"))
     )
-    if sum(choice is not None for choice in (threshold, units, error)) > 1:
-        raise InputError("one of threshold, units and error decides, not several")
-    if threshold is not None and not 0 < threshold <= 1:
-        raise InputError(f"threshold is a cosine above 0 and at most 1, not {threshold!r}")
-    if error is not None and (x is None or not error >= 0):
-        raise InputError("an allowed error is a number of at least 0 and needs samples x on which it is measured")
+    check_choice(threshold, units, error)
+    if error is not None and x is None:
+        raise InputError("an allowed error needs samples x on which it is measured")
     if x is not None and not np.isfinite(x).all():
         raise InputError("the samples x hold NaN or Inf")
     work = _Reducer(unrolled(model), layers)
@@ -109,6 +107,16 @@ def reduce(
     outputs = model(x)
     pruned = centred_error(outputs, work.pruned(sizes)(x))
     return Reduction(reduced, groups, centred_error(outputs, reduced(x)), control, pruned)
+
+
+def check_choice(threshold: float | None, units: Any, error: float | None) -> None:
+    """Refuse more than one choice of what decides, and numbers that cannot."""
+    if sum(choice is not None for choice in (threshold, units, error)) > 1:
+        raise InputError("one of threshold, units and error decides, not several")
+    if threshold is not None and not 0 < threshold <= 1:
+        raise InputError(f"threshold is a cosine above 0 and at most 1, not {threshold!r}")
+    if error is not None and not error >= 0:
+        raise InputError(f"an allowed error is a number of at least 0, not {error!r}")
 
 
 def _is_rounding(model: Model, x: np.ndarray) -> bool:

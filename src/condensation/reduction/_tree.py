@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
+from .._memory import require
 from ..measure._similarity import norms
 
 SLACK = 1e-6  # radians by which an angle may miss a threshold through rounding
@@ -75,6 +76,7 @@ def merging_tree(weights: Float[np.ndarray, "units inputs"], oriented: bool) -> 
     >>> tree.groups(2)
     array([0, 1, 0])
     """
+    require(5 * 8 * len(weights) ** 2, f"merging {len(weights):,} units", "reducing smaller layers alone would fit")
     mass, cosine = norms(weights), _cosines(weights, oriented)
     squared = 2 * (1 - cosine if oriented else 1 - cosine**2)
     tiny = np.finfo(float).tiny

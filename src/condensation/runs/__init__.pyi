@@ -1,9 +1,10 @@
+from ._folder import DamagedFile as DamagedFile
+from ._folder import RunFolder as RunFolder
 from ._run import INITIAL_STAGE as INITIAL_STAGE
 from ._run import Checkpoint as Checkpoint
 from ._run import Record as Record
 from ._run import Run as Run
 from ._run import in_initial_stage as in_initial_stage
-from ._store import RunFolder as RunFolder
 from ._store import UnfinishedSeeds as UnfinishedSeeds
 from ._store import load_run as load_run
 from ._store import open_run as open_run

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from .._memory import require
 from ..errors import InputError
 from ..experiment import Experiment
 from ..seeds import Seed, as_seed
@@ -47,6 +48,11 @@ class Checkpoint:
     offset: int
     leaves: list[np.ndarray]
     finished: bool = False
+
+    @property
+    def place(self) -> tuple[bool, int, int]:
+        """How far it is; a larger one is further."""
+        return self.finished, self.row, self.offset
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -166,6 +172,11 @@ class Run:
 def stack_records(seeds: tuple[Seed, ...], records: Sequence[Record]) -> dict[str, Any]:
     """The fields of a run that its records give, but for the steps."""
     first = records[0]
+    size = sum(value.nbytes for record in records for value in (*record.weights.values(), *record.curves.values()))
+    require(size, f"putting {len(records):,} seeds together", "fewer seeds in a run would fit")
+    for record in records[1:]:
+        if (record.weights.keys(), record.curves.keys()) != (first.weights.keys(), first.curves.keys()):
+            raise InputError("the seeds of this run do not hold the same weights and curves")
     return {
         "seeds": seeds,
         "parameters": {name: np.stack([record.weights[name] for record in records]) for name in first.weights},

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from .._files import make_folder
+from .._writing import make_folder
 from ..errors import InputError
 from ._run import Checkpoint, Record
 from ._store import WatchedFolder, open_run
@@ -169,7 +169,7 @@ class WatchWriter:
         began = time.perf_counter()
         try:
             make_folder(self._folder.path)
-            self._folder.write(SEED, self._checkpoint(step, finished))
+            self._folder.write({SEED: self._checkpoint(step, finished)})
             if now or not (self._folder.path / "run.json").exists():
                 self._folder.describe()
         except InputError as error:

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import safe_open
 
+from .._files import map_tensors
+from .._seals import check_seal
 from .._serialization import FORMAT, check_format, coerce_fields, fingerprint, from_plain, to_plain, without_none
+from .._writing import stream_tensors, sync_folder
 from ..errors import InputError
 from ..measure import Row
 from ..measure._table import NAN
@@ -172,6 +174,7 @@ class InitialWeights:
 
     def __init__(self, folder: Path) -> None:
         self.path = self.final = folder / "initial.safetensors"
+        self._checked = False
         self.drop: Callable[[], None] = lambda: None
 
     def write(self, layers: Sequence[WatchedLayer], weights: Iterator[np.ndarray]) -> None:
@@ -180,18 +183,10 @@ class InitialWeights:
         self.drop = weakref.finalize(self, _remove, self.path, os.getpid())  # called, or when the process ends
         try:
             with self.path.open("w+b") as file:
-                entries, place = {}, 0
-                room = sum(len(json.dumps(layer.name)) + 120 for layer in layers) // 8 * 8 + 64
-                file.seek(8 + room)
-                for layer, array in zip(layers, weights, strict=True):
-                    size = file.write(np.ascontiguousarray(array).data)
-                    kind = {"float32": "F32", "float64": "F64"}[str(array.dtype)]
-                    entries[layer.name] = {"dtype": kind, "shape": array.shape, "data_offsets": (place, place + size)}
-                    place += size
-                file.seek(0)
-                file.write(room.to_bytes(8, "little") + json.dumps(entries).encode().ljust(room))
-                file.flush()
+                names = [layer.name for layer in layers]
+                stream_tensors(file, names, zip(names, weights, strict=True))
                 os.fsync(file.fileno())
+            self._checked = True
         except OSError as error:
             self.drop()
             raise InputError(f"{self.final} cannot be written: {error.strerror}") from error
@@ -201,6 +196,7 @@ class InitialWeights:
         if self.path != self.final:
             try:
                 self.path.replace(self.final)
+                sync_folder(self.final.parent)
             except OSError as error:
                 raise InputError(f"{self.final} cannot be written: {error.strerror}") from error
             self.path = self.final
@@ -208,9 +204,11 @@ class InitialWeights:
     def read(self, layer: str) -> np.ndarray:
         """The weights of one layer."""
         try:
-            with safe_open(self.path, "np") as file:
-                return file.get_tensor(layer)
-        except Exception as error:  # a file that was damaged or taken away fails in many ways
+            if not self._checked:
+                check_seal(self.path)
+                self._checked = True
+            return map_tensors(self.path)[1][layer].read()
+        except (InputError, KeyError, OSError) as error:
             raise InputError(f"the weights at the start cannot be read from {self.path}: {error}") from error
 
 

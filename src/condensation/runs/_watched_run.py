@@ -63,4 +63,6 @@ def collect_watched(watched: Watched, checkpoint: Checkpoint) -> WatchedRun:
     fields: dict[str, Any] = stack_records((SEED,), [checkpoint.record])
     steps = fields["curves"].pop("step")[0].astype(int)
     reasons = unpack_reasons(checkpoint.leaves[0])
-    return WatchedRun(watched=watched, saved=steps, recorded=steps, reasons=reasons, **fields)
+    run = WatchedRun(watched=watched, saved=steps, recorded=steps, reasons=reasons, **fields)
+    run.rows  # noqa: B018  curves that are no rows are refused now
+    return run

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._functions import function_path
+from .._memory import in_digits, require
 from .._serialization import fingerprint
 from ..errors import InputError, check_positive, check_whole, unknown_name
 
@@ -19,6 +20,7 @@ COLUMNS = (  # that every table has: no axis and no measure can have such a name
     *("version", "jax", "device", "host", "process", "finished", "seconds"),
 )
 CURVES = ("loss", "accuracy", "test_loss", "test_accuracy", "time")  # those of them that can be drawn
+_BYTES, _CELL, _PAIR = 200, 2500, 400  # of a value, a cell, a cell and seed in the lists they go through
 DIGITS = 12  # of values between the ends of an axis: 0.3 and not 0.30000000000000004, so that grids share cells
 
 
@@ -52,6 +54,7 @@ SPACINGS = {"linspace": linspace, "logspace": logspace}
 def _check_ends(spacing: str, first: float, last: float, count: int) -> tuple[float, float, list[float]]:
     """Both ends, and where the values between them stand, as parts of the way from the first to the last."""
     check_whole(f"the count of {spacing}", count, least=2)
+    require(_BYTES * count, f"an axis of {in_digits(count)} values", "fewer would fit")
     numeric = all(isinstance(end, numbers.Real) and not isinstance(end, bool) for end in (first, last))
     if not numeric or not math.isfinite(first) or not math.isfinite(last) or first == last:
         raise InputError(f"{spacing} goes from one finite number to another, not from {first!r} to {last!r}")
@@ -73,6 +76,14 @@ def read_axis(name: str, axis: Any) -> tuple[Any, ...]:
     if not values:
         raise InputError(f"the axis {name} has no values")
     return values
+
+
+def check_grid(shape: tuple[int, ...], seeds: int) -> None:
+    """Refuse a grid whose lists of cells, and of pairs of cell and seed, take more memory than there is."""
+    cells = math.prod(shape)
+    grid = f"{in_digits(cells)} cells ({' x '.join(map(str, shape))}) with {in_digits(seeds)} seeds each"
+    advice = "fewer values of the axes, or fewer seeds, would fit"
+    require(_CELL * cells + _PAIR * cells * seeds, f"the list of {grid}", advice)
 
 
 def label(value: Any) -> Label:

@@ -5,10 +5,12 @@ An error of ``run`` that is no ``InputError`` means a lost scheduler or lost wor
 """
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from queue import Empty, Queue
 from typing import Any, ClassVar
 
 from joblib import Parallel, delayed
@@ -20,7 +22,9 @@ from ..errors import InputError, check_whole, unknown_name
 from ._task import Outcome, one_line
 from ._worker import work
 
+SOON = 2  # seconds after which a wait is told
 WAIT = 30  # seconds for a scheduler, and for a worker, that is being started again
+log = logging.getLogger(__name__)
 AHEAD = 256  # tasks that are sent to a cluster at least, so that workers that come later find some
 
 
@@ -57,6 +61,10 @@ class _Cluster:
 
     n_jobs: int
 
+    def __post_init__(self) -> None:
+        if self.n_jobs != -1:
+            check_whole("n_jobs", self.n_jobs)
+
     def workers(self) -> int:
         """The given number of tasks side by side, or as many as the cluster has cores."""
         if self.n_jobs > 0:
@@ -72,6 +80,34 @@ class _Cluster:
 
     def _connect(self) -> "AbstractContextManager[_Futures]":
         raise NotImplementedError
+
+
+def _within(what: str, call: Callable[[], Any]) -> Any:
+    """What a call gives, or TimeoutError if it does not return in time: calls of a server that says nothing never do.
+
+    Dask's and Ray's own limits are of single requests, which they repeat without an end.
+    """
+    answer: Queue[tuple[bool, Any]] = Queue()
+
+    def run() -> None:
+        try:
+            answer.put((True, call()))
+        except BaseException as error:
+            answer.put((False, error))
+
+    threading.Thread(target=run, daemon=True).start()
+    soon = min(SOON, WAIT / 2)
+    try:
+        try:
+            good, value = answer.get(timeout=soon)
+        except Empty:
+            log.info("waiting for %s, at most %g seconds", what, WAIT)
+            good, value = answer.get(timeout=WAIT - soon)
+    except Empty:
+        raise TimeoutError(f"nothing was heard within {WAIT:g} seconds") from None
+    if not good:
+        raise value
+    return value
 
 
 def _import(module: str, package: str) -> Any:
@@ -98,16 +134,17 @@ class Dask(_Cluster):
     @contextmanager
     def _connect(self) -> "Iterator[_Futures]":
         distributed = _import("distributed", "dask")
+        scheduler = f"the Dask scheduler at {self.scheduler}"
         try:
-            client = distributed.Client(self.scheduler, timeout=WAIT)
-        except (OSError, TimeoutError) as error:
-            raise InputError(f"no Dask scheduler answers at {self.scheduler}: {error}") from error
+            client = _within(scheduler, lambda: distributed.Client(self.scheduler, timeout=WAIT))
+        except Exception as error:  # an address that is none fails in many ways
+            raise InputError(f"no Dask scheduler answers at {self.scheduler}: {one_line(error)}") from error
         with closing(client):
             try:
-                client.wait_for_workers(1, timeout=WAIT)
+                _within(f"a worker of {scheduler}", lambda: client.wait_for_workers(1, timeout=0.9 * WAIT))
+                threads = sum(_within(scheduler, client.nthreads).values())
             except TimeoutError as error:
                 raise InputError(f"the Dask scheduler {self.scheduler} has no workers") from error
-            threads = sum(client.nthreads().values())
             yield _Futures(lambda call: client.submit(call, pure=False), (distributed.KilledWorker,), threads)
 
 
@@ -132,15 +169,20 @@ class Ray(_Cluster):
     @contextmanager
     def _connect(self) -> "Iterator[_Futures]":
         ray = _import("ray", "ray")
-        size = {"num_cpus": self.workers()} if self.address == "local" else {}
+        options = {"address": self.address, "logging_level": logging.ERROR, "log_to_driver": False}
         try:
-            ray.init(address=self.address, logging_level=logging.ERROR, log_to_driver=False, **size)
-        except ConnectionError as error:
-            raise InputError(f"no Ray cluster answers at {self.address}: {error}") from error
+            if self.address == "local":  # started here, and ended with the thread that does
+                ray.init(num_cpus=self.workers(), **options)
+            else:
+                _within(f"the Ray cluster at {self.address}", lambda: ray.init(**options))
+            cpus = int(_within(f"the Ray cluster at {self.address}", ray.cluster_resources).get("CPU", 0))
+        except Exception as error:  # an address that is none fails in many ways
+            raise InputError(f"no Ray cluster answers at {self.address}: {one_line(error)}") from error
         try:
             task = ray.remote(num_cpus=1, max_retries=0)(_call)
             lost = (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.NodeDiedError)
-            cpus = max(1, int(ray.cluster_resources().get("CPU", 0)))
+            if not cpus:
+                raise InputError(f"the Ray cluster at {self.address} has no cores, and would never begin a task")
             yield _Futures(lambda call: task.remote(call).future(), lost, cpus)
         finally:
             ray.shutdown()
@@ -194,21 +236,26 @@ class _Futures(ParallelBackendBase):
             return [Outcome(lost=one_line(error))]
 
 
+def _count(n_jobs: int) -> int:
+    check_whole("n_jobs", n_jobs)
+    return n_jobs
+
+
 def backend_of(
     name: str, *, n_jobs: int | None = None, scheduler: str | None = None, address: str | None = None
 ) -> Backend:
     """The backend with a name: ``local``, ``dask`` or ``ray``."""
     match name:
         case "local":
-            if scheduler or address:
+            if scheduler is not None or address is not None:
                 raise InputError("--scheduler goes with --backend dask, --address with --backend ray")
             return Local(n_jobs)
         case "dask":
-            if not scheduler or address:
+            if not scheduler or address is not None:
                 raise InputError("Dask needs the address of its scheduler: --backend dask --scheduler tcp://HOST:8786")
-            return Dask(scheduler, n_jobs or -1)
+            return Dask(scheduler, -1 if n_jobs is None else _count(n_jobs))
         case "ray":
-            if scheduler:
+            if scheduler is not None or address == "":
                 raise InputError("Ray has an address and no scheduler: --backend ray --address auto")
-            return Ray(address or "auto", n_jobs or -1)
+            return Ray("auto" if address is None else address, -1 if n_jobs is None else _count(n_jobs))
     raise unknown_name("backend of sweeps", name, ("local", "dask", "ray"))

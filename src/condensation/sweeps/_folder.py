@@ -13,23 +13,23 @@
 ``cells`` is a data set that grows: pandas, Polars and DuckDB read it at any moment.
 """
 
-import io
 import json
 import secrets
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import ArrowException, parquet
-from safetensors.numpy import save
 
-from .._files import make_folder, read_json, write_atomic
+from .._files import SEAL, read_sealed_json
 from .._functions import opening
-from ..errors import InputError
+from .._seals import PLACE, check_seal, seal
+from .._writing import make_folder, write_atomic, write_json
+from ..errors import Damaged, InputError
 from ..experiment import Experiment
+from ..runs._folder import keep_arrays, warn_of_damage
 from ._grid import Sweep, array_file
 
 if TYPE_CHECKING:
@@ -55,24 +55,23 @@ class SweepFolder:
         self.keep_arrays(sweep.experiment)
         (self.path / "failed.json").unlink(missing_ok=True)
         plain = sweep.to_plain() | {"fingerprint": sweep.fingerprint()}
-        write_atomic(self.path / "sweep.json", json.dumps(plain, indent=1).encode())
+        write_json(self.path / "sweep.json", plain)
 
     def keep_failed(self, failed: Mapping[str, str]) -> None:
         """Write why pairs of cell and seed failed."""
-        write_atomic(self.path / "failed.json", json.dumps(dict(failed), indent=1).encode())
+        write_json(self.path / "failed.json", failed)
 
     def failed(self) -> dict[str, str]:
         """Why pairs of cell and seed failed in the last run, by pair."""
         path = self.path / "failed.json"
-        return read_json(path) if path.exists() else {}
+        return read_sealed_json(path) if path.exists() else {}
 
     def keep_arrays(self, experiment: Experiment) -> None:
         """Keep a user's arrays beside the rows that were trained on them."""
         for arrays in experiment.arrays().values():
             path = self.path / array_file(arrays)
-            if not path.exists():
-                make_folder(path.parent)
-                write_atomic(path, save({part: np.array(getattr(arrays, part), order="C") for part in ("x", "y")}))
+            make_folder(path.parent)
+            keep_arrays(path, arrays)
 
     def open_round(self, name: str) -> set[RowKey]:
         """Begin a round; workers of earlier rounds can commit no more. The pairs that were lost in those."""
@@ -113,7 +112,7 @@ class SweepFolder:
         """Add a task's rows to the data set, whole or not at all; False if its round is over."""
         part = self.rounds / round / f".{task}.{secrets.token_hex(4)}"
         try:
-            write_atomic(part, as_parquet(as_table(rows)))
+            write_parquet(part, as_table(rows))
             part.replace(self._file(task, len({tuple(row[name] for name in KEY) for row in rows})))
         except (OSError, InputError):
             if part.parent.exists():
@@ -134,10 +133,15 @@ class SweepFolder:
         return sorted(self.cells.glob("[0-9]*-*.parquet"))
 
     def done(self, measured: str) -> set[RowKey]:
-        """The pairs of experiment and seed that have their rows."""
+        """The pairs of experiment and seed that have their rows; a damaged file is removed, and made again."""
         keys: set[RowKey] = set()
         for path in self.files():
-            table = _read(path, columns=list(KEY))
+            try:
+                table = _read(path, columns=list(KEY))
+            except Damaged as error:
+                warn_of_damage(error)
+                path.unlink()
+                continue
             columns = [table.column(name).to_pylist() for name in KEY]
             keys |= {(f, d, i) for f, d, i, m in zip(*columns, strict=True) if m == measured}
         return keys
@@ -167,14 +171,20 @@ def as_table(rows: Sequence[dict[str, Any]]) -> pa.Table:
     return pa.table(columns)
 
 
-def as_parquet(table: pa.Table) -> bytes:
-    """A table as a Parquet file."""
-    buffer = io.BytesIO()
-    parquet.write_table(table, buffer)
-    return buffer.getvalue()
+def write_parquet(path: Path, table: pa.Table) -> None:
+    """Write a table as a sealed Parquet file."""
+
+    def write(file: BinaryIO) -> None:
+        with parquet.ParquetWriter(file, table.schema, write_page_checksum=True) as writer:
+            writer.write_table(table)
+            writer.add_key_value_metadata({SEAL: PLACE})
+        seal(file)
+
+    write_atomic(path, write)
 
 
 def _read(path: Path, columns: list[str] | None = None) -> pa.Table:
+    check_seal(path)
     try:
         return parquet.ParquetFile(path).read(columns=columns)
     except (ArrowException, OSError) as error:
@@ -195,7 +205,7 @@ def open_sweep(path: str | Path, trust: bool = False) -> "SweepTable":
     from ._table import SweepTable
 
     folder = SweepFolder(path)
-    plain = read_json(folder.path / "sweep.json")
+    plain = read_sealed_json(folder.path / "sweep.json")
     with opening(trust):
         sweep = Sweep.from_plain(plain, folder.path)
     table = SweepTable.read(sweep, folder, folder.failed())

@@ -4,7 +4,6 @@ import hashlib
 import itertools
 import json
 import math
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -14,12 +13,13 @@ from typing import Any, NamedTuple
 
 from .._formula import Formula
 from .._functions import function_fingerprint
+from .._plain import parse_toml, read_text
 from .._serialization import FORMAT, check_format, coerce, fingerprint, replace_at, to_plain, value_at
 from ..data import Arrays
 from ..errors import InputError, check_whole, unknown_name
 from ..experiment import Experiment
 from ..seeds import Seed, as_seeds
-from ._axes import COLUMNS, SPACINGS, Label, label, read_axis
+from ._axes import COLUMNS, SPACINGS, Label, check_grid, label, read_axis
 from ._measures import Measure, Measuring, check_fit, check_measures
 
 MOMENTS = ("end", "initial", "saved")
@@ -157,6 +157,7 @@ class Sweep:
 
     @cached_property
     def _cells(self) -> list[Cell]:
+        check_grid(self.shape, len(self.seeds))
         return [*self._each()]
 
     def _each(self) -> Iterator[Cell]:
@@ -246,12 +247,9 @@ class Sweep:
     def load(cls, path: str | Path) -> "Sweep":
         """The sweep in a TOML file."""
         path = Path(path)
+        text = read_text(path, "sweep")
         try:
-            return cls.from_plain(tomllib.loads(path.read_text(encoding="utf-8")), path.parent)
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"the sweep file {path} cannot be read: {getattr(error, 'strerror', error)}") from error
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"{path}: this is not TOML: {error}") from error
+            return cls.from_plain(parse_toml(text), path.parent)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
 

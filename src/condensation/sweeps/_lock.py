@@ -1,8 +1,4 @@
-"""Locks that a dead process does not hold: the operating system gives them back.
-
-They are written by hand: ``filelock`` would save twenty lines of 10,000 that it loads, and where a file system has no
-locks it takes a marker file by default, which a machine that is switched off leaves behind.
-"""
+"""One driver a folder: ``driver.json`` there is locked by it."""
 
 import json
 import os
@@ -11,36 +7,10 @@ import socket
 import time
 import warnings
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+from .._locks import NoLocks, lock_file
 from ..errors import InputError
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
-
-
-class NoLocks(OSError):
-    """The operating system, or the file system, has no locks."""
-
-
-def lock_file(path: Path) -> IO[bytes]:
-    """An open file with an exclusive lock, which ends when it is closed or its process dies.
-
-    Raises:
-        BlockingIOError: another process holds the lock.
-        NoLocks: there are none here.
-    """
-    file = path.open("ab")
-    try:
-        if fcntl is None:
-            raise NoLocks("this operating system has none")
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.close()
-        raise error if isinstance(error, BlockingIOError) else NoLocks(str(error)) from error
-    return file
 
 
 class DriverLock:

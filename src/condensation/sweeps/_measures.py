@@ -10,6 +10,7 @@ import numpy as np
 from .._functions import function_at, function_fingerprint, function_path, may_import
 from .._serialization import fingerprint, to_plain
 from ..errors import InputError, unknown_name
+from ..experiment import Experiment
 from ..measure import (
     cosine_similarity,
     effective_rank,
@@ -20,6 +21,7 @@ from ..measure import (
     stable_rank,
 )
 from ..networks import Dense, Network
+from ..optimizers import GradientFlow
 from ..runs import Trajectory
 from ._axes import COLUMNS
 
@@ -76,7 +78,13 @@ OF_LAYERS: dict[str, Callable[[np.ndarray, np.ndarray, float | None], Columns]] 
     "cosine": _cosine,
 }
 NAMES = (*OF_LAYERS, "share")
-FIRST_QUANTITY = {"lines": "k_eff", "change": "change", "rank": "effective_rank", "cosine": "cosine", "share": "share"}
+QUANTITIES: dict[Any, tuple[str, ...]] = {  # the columns of each, for each hidden layer
+    "lines": ("k_eff", "lines", "orientations", "cover", "condensed"),
+    "change": ("change",),
+    "rank": ("effective_rank", "stable_rank", "participation"),
+    "cosine": ("cosine",),
+    "share": ("share",),
+}
 
 
 def check_measures(chosen: Measure | Iterable[Measure]) -> tuple[Measure, ...]:
@@ -92,7 +100,7 @@ def check_measures(chosen: Measure | Iterable[Measure]) -> tuple[Measure, ...]:
         if callable(measure):
             function_path(measure)  # refused where a worker could not find it
             _check_free(measure.__name__)
-        elif measure not in NAMES and ":" not in str(measure):
+        elif not isinstance(measure, str) or (measure not in NAMES and ":" not in measure):
             raise unknown_name("measure", measure, NAMES)
         measures[measure] = None
     if not measures:
@@ -104,6 +112,20 @@ def check_fit(measures: Iterable[Measure], network: Network) -> None:
     """Refuse what cannot be measured in a network."""
     if "share" in measures and not (isinstance(network, Dense) and network.outputs == 1):
         raise InputError("the share along z is of dense networks with one output, and this network is none")
+
+
+def columns_of(measures: Iterable[Measure], experiment: Experiment) -> list[str] | None:
+    """The quantities that a table of an experiment can have; None where a user's own measure names them."""
+    columns: list[str] = []
+    hidden = [layer.name for layer in experiment.network.layers[:-1] if experiment.keeps(f"{layer.name}.weight")]
+    for measure in measures:
+        if measure not in QUANTITIES:
+            return None
+        layers = hidden[:1] if measure == "share" else hidden
+        columns += [f"{layer}.{quantity}" for layer in layers for quantity in QUANTITIES[measure]]
+    scores = ["loss"] + ["accuracy"] * (experiment.network.outputs > 1)
+    columns += scores + [f"test_{name}" for name in scores if experiment.test is not None]
+    return columns + ["time"] * isinstance(experiment.optimizer, GradientFlow)
 
 
 def measure_step(

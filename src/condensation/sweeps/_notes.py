@@ -7,7 +7,7 @@ import numpy as np
 
 from .._phrases import plural
 from ._grid import cell_name, seed_name
-from ._measures import FIRST_QUANTITY
+from ._measures import QUANTITIES
 
 if TYPE_CHECKING:
     from ._table import SweepTable
@@ -86,8 +86,8 @@ def _notes_on_measures(table: "SweepTable", diverged: np.ndarray) -> dict[str, s
     """Notes on named measures without a value in networks that did not diverge."""
     notes = {}
     cells = [*table.sweep.cells()]
-    for measure in (name for name in FIRST_QUANTITY if name in table.sweep.measure):
-        columns = [name for name in table.rows.column_names if name.endswith(f".{FIRST_QUANTITY[measure]}")]
+    for measure in (name for name in QUANTITIES if name in table.sweep.measure):
+        columns = [name for name in table.rows.column_names if name.endswith(f".{QUANTITIES[measure][0]}")]
         if not columns and not diverged.all():
             notes[f"the measure {measure} has no value in any row"] = "no layer has weights that it could be taken of"
         for column in columns:

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from .._device import on_cpu
-from .._files import make_folder, write_atomic
+from .._writing import make_folder
 from ..errors import InputError, check_whole
 from ..experiment import Experiment
 from ..seeds import Seed
+from ..training._need import networks_that_fit
 from ..training._train import ensemble_key
 from ._backends import Backend, Local, backend_of
-from ._folder import SweepFolder, as_parquet
-from ._grid import Sweep
+from ._folder import SweepFolder, write_parquet
+from ._grid import Sweep, cell_name
 from ._lock import DriverLock
 from ._measures import Measure
 from ._notes import warn_of_notes
@@ -71,6 +72,8 @@ def sweep(
     """
     if isinstance(backend, str):
         backend = backend_of(backend, n_jobs=n_jobs)
+    elif n_jobs is not None:
+        raise InputError(f"the backend {backend.name} has its own n_jobs: give it there")
     planned = Sweep(experiment, grid, fields, seeds, measure, at, threshold, backoffs)
     return run_sweep(planned, out, backend, keep_runs=keep_runs)
 
@@ -101,6 +104,7 @@ def run_sweep(
     sweep = replace(sweep)  # an opened one names its measures; they are imported now
     backend, folder = backend or Local(), SweepFolder(out)
     pairs = pairs_of(sweep)
+    check_cells(sweep)
     make_folder(folder.path)
     with closing(DriverLock(folder.path, backend.name)) as lock:
         folder.make(sweep)
@@ -115,7 +119,7 @@ def run_sweep(
         try:
             if failed:
                 folder.keep_failed(failed)
-            write_atomic(folder.path / "table.parquet", as_parquet(table.rows))
+            write_parquet(folder.path / "table.parquet", table.rows)
         except InputError as error:  # a full disk; the rows themselves are safe
             log.warning("%s", error)
     warn_of_notes(table)
@@ -126,6 +130,15 @@ def pairs_of(sweep: Sweep) -> list[Pair]:
     """All pairs of cell and seed, each experiment once."""
     cells = {cell.fingerprint: cell for cell in reversed([*sweep.cells()])}  # of equal experiments the first one
     return [Pair(*cell, seed) for cell in reversed(cells.values()) for seed in sweep.seeds]
+
+
+def check_cells(sweep: Sweep) -> None:
+    """Refuse a sweep with a cell that cannot be, or whose data do not fit its network; nothing is drawn for it."""
+    for cell in sweep.cells():
+        try:
+            cell.experiment.check_data()
+        except InputError as error:
+            raise InputError(f"{cell_name(cell.coordinates)} cannot be trained: {error}") from error
 
 
 @dataclass
@@ -150,7 +163,7 @@ class _Driver:
             missing = [pair for pair in pairs if pair.key not in done]
             if not missing:
                 break
-            self.block = self.block or _block(len(missing), self.backend)
+            self.block = _block(missing, self.backend, self.block)
             size = 1 if alone else max(1, self.block // 4**turn)
             new = self._tasks(name, size, [pair for pair in missing if pair.key not in lost])
             again = self._tasks(name, size, [pair for pair in missing if pair.key in lost])
@@ -200,11 +213,17 @@ class _Driver:
         return reasons
 
 
-def _block(count: int, backend: Backend) -> int:
-    """Networks in a task, so that each worker gets several."""
-    if isinstance(backend, Local) and not on_cpu():
-        return GPU_BLOCK
-    return max(1, min(BLOCK, -(-count // (backend.workers() * TASKS_A_WORKER))))
+def _block(pairs: list[Pair], backend: Backend, given: int | None) -> int:
+    """Networks in a task, so that each worker gets several, and those of this machine have memory for them."""
+    local = isinstance(backend, Local)
+    several = given or (GPU_BLOCK if local and not on_cpu() else None)
+    several = several or max(1, min(BLOCK, -(-len(pairs) // (backend.workers() * TASKS_A_WORKER))))
+    if not local:
+        return several
+    most = networks_that_fit((pair.experiment for pair in pairs), min(backend.workers(), len(pairs))) or several
+    if given is not None and most < min(given, len(pairs)):
+        raise InputError(f"tasks of {given} networks do not fit into memory: {most} would (block)")
+    return min(several, most)
 
 
 @contextmanager

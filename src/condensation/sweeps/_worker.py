@@ -11,12 +11,10 @@ import copyreg
 import io
 import os
 import pickle
-import tempfile
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from ._lock import lock_file
+from .._locks import lock_file, own_folder
 
 if TYPE_CHECKING:
     from ..data import Arrays
@@ -66,9 +64,8 @@ def _pin() -> None:
     """Take the first core that no other worker of this user has; if none is free, stay unpinned."""
     if not hasattr(os, "sched_setaffinity"):
         return
-    folder = Path(tempfile.gettempdir()) / f"condensation-cores-{os.getuid()}"
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
+        folder = own_folder("condensation-cores")
     except OSError:
         return
     for core in sorted(os.sched_getaffinity(0)):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..runs._store import RunCheckpoints
+from ..runs._checkpoints import RunCheckpoints
 
 SECONDS_PER_CALL = 0.3
 

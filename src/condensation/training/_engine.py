@@ -13,6 +13,7 @@ there they agree within its tolerance.)
 - Several devices share the networks: each takes the next block when it has done one.
 """
 
+import logging
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -32,6 +33,7 @@ from ._work import Member, Work
 
 BATCH, LARGE_BATCH = 2**10, 2**14  # networks on a GPU
 BATCH_BYTES = 2**32
+log = logging.getLogger(__name__)
 
 
 def run(program: Program, members: Sequence[Member], plan: RunPlan, *, block: int | None = None) -> list[Record]:
@@ -39,8 +41,8 @@ def run(program: Program, members: Sequence[Member], plan: RunPlan, *, block: in
     stepwise = program.stepwise
     places = device_slots(whole_machine=stepwise)
     block = block or (1 if on_cpu() or stepwise else batch_size(members[0], -(-len(members) // len(places))))
-    kept = {k: plan.checkpoints.load(k) for k in range(len(members))} if plan.checkpoints else {}
-    records = {k: checkpoint.record for k, checkpoint in kept.items() if checkpoint is not None and checkpoint.finished}
+    kept = plan.checkpoints.load() if plan.checkpoints else {}
+    records = {k: checkpoint.record for k, checkpoint in kept.items() if checkpoint.finished}
     if records:
         plan.report(int(plan.recorded[-1]) * len(records), float("nan"))
     left = [k for k in range(len(members)) if k not in records]
@@ -78,8 +80,10 @@ def run(program: Program, members: Sequence[Member], plan: RunPlan, *, block: in
                 while not future.done():  # without a timeout, a Ctrl-C that another thread received would not wake us
                     wait([future], timeout=0.2)
                 records |= future.result()
-        except BaseException:
+        except BaseException as error:
             plan.stop.set()
+            if isinstance(error, KeyboardInterrupt):
+                log.info("stopping: the steps that are being taken come to their end first")
             pool.shutdown(cancel_futures=True)
             raise
     return [records[k] for k in range(len(members))]

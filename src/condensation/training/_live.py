@@ -20,6 +20,7 @@ from ..optimizers import GradientFlow
 from ..seeds import Seed, as_seed
 from ._chunks import Chunk
 from ._engine import alone
+from ._need import require_room
 from ._train import member_of, program_of
 
 NOT_BELOW = 1e-9  # seconds
@@ -55,6 +56,8 @@ class Live:
 
     def __init__(self, experiment: Experiment, seed: int | Seed = 0) -> None:
         self.experiment, self.seed = experiment, as_seed(seed)
+        experiment.check_data()
+        require_room([(experiment, 1)])
         member = member_of(experiment, self.seed)
         self.x, self.y, self.init = member.x, member.y, member.init
         self.program = program_of([experiment], [member])

@@ -2,6 +2,7 @@
 
 The way from an experiment to its trajectory:
 
+- ``_need.py``: what the training takes of memory, told by its shapes; more than there is is refused.
 - ``_train.py``: each pair of experiment and seed becomes a ``Member`` (initial weights, data, hyperparameters); what
   all members share becomes the ``Program`` that is compiled, and the steps to record and save the ``RunPlan``.
 - ``_program.py``: one step of training as a pure function of a ``TrainState``; ``_flow.py``: that of gradient flow.
@@ -10,11 +11,12 @@ The way from an experiment to its trajectory:
 - ``_chunks.py``: cuts the plan's steps into a ``Chunk`` for each call.
 - ``_buffer.py``: the ``EnsembleBuffer`` into which each call's weights and curves are copied, a ``Record`` a network.
 - ``_progress.py``: what a reporter is told (``Progress``).
-- ``runs/_store.py``: with ``out``, records and states are kept in run folders, each as a ``Checkpoint``.
+- ``runs/_checkpoints.py``: with ``out``, records and states are kept as ``Checkpoint``s; ``runs/_store.py``: the files.
 - ``runs/_trajectory.py``: ``collect`` makes the ``Trajectory`` of all seeds from their records.
 """
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
@@ -27,16 +29,16 @@ from ..errors import InputError
 from ..experiment import Experiment
 from ..optimizers import Adam, GradientFlow, static_part, traced_hyperparameters
 from ..runs import Record, Trajectory, in_initial_stage
-from ..runs._store import RunCheckpoints
+from ..runs._checkpoints import RunCheckpoints
 from ..runs._trajectory import collect
 from ..seeds import Seed, as_seeds
 from ._chunks import RunPlan
 from ._engine import run
+from ._need import require_room
 from ._program import Program
 from ._progress import Meter, Reporter, print_progress
 from ._work import Member
 
-LARGE = 4 * 2**30  # bytes of saved weights that are worth a warning
 SHARED = ("network", "loss", "dtype", "steps", "save", "record", "batch_size", "kept_layers")  # in an ensemble
 
 
@@ -86,7 +88,11 @@ def train(
     """
     several = not isinstance(experiment, Experiment)
     experiments = list(experiment) if several else [experiment]
+    if isinstance(seeds, int):  # before so many are listed
+        _check((own, max(1, seeds)) for own in experiments)
     chosen = as_seeds(seeds)
+    if not isinstance(seeds, int):
+        _check((own, len(chosen)) for own in experiments)
     pairs = [(own, seed) for own in experiments for seed in chosen]
     records = iter(_run(pairs, [member_of(own, seed) for own, seed in pairs], out, progress))
     trajectories = [collect(own, chosen, list(islice(records, len(chosen)))) for own in experiments]
@@ -99,6 +105,9 @@ def train_pairs(
     pairs: Sequence[tuple[Experiment, Seed]], *, out: str | Path | None = None, progress: bool | Reporter = False
 ) -> list[Trajectory]:
     """Train any pairs of experiment and seed, in as few ensembles as can be; a trajectory of one seed for each."""
+    experiments = {id(experiment): experiment for experiment, _ in pairs}
+    counts = Counter(id(experiment) for experiment, _ in pairs)
+    _check((experiment, counts[key]) for key, experiment in experiments.items())
     members = [member_of(experiment, seed) for experiment, seed in pairs]
     groups: dict[Any, list[int]] = {}
     for k, ((experiment, _), member) in enumerate(zip(pairs, members, strict=True)):
@@ -108,6 +117,14 @@ def train_pairs(
         own = _run([pairs[k] for k in group], [members[k] for k in group], out, progress)
         records |= zip(group, own, strict=True)
     return [collect(experiment, (seed,), [records[k]]) for k, (experiment, seed) in enumerate(pairs)]
+
+
+def _check(networks: Iterable[tuple[Experiment, int]]) -> None:
+    """Refuse, before anything is drawn, data that do not fit and networks that take more memory than there is."""
+    listed = list(networks)
+    for experiment, _ in listed:
+        experiment.check_data()
+    require_room(listed)
 
 
 def ensemble_key(experiment: Experiment) -> Any:
@@ -127,18 +144,15 @@ def _run(
     program = program_of(experiments, members)
     first = experiments[0]
     recorded, saved = np.array(first.recorded_steps()), np.array(first.saved_steps())
-    numbers = sum(member.init[name].size for member in members for name in program.kept)
-    size = len(saved) * numbers * np.dtype(program.storage).itemsize
-    if size > LARGE:
-        warnings.warn(
-            f"the weights at {len(saved)} saved steps of {len(members)} networks take {size / 2**30:.1f} GiB; "
-            "a sparser save schedule or fewer kept_layers take less",
-            stacklevel=3,
-        )
     checkpoints = RunCheckpoints(out, pairs) if out is not None else None
     reporter = (print_progress if progress else None) if isinstance(progress, bool) else progress
     meter = Meter(first.steps * len(members), reporter)
-    records = run(program, members, RunPlan(recorded, saved, meter, checkpoints))
+    try:
+        records = run(program, members, RunPlan(recorded, saved, meter, checkpoints))
+    except BaseException:
+        if checkpoints is not None:
+            checkpoints.flush()
+        raise
     if checkpoints is not None:
         checkpoints.close()
     return records

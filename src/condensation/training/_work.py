@@ -159,9 +159,11 @@ class Work:
     def _keep(self, records: list[Record], chunks: Chunks, state: Any, finished: bool) -> None:
         assert self.plan.checkpoints is not None
         leaves = [] if finished else [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
+        checkpoints = {}
         for k, (place, record) in enumerate(zip(self.places, records, strict=True)):
             own = [np.asarray(leaf[k]) if self.batched else leaf for leaf in leaves]
-            self.plan.checkpoints.keep(place, Checkpoint(record, chunks.index, chunks.offset, own, finished))
+            checkpoints[place] = Checkpoint(record, chunks.index, chunks.offset, own, finished)
+        self.plan.checkpoints.keep(checkpoints)
 
 
 @lru_cache(maxsize=COMPILED)

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._files import SUFFIXES, Stored, open_arrays, read_json
 from .._phrases import printable
+from .._regular import check_regular
 from ..errors import InputError, unknown_name
 from ._layout import UnitLayout, Units, list_units
 from ._names import layouts
@@ -114,6 +115,7 @@ def open_model_file(path: str | Path) -> ModelFile:
         return replace(open_model_file(inside), path=path)
     if not path.exists():
         raise InputError(f"there is no file or folder {path}")
+    check_regular(path)
     files, notes = (path,), ()
     if path.name.endswith(".index.json"):
         arrays, files, notes = _open_shards(path)

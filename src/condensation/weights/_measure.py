@@ -10,11 +10,14 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from .._files import Stored
+from .._memory import fits, require
 from ..errors import InputError
 from ..measure import Row, measure_units, most_condensed_first
 from ._files import ModelFile
 from ._layout import Units
 
+ADVICE = "it is left out; --memory lets it take more"
+COPIES = 2  # of a layer's weights at least: as read, and less their mean
 JOBS = min(os.cpu_count() or 1, 8)  # layers at the same time: each holds some copies of its weights
 
 
@@ -43,15 +46,25 @@ def measure_listed(
         if units.reason:
             return Row(units.name, reason=units.reason)
         try:
+            require(_bytes(units), f"measuring {units.units:,} units of {units.inputs:,} inputs", ADVICE)
             weights = units.weights()
         except InputError as error:  # a broken part of a file
             return Row(units.name, units.kind, units.units, units.inputs, reason=str(error))
         options = {"threshold": threshold, "with_null": with_null, "with_errors": with_errors}
         return measure_units(units.name, weights, units.kind, start=start(units), **options)
 
+    listed = list(listed)
+    largest = sorted((_bytes(units) for units in listed if not units.reason), reverse=True)
+    while jobs > 1 and not fits(sum(largest[:jobs])):
+        jobs -= 1
     # threads of BLAS that wait for each other on a busy machine take ten times as long
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(jobs) as pool:
         return list(pool.map(row, listed))
+
+
+def _bytes(units: Units) -> int:
+    """Bytes that are taken while a layer is measured."""
+    return COPIES * 4 * units.units * units.inputs
 
 
 def units_of_arrays(

@@ -6,13 +6,15 @@ import re
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from .._files import Stored
+from .._files import ADVICE, Stored
+from .._memory import require
 from ..errors import InputError
 from ._files import no_weights
 
@@ -74,6 +76,12 @@ def _load(path: Path) -> Any:
     with path.open("rb") as file:
         if file.read(2) == b"PK" and not whole:
             raise InputError(f"{path} is truncated: its end is missing, copy or save it again")
+    if whole:
+        members: list[zipfile.ZipInfo] = []
+        with suppress(Exception), zipfile.ZipFile(path) as archive:  # a broken list is told when it is loaded
+            members = archive.infolist()
+        packed = (member for member in members if member.compress_type != zipfile.ZIP_STORED)  # PyTorch packs none
+        require(sum(member.file_size for member in packed), f"unpacking {path}", ADVICE)
     stand_ins: list[Any] = [(_Beside, name) for name in _NUMPYS]
     try:
         with warnings.catch_warnings(action="ignore"), torch.serialization.safe_globals(stand_ins):
@@ -95,14 +103,14 @@ def _load(path: Path) -> Any:
 
 def _names(path: Path) -> Iterator[str]:
     """What a pickle would import, told from its bytes; nothing is run."""
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            inside = [name for name in archive.namelist() if name.endswith("data.pkl")]
-            content = archive.read(inside[0]) if inside else b""
-    else:
-        content = path.read_bytes()
     words: list[str] = []
     try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                inside = [name for name in archive.namelist() if name.endswith("data.pkl")]
+                content = archive.read(inside[0]) if inside else b""
+        else:
+            content = path.read_bytes()
         for code, value, _ in pickletools.genops(content):
             if code.name == "GLOBAL":
                 yield str(value).replace(" ", ".")
@@ -110,8 +118,8 @@ def _names(path: Path) -> Iterator[str]:
                 yield ".".join(words[-2:])
             elif isinstance(value, str):
                 words.append(value)
-    except ValueError:
-        return  # no pickle from here on
+    except Exception:  # a broken archive fails in many ways; no pickle from here on
+        return
 
 
 def _state_dict(content: Any, place: str, axes: int) -> tuple[dict[str, torch.Tensor], list[str]]:

@@ -14,9 +14,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .._files import make_folder, write_atomic
 from .._templates import page_environment
 from .._versions import versions
+from .._writing import check_folder, make_folder, write_atomic
 from ..drawing import draw_beside_null, draw_layers, draw_steps, look
 from ..drawing._style import figure_of
 from ..errors import InputError
@@ -32,18 +32,19 @@ _VERSIONS = ("condensation", "python", "numpy", "scipy", "safetensors")
 def write_report(measured: Measured, path: str | Path, *, threshold: float | None = None) -> Path:
     """Write the page, whole or not at all; ``threshold`` is that of the measurement, None for the default."""
     path = page_path(path)
-    write_atomic(path, report_page(measured, threshold).encode())
+    make_folder(path.parent)
+    write_atomic(path, report_page(measured, threshold).encode(errors="backslashreplace"))
     return path
 
 
 def page_path(path: str | Path) -> Path:
-    """Where a page can be written; its folder is made."""
+    """Where a page can be written; nothing is made for it."""
     path = Path(path)
     if path.suffix not in (".html", ".htm"):
         raise InputError(f"the report is an HTML page: its name should end in .html, not {path.name!r}")
     if path.is_dir():
         raise InputError(f"the report is a file, and {path} is a folder: name a file in it")
-    make_folder(path.parent)
+    check_folder(path.parent)
     return path
 
 

@@ -5,12 +5,13 @@ import { group, option } from "./fields.js";
 import { mount } from "./figure.js";
 import { map } from "./views/map.js";
 
-/** The group "Your runs and sweeps" in the settings; null where there are none. */
+/** The group "Your runs and sweeps" in the settings; null where there are none. One that cannot be read says why. */
 export function libraryList(list, open) {
   if (!list.length) return null;
   const rows = list.map((entry) => {
     const about = { type: "button", class: "library", "data-library": entry.name, onclick: () => open(entry) };
-    return make("li", {}, make("button", about, make("span", { class: "kind" }, entry.kind), entry.title));
+    const button = make("button", about, make("span", { class: "kind" }, entry.kind), entry.title);
+    return make("li", {}, button, ...(entry.problem ? [make("p", { class: "problem" }, entry.problem)] : []));
   });
   return group("Your runs and sweeps", make("ul", { class: "library" }, ...rows));
 }
