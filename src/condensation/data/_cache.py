@@ -121,50 +121,58 @@ def store(dataset: DataSet, splits: Splits, source: str, part: Path, again: bool
 def _about(dataset: DataSet, splits: Splits, source: str, folder: Path) -> dict[str, Any]:
     """What about.json says of a set whose files are in a folder."""
     mean, std = dataset.moments(splits["train"].images)
-    names = [f"{split}_{kind}.npy" for split in SPLITS for kind in ("images", "labels")]
-    checksums = {name: _checksum(folder / name) for name in names}
+    checksums = {name: _checksum(folder / name) for name in _names()}
     about = {"format": FORMAT, "name": dataset.name, "source": source, "mean": mean, "std": std}
     return about | {"checksums": checksums}
 
 
+def _names() -> list[str]:
+    """The files of a set's splits."""
+    return [f"{split}_{kind}.npy" for split in SPLITS for kind in ("images", "labels")]
+
+
 def _checksum(path: Path) -> str:
-    """SHA-256 of a file, computed once for each version of it that this process sees."""
-    stat = path.stat()
-    return _checksum_of(path, stat.st_mtime_ns, stat.st_size, stat.st_ino)
-
-
-@lru_cache(maxsize=64)
-def _checksum_of(path: Path, *version: int) -> str:
+    """SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _version(path: Path) -> tuple[int, ...]:
+    """What changes when a file is written."""
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
 def load(dataset: DataSet) -> Loaded:
-    """A set from the cache, mapped into memory."""
+    """A set from the cache, mapped into memory; opened and checked once for each version of its files."""
     place = folder_of(dataset)
     try:
-        plain = read_json(place / "about.json")
-        check_format(f"copy of {dataset.name}", plain["format"])
-        splits = {
-            split: _load_split(dataset, place, split, count)
-            for split, count in zip(SPLITS, dataset.counts, strict=True)
-        }
-        if not {SEAL, "checksums"} & plain.keys():  # a copy from before there were checksums
-            dataset.check(splits)
-            plain |= _about(dataset, splits, str(plain["source"]), place)
-            with suppress(InputError):  # a cache that cannot be written is checked each time
-                write_json(place / "about.json", plain)
-            return Loaded(splits, plain["mean"], plain["std"], plain["source"])
-        about = read_sealed_json(place / "about.json")
-        for name, checksum in about["checksums"].items():
-            if _checksum(place / name) != checksum:
-                raise ValueError(f"the bytes of {name} are not those that were written")
-        return Loaded(splits, about["mean"], about["std"], about["source"])
+        return _open(dataset, place, *(_version(place / name) for name in ("about.json", *_names())))
     except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
         raise InputError(
             f"the copy of {dataset.name} in {place} is damaged ({error}): "
             f"`condensation data fetch {dataset.name} --again` mends it"
         ) from error
+
+
+@lru_cache(maxsize=8)
+def _open(dataset: DataSet, place: Path, *versions: tuple[int, ...]) -> Loaded:
+    plain = read_json(place / "about.json")
+    check_format(f"copy of {dataset.name}", plain["format"])
+    splits = {
+        split: _load_split(dataset, place, split, count) for split, count in zip(SPLITS, dataset.counts, strict=True)
+    }
+    if not {SEAL, "checksums"} & plain.keys():  # a copy from before there were checksums
+        dataset.check(splits)
+        plain |= _about(dataset, splits, str(plain["source"]), place)
+        with suppress(InputError):  # a cache that cannot be written is checked each time
+            write_json(place / "about.json", plain)
+        return Loaded(splits, plain["mean"], plain["std"], plain["source"])
+    about = read_sealed_json(place / "about.json")
+    for name, checksum in about["checksums"].items():
+        if _checksum(place / name) != checksum:
+            raise ValueError(f"the bytes of {name} are not those that were written")
+    return Loaded(splits, about["mean"], about["std"], about["source"])
 
 
 def _load_split(dataset: DataSet, place: Path, split: str, count: int) -> Split:

@@ -3,7 +3,7 @@
 import logging
 import shutil
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -22,6 +22,7 @@ from ..data import Images
 from ..data._sources import load
 from ..errors import InputError
 from ..experiment import Experiment
+from ..optimizers import static_part
 from ..runs import Trajectory, run_folder
 from ..seeds import as_seeds
 from ..sweeps import SweepTable
@@ -79,7 +80,9 @@ def training_of(experiment: Experiment, runs: Path, scale: str, seeds: int | Non
 
 
 def train_all(trainings: Sequence[Training], n_jobs: int | None = None) -> Iterator[Training]:
-    """Train what is not finished, each as soon as a process is free, and give each back when it is.
+    """Train what is not finished as soon as a process is free, and give each back when it is.
+
+    Those that one compiled program can train are one task, so that it is compiled in one process only.
 
     Args:
         trainings: each of another experiment.
@@ -88,28 +91,39 @@ def train_all(trainings: Sequence[Training], n_jobs: int | None = None) -> Itera
     """
     waiting = [training for training in trainings if not training.finished]
     yield from (training for training in trainings if training not in waiting)
-    workers = min(n_jobs or (min(cores(), MOST_WORKERS) if on_cpu() else 1), len(waiting))
+    tasks = _by_program(waiting)
+    workers = min(n_jobs or (min(cores(), MOST_WORKERS) if on_cpu() else 1), len(tasks))
     if workers < 2:
         yield from waiting
         return
     warnings.filterwarnings("ignore", "A worker stopped while some jobs")  # one that has grown is replaced, no harm
     pool: Any = Parallel(workers, Processes(), return_as="generator_unordered")
-    left = set(range(len(waiting)))
+    left = dict(enumerate(tasks))
     try:
-        for k in pool(delayed(_train)(k, training) for k, training in enumerate(waiting)):
-            left.discard(k)
-            yield waiting[k]
+        for k in pool(delayed(_train)(k, task) for k, task in enumerate(tasks)):
+            yield from left.pop(k)
     except TerminatedWorkerError as error:
         log.warning("a process that trained was lost, this one goes on alone: %s", str(error).split("\n")[0])
-        yield from (waiting[k] for k in sorted(left))
+        yield from (training for task in left.values() for training in task)
 
 
-def _train(k: int, training: Training) -> int:
+def _by_program(trainings: Iterable[Training]) -> list[list[Training]]:
+    """Trainings of one program together, in the order in which the first of them are asked for."""
+    tasks: dict[str, list[Training]] = {}
+    for training in trainings:
+        own = training.experiment
+        program = own.network, own.loss, static_part(own.optimizer), own.dtype, own.batch_size
+        tasks.setdefault(repr(program), []).append(training)
+    return list(tasks.values())
+
+
+def _train(k: int, trainings: list[Training]) -> int:
     """Train in a process of its own; whatever fails there fails again, and is told, where the run is opened."""
-    try:
-        training.run()
-    except Exception:
-        log.info("the training in %s failed", training.path)
+    for training in trainings:
+        try:
+            training.run()
+        except Exception:
+            log.info("the training in %s failed", training.path)
     return k
 
 
