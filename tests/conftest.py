@@ -19,5 +19,6 @@ def unchecked() -> Iterator[None]:
     config.update("jaxtyping_disable", False)
 
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # of a background job; children would inherit it
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:  # of a background job, or of nohup; children would inherit it
+        signal.signal(number, handler)
