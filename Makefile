@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 TEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: help play reproduce test test-browser test-cluster test-download test-kill test-pytorch test-trials bench soak lint format types clean
+.PHONY: help play reproduce docs test test-browser test-cluster test-download test-kill test-pytorch test-trials bench soak lint format types clean
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
@@ -20,11 +20,18 @@ help:            ## this list
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[play]"
 	touch $@
 
+.venv/.docs: .venv/.core
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	touch $@
+
 play: .venv/.play        ## the playground in the browser
 	$(BIN)/condensation play
 
 reproduce: .venv/.core   ## the papers' figures and a report in out/
 	$(BIN)/condensation reproduce --out out
+
+docs: .venv/.docs        ## the site in site/; a broken link or an unknown name fails
+	$(BIN)/mkdocs build --strict --quiet
 
 test: .venv/.dev         ## the tests (under five minutes)
 	$(TEST)
@@ -65,4 +72,4 @@ types: .venv/.dev        ## pyright
 	$(BIN)/pyright
 
 clean:           ## remove what make created
-	rm -rf .venv out
+	rm -rf .venv out site

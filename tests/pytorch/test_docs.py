@@ -1,4 +1,4 @@
-"""The snippets of guide and README run as they stand, the examples on less data."""
+"""The programs with PyTorch in the docs run as they stand, the examples on less data."""
 
 import re
 import runpy
@@ -14,7 +14,7 @@ from condensation import load_run
 
 pytestmark = pytest.mark.pytorch
 ROOT = Path(__file__).parents[2]
-TEXTS = [(ROOT / name).read_text() for name in ("docs/pytorch.md", "README.md")]
+TEXTS = [(ROOT / name).read_text() for name in ("docs/pytorch.md", "docs/first-steps.md")]
 FOUND = [
     block for text in TEXTS for block in re.findall(r"(?<!<!-- not run -->\n)```python\n(.*?)```", text, re.DOTALL)
 ]

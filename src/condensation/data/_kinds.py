@@ -6,3 +6,4 @@ from ._inline import Expression, Points
 from ._synthetic import Synthetic
 
 Data = Synthetic | Arrays | Images | Expression | Points
+"""The kinds of data that an experiment can have."""

@@ -24,6 +24,7 @@ from ._layer import LayerShape
 from ._resnet import ResNet
 
 Network = Dense | Conv | ResNet
+"""The kinds of networks that an experiment can have."""
 AT_ONCE = 1000  # samples that go through the network together
 
 

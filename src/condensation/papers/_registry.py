@@ -6,3 +6,4 @@ from .cnn import figures as cnn
 from .fc import figures as fc
 
 FIGURES: dict[str, type[PaperFigure]] = {figure.name: figure for figure in (*fc.FIGURES, *cnn.FIGURES, *phases.FIGURES)}
+"""The figures by name, in the order of the report."""

@@ -15,7 +15,8 @@ from ..errors import InputError
 from ..experiment import Experiment
 from ..seeds import Seed, as_seed
 
-INITIAL_STAGE = 0.7  # share of the first loss: the initial stage lasts until the loss falls below
+INITIAL_STAGE = 0.7
+"""The share of the first loss at which the initial stage ends."""
 
 
 def in_initial_stage(

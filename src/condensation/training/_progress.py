@@ -22,6 +22,7 @@ class Progress:
 
 
 Reporter = Callable[[Progress], None]
+"""What is told of a training's progress."""
 
 
 def print_progress(progress: Progress) -> None:
