@@ -1,8 +1,10 @@
-"""What measuring and watching PyTorch models costs: `python benchmarks/pytorch.py` writes PYTORCH.md beside this file.
+"""What measuring, watching and reducing PyTorch models costs: `python benchmarks/pytorch.py` writes PYTORCH.md.
 
-Reduction is judged by `examples/pytorch_mnist.py`, three seeds, whose table is taken over.
+`python benchmarks/pytorch.py watching reducing` prints these sections alone. The quality of reduction is judged by
+`examples/pytorch_mnist.py`, three seeds, whose table is taken over.
 """
 
+import itertools
 import platform
 import statistics
 import sys
@@ -10,6 +12,8 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+
+from threadpoolctl import threadpool_limits
 
 ROOT = Path(__file__).parents[1]
 PAGE = 4096
@@ -39,8 +43,8 @@ def _resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
 
 
-def gpt2() -> dict[str, tuple[float, float]]:
-    """Seconds and megabytes of one measurement of all layers of GPT-2 (124 million parameters, random weights)."""
+def gpt2() -> list[str]:
+    """Seconds and memory of one measurement of all layers of GPT-2 (124 million parameters, random weights)."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     from condensation.pytorch import units
@@ -52,7 +56,8 @@ def gpt2() -> dict[str, tuple[float, float]]:
         "with mean removed and null, one row a matrix": {"heads": False, "with_null": True, "jobs": 2},
         "with mean removed and null, one row a head": {"heads": True, "with_null": True, "jobs": 2},
     }
-    found = {}
+    lines = ["A measurement of all layers of GPT-2, 124 million parameters, random weights from its configuration", ""]
+    lines += ["| how | seconds | asked | memory beyond the model | asked |", "| --- " * 5 + "|"]
     for what, how in ways.items():
         heads = how.pop("heads")
         with Memory() as memory:
@@ -60,12 +65,12 @@ def gpt2() -> dict[str, tuple[float, float]]:
             rows = measure_listed(units(model, heads=bool(heads)), **how)
             seconds = time.perf_counter() - began
         measured = sum(not row.reason for row in rows)
-        found[f"{what} ({measured} rows)"] = (seconds, memory.peak / 1e6)
-    return found
+        lines += [f"| {what} ({measured} rows) | {seconds:.1f} | < 10 | {memory.peak / 1e6:.0f} MB | < 1 GB |"]
+    return lines
 
 
-def overhead() -> tuple[float, float]:
-    """Median over repetitions of a watched training's time over a plain one's: default schedule, and a budget of 3%."""
+def watching() -> list[str]:
+    """What watching adds to a training of PyTorch's, eager and compiled, by the default schedule and with a budget."""
     import torch
     from torch import nn
 
@@ -73,16 +78,19 @@ def overhead() -> tuple[float, float]:
 
     x, y = torch.randn(6400, 784), torch.randint(10, (6400,))
 
-    def train(watched: bool, budget: float | None) -> float:
+    def train(compiled: bool, watched: bool, budget: float | None = None) -> tuple[float, float]:
+        """CPU and wall seconds."""
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(784, 400), nn.ReLU(), nn.Linear(400, 10))
+        run = torch.compile(model) if compiled else model
         optimizer = torch.optim.Adam(model.parameters())
+        nn.functional.cross_entropy(run(x[:64]), y[:64]).backward()  # it is compiled here
         with tempfile.TemporaryDirectory() as folder:
-            began = time.perf_counter()
+            began = time.process_time(), time.perf_counter()
             watcher = watch(model, Path(folder) / "run", budget=budget) if watched else None
             for step in range(2000):
                 part = slice(64 * (step % 100), 64 * (step % 100) + 64)
-                loss = nn.functional.cross_entropy(model(x[part]), y[part])
+                loss = nn.functional.cross_entropy(run(x[part]), y[part])
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
@@ -90,18 +98,64 @@ def overhead() -> tuple[float, float]:
                     watcher.step(loss)
             if watcher is not None:
                 watcher.close()
-            return time.perf_counter() - began
+            return time.process_time() - began[0], time.perf_counter() - began[1]
 
-    train(False, None)
-    ratios = [
-        [train(True, budget) / train(False, None) for budget in (None, 0.03)] for _ in range(REPEATS)
-    ]  # in turn, so that a slow while slows both
-    default, limited = (statistics.median(column) for column in zip(*ratios, strict=True))
-    return default, limited
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # else CPU time counts threads that wait
+    lines = ["Watching 2000 steps of a 784-400-10 network (batches of 64, Adam), all layers, with files; one thread."]
+    lines += [f"{REPEATS} trainings with and without it in turn: the best CPU time of each, the median wall ratio.", ""]
+    lines += ["| PyTorch | schedule | without | CPU, with / without | wall, with / without |", "| --- " * 5 + "|"]
+    for compiled in (False, True):
+        train(compiled, watched=True)
+        for name, budget in {"the default": None, "the default, budget=0.01": 0.01}.items():
+            pairs = [(train(compiled, watched=False), train(compiled, True, budget)) for _ in range(REPEATS)]
+            plain, watched = (min(pair[k][0] for pair in pairs) for k in range(2))
+            wall = statistics.median(pair[1][1] / pair[0][1] for pair in pairs)
+            how = "torch.compile" if compiled else "eager"
+            lines += [f"| {how} | {name} | {plain:.2f} s | {watched / plain:.3f} | {wall:.3f} |"]
+    torch.set_num_threads(threads)
+    return lines
 
 
-def mnist(seeds: range) -> list[str]:
-    """The table of `examples/pytorch_mnist.py`, its dense networks."""
+def reducing() -> list[str]:
+    """Seconds in which a ResNet-18 is reduced: 11 million parameters, images of 32 x 32, random weights."""
+    import torch
+    from torch import nn
+
+    from condensation.pytorch import reduce_model
+
+    class Block(nn.Module):
+        def __init__(self, ins: int, outs: int) -> None:
+            super().__init__()
+            stride = 1 if ins == outs else 2
+            self.first = nn.Sequential(nn.Conv2d(ins, outs, 3, stride, 1, bias=False), nn.BatchNorm2d(outs), nn.ReLU())
+            self.second = nn.Sequential(nn.Conv2d(outs, outs, 3, 1, 1, bias=False), nn.BatchNorm2d(outs))
+            short = nn.Sequential(nn.Conv2d(ins, outs, 1, stride, bias=False), nn.BatchNorm2d(outs))
+            self.short = nn.Identity() if ins == outs else short
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(self.second(self.first(x)) + self.short(x))
+
+    torch.manual_seed(0)
+    widths = (64, 64, 64, 128, 128, 256, 256, 512, 512)
+    blocks = [Block(*pair) for pair in itertools.pairwise(widths)]
+    stem = nn.Sequential(nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU())
+    model = nn.Sequential(stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)).eval()
+    threads, seconds, sets = torch.get_num_threads(), [], 0
+    torch.set_num_threads(1)
+    with threadpool_limits(1):
+        for _ in range(3):
+            began = time.process_time(), time.perf_counter()
+            sets = len(reduce_model(model, torch.randn(2, 3, 32, 32)).sizes)
+            seconds += [(time.process_time() - began[0], time.perf_counter() - began[1])]
+    torch.set_num_threads(threads)
+    cpu, wall = (min(column) for column in zip(*seconds, strict=True))
+    what = f"`reduce_model` of a ResNet-18 ({sets} sets of channels, two images of 32 x 32), one thread"
+    return [f"{what}: {cpu:.1f} s of CPU time, {wall:.1f} s of wall time, the best of 3."]
+
+
+def mnist() -> list[str]:
+    """The table of `examples/pytorch_mnist.py`, its dense networks, three seeds."""
     sys.path.insert(0, str(ROOT / "examples"))
     from pytorch_mnist import main as example  # pyright: ignore[reportMissingImports]
 
@@ -111,7 +165,7 @@ def mnist(seeds: range) -> list[str]:
     ]
     lines += ["| start, seed | accuracy | units | agreement | tuned | accuracy, tuned | pruned agreement | tuned |"]
     lines += ["| --- " * 8 + "|"]
-    for seed in seeds:
+    for seed in range(3):
         with tempfile.TemporaryDirectory() as folder:
             found = example(Path(folder) / "mnist", seed=seed)
         for start, n in found.items():
@@ -123,21 +177,19 @@ def mnist(seeds: range) -> list[str]:
     return [*lines, "", f"{asked} *Pruned*: by Torch-Pruning's magnitude importance, to the same number of units."]
 
 
+SECTIONS = {"gpt2": gpt2, "watching": watching, "reducing": reducing, "mnist": mnist}
+
+
 def main() -> None:
-    """Measure, and write the page."""
+    """Measure, and write the page; with the names of sections, print those alone."""
     import torch
 
-    lines = ["# PyTorch models", ""]
-    lines += [f"Two cores ({platform.processor() or platform.machine()}), PyTorch {torch.__version__}.", ""]
-    lines += ["A measurement of all layers of GPT-2, 124 million parameters, random weights from its configuration", ""]
-    lines += ["| how | seconds | asked | memory beyond the model | asked |", "| --- | --- | --- | --- | --- |"]
-    lines += [f"| {what} | {s:.1f} | < 10 | {mb:.0f} MB | < 1 GB |" for what, (s, mb) in gpt2().items()]
-    default, limited = overhead()
-    lines += ["", "Watching 2000 steps of a 784-400-10 network (batches of 64, Adam), all layers, files written", ""]
-    lines += ["| schedule | time with / without |", "| --- | --- |"]
-    lines += [f"| geometric, the default | {default:.2f} |", f"| geometric, budget=0.03 | {limited:.2f} |"]
-    lines += ["", *mnist(range(3))]
-    Path(__file__).with_name("PYTORCH.md").write_text("\n".join(lines) + "\n")
+    if chosen := sys.argv[1:]:
+        print("\n\n".join("\n".join(SECTIONS[name]()) for name in chosen))
+        return
+    machine = f"Two cores ({platform.processor() or platform.machine()}), PyTorch {torch.__version__}."
+    sections = ["\n".join(section()) for section in SECTIONS.values()]
+    Path(__file__).with_name("PYTORCH.md").write_text("\n\n".join(["# PyTorch models", machine, *sections]) + "\n")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from condensation import Images, Seed
+from condensation import Geometric, Images, Seed
 from condensation.drawing import look, save
 from condensation.drawing._style import COLOURS, PAGE
 from condensation.pytorch import Watcher, reduce_model, watch
@@ -218,7 +218,7 @@ def main(
         model = make_small(model, START) if kind == "small start" else model
         print(f"{kind}: {train[0][0].numel()}-{width}-10")
         run = folder / kind.replace(" ", "-")
-        with watch(model, run, layers=["1.weight"]) as watchers[kind]:
+        with watch(model, run, layers=["1.weight"], schedule=Geometric(10)) as watchers[kind]:
             fit(model, train, epochs, growing(START, PEAK), watchers[kind])
         least = min(watchers[kind].rows, key=lambda row: row.k_eff)
         print(f"  most condensed at step {least.step}: {least.lines} lines, cover {least.cover:.2f}, ", end="")
@@ -231,7 +231,7 @@ def main(
     torch.manual_seed(seed)
     model = make_small(convolutional(train[0].shape[1:], channels), CONV_START)
     part = train[0][:conv_images], train[1][:conv_images]
-    with watch(model, folder / "convolutional") as watcher:
+    with watch(model, folder / "convolutional", schedule=Geometric(10)) as watcher:
         fit(model, part, conv_epochs, growing(CONV_START, CONV_PEAK), watcher)
     before = predictions(model, test)
     some = part[0][:conv_samples], part[1][:conv_samples]

@@ -14,6 +14,8 @@ from torch import nn
 import condensation
 from condensation import Dense, InputError, Model
 from condensation.pytorch import reduce_model
+from condensation.pytorch._reduction.recall import Recall
+from condensation.pytorch._reduction.shrink import sharing_copy
 from condensation.reduction._reduce import centred_error
 
 pytestmark = pytest.mark.pytorch
@@ -1036,3 +1038,35 @@ def test_reasons_of_instance_norm_and_of_a_shared_bias():
     skipped = reduce_model(model.eval(), torch.randn(2, 3, 9, 9)).skipped
     assert "statistics from the sample" in skipped["0"]
     assert "bias is shared" in skipped["2"]
+
+
+def test_a_copy_shares_all_but_its_own_modules():
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+    copied = sharing_copy(model, ["1"])
+    assert copied[0] is not model[0]
+    assert copied[0].weight is model[0].weight
+    assert copied[1].weight is not model[1].weight
+    assert copied[1].running_mean is not model[1].running_mean
+    assert torch.equal(copied[1].weight, model[1].weight)
+
+
+def test_what_a_layer_answered_is_recalled_for_its_own_weights_and_input_only():
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True), nn.Linear(4, 2)).requires_grad_(False)
+    recall, x = Recall(), torch.randn(5, 3)
+
+    def answer(asked, given):
+        with recall.of(asked):
+            return asked(given)
+
+    plain = model(x)
+    assert torch.equal(answer(model, x), plain)
+    assert torch.equal(answer(model, x), plain)  # relu wrote into what was remembered, or into a copy of it
+    other = sharing_copy(model, ["2"])
+    other[2].weight += 1
+    assert torch.equal(answer(other, x), other(x))
+    assert torch.equal(answer(other, 2 * x), other(2 * x))
+    before = other(x)
+    model[0].weight += 1  # behind its back: what it remembers is used
+    assert torch.equal(answer(other, x), before)
+    assert not torch.equal(other(x), before)
+    assert all("forward" not in vars(layer) for layer in (*model, *other))

@@ -176,7 +176,7 @@ def test_a_watched_run_is_read_like_any_other_and_says_what_it_lacks(tmp_path):
         "2.weight (4 x 31)",
         "3.weight (1 x 5)",
     ]
-    assert found.recorded.tolist() == Geometric(10).steps(30)
+    assert found.recorded.tolist() == Geometric(2).steps(30)
     assert found.layers == ("0.weight",)
     assert found.weights(1, 30).shape == (1, 30, 6)
     assert found.initial_stage_end(2.0) == (1,)
@@ -232,7 +232,7 @@ def test_a_folder_is_not_overwritten_nor_mixed(tmp_path):
         watch(nn.Sequential(nn.Linear(5, 31), nn.Linear(31, 2)), tmp_path, resume=True)
     with pytest.raises(InputError, match="its model is 'Sequential', not 'Linear'"):
         watch(nn.Linear(5, 31), tmp_path, resume=True)
-    with pytest.raises(InputError, match=r"its schedule is Geometric\(per_decade=10\), not Every\(k=3\)"):
+    with pytest.raises(InputError, match=r"its schedule is Geometric\(per_decade=2\), not Every\(k=3\)"):
         watch(plain(), tmp_path, schedule=Every(3), resume=True)
     with pytest.raises(InputError, match="it has 3 layers, this model 2"):
         watch(plain(), tmp_path, layers=["0.weight", "2.weight"], resume=True)
@@ -338,7 +338,7 @@ def test_numbers_go_to_loggers(tmp_path):
         loop(model, watcher, steps=10)
     writer.close()
     assert told == log.told == metrics.told == positional.told
-    assert [step for step, _ in told] == Geometric(10).steps(10)
+    assert [step for step, _ in told] == Geometric(2).steps(10)
     events = EventAccumulator(str(tmp_path)).Reload()
     for layer in ("0.weight", "2.weight"):
         for quantity in QUANTITIES:

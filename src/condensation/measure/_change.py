@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from ..errors import InputError
 from ._similarity import as_floats, as_weights, norms
 
-AT_ONCE = 1 << 20  # entries that are looked at together
+AT_ONCE = 1 << 16  # entries that are looked at together: more would be fetched from the system anew each time
 
 
 def relative_change(end: ArrayLike, start: ArrayLike) -> float:

@@ -33,8 +33,7 @@ def stable_rank(weights: ArrayLike) -> float:
 def ranks(array: Float[np.ndarray, "units inputs"]) -> tuple[float, float]:
     """Effective and stable rank of an array that ``as_weights`` gave."""
     if array.dtype == np.float32:  # its squares in float64 are exact: the smaller product has all there is to know
-        wide = array.astype(float) if array.shape[0] <= array.shape[1] else array.astype(float).T
-        squares = np.linalg.eigvalsh(wide @ wide.T)
+        squares = np.linalg.eigvalsh(_smaller_product(array))
         floor = len(squares) * np.finfo(float).eps * squares.max()  # what rounding alone leaves
         values = np.sqrt(np.where(squares > floor, squares, 0))
     else:
@@ -43,3 +42,9 @@ def ranks(array: Float[np.ndarray, "units inputs"]) -> tuple[float, float]:
         raise InputError("all weights are zero: the rank is zero")
     shares = values[values > 0] / values.sum()
     return float(np.exp(-(shares * np.log(shares)).sum())), float((shares**2).sum() / shares.max() ** 2)
+
+
+def _smaller_product(array: np.ndarray) -> np.ndarray:
+    """The products of all units, or of all inputs where there are fewer, in float64; the copy is free again then."""
+    wide = array.astype(float) if array.shape[0] <= array.shape[1] else array.astype(float).T
+    return wide @ wide.T

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -30,7 +31,7 @@ from ._loggers import as_loggers, guarded, named
 from ._selection import about, as_names, chosen, initial_weights, weights_of
 from ._units import unwrapped
 
-DEFAULT = Geometric(10)
+DEFAULT = Geometric(2)  # a measurement takes as long as a few steps: 2000 steps have nine of them
 SMALL = 1024  # layers up to here are measured by one thread: more would only wait for those of the training
 
 
@@ -73,8 +74,8 @@ def watch(model: nn.Module, out: str | Path | None = None, **options: Unpack[Opt
             nothing).
         out: a folder for this run, which ``load_run`` and ``condensation watch`` read; the rows are in memory only if
             it is not given.
-        schedule: the steps at which layers are measured, besides the first and the last: ``Geometric``, ``Every`` or
-            ``At``.
+        schedule: the steps at which layers are measured, besides the first and the last: ``Geometric`` (by default two
+            for each factor of ten), ``Every`` or ``At``.
         layers: names of the layers to measure, all of them if not given: those of ``units(model)``, with heads or
             without; a parameter's own name stands for all that it is cut into.
         heads: cut attention projections into their heads; a head that is named is watched in any case.
@@ -130,6 +131,7 @@ class Watcher:
         self._measuring = 0.0
         self._step, self._loss = first, None
         self._begun = self._closed = False
+        self._due = -1.0  # the next step to measure, once a step is told
         self._silent, self._shown, self._live = _rank() != 0, options.get("live", False), None
         path = None if out is None or self._silent else Path(out)
         self._writer = WatchWriter(watched, path, resume=options.get("resume", False), rows=rows)
@@ -189,8 +191,9 @@ class Watcher:
         if self._silent:
             return
         self._loss = loss.detach() if isinstance(loss, torch.Tensor) else loss
-        schedule = self._writer.watched.schedule
-        due = (schedule.next_due(last) or math.inf) <= now and not self._over_budget()
+        if last >= self._due:
+            self._due = self._writer.watched.schedule.next_due(last) or math.inf
+        due = self._due <= now and not self._over_budget()
         if due:
             self._measure(now, loss)
         if due or new:
@@ -258,7 +261,7 @@ class Watcher:
 
     def _measure(self, step: int, loss: torch.Tensor | float | None) -> None:
         began, value, watched = time.perf_counter(), _as_float(loss), self._writer.watched
-        rows, kept, finite, threads = [], {}, True, ThreadpoolController()
+        rows, kept, finite, threads = [], {}, True, _threads()
         with _undisturbed():
             for layer in self._units:
                 try:
@@ -288,6 +291,12 @@ class Watcher:
     def _over_budget(self) -> bool:
         spent = self._measuring + self._writer.seconds_written
         return self._budget is not None and spent > self._budget * self._writer.seconds
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    """The libraries with threads of their own, looked for once: that takes a millisecond."""
+    return ThreadpoolController()
 
 
 def _rank() -> int:

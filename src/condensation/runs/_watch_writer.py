@@ -19,7 +19,7 @@ from ._store import WatchedFolder, open_run
 from ._watched import InitialWeights, Watched, WatchedRow, pack_reasons, to_curves
 from ._watched_run import SEED, WatchedRun, collect_watched
 
-WRITING = 0.05  # share of the time that writing files may take
+WRITING = 0.01  # share of the time that writing files may take
 _WRITTEN: WeakValueDictionary[Path, "WatchWriter"] = WeakValueDictionary()  # the folders that this process writes
 
 

@@ -32,7 +32,6 @@ class Merging:
         equal: vectors that must be equal.
         readings: what its readers see.
         first: the form whose rows are written anew where a rule says how.
-        vectors: of each unit, whose directions are compared in a tree and whose norm is its weight.
         amounts: size of each unit's output weights.
     """
 
@@ -47,7 +46,6 @@ class Merging:
             self.equal = [_own(module)[coupled.channels[name]] for name, module in self._modules.items()]
             reading: Reading = np.ones(coupled.units), np.zeros(coupled.units)
             self.readings = dict.fromkeys(coupled.columns, reading)
-            self.vectors = _lifted(self.equal)
             return
         forms = Forms(coupled, model, trace)
         self.rule, self.homogeneous = forms.rule, forms.homogeneous
@@ -56,10 +54,15 @@ class Merging:
         self.first, self.readings = forms.first, forms.readings
         if self.rule or self.homogeneous:
             self.turned, self.equal = forms.stages, forms.slopes
-            self.vectors = forms.stages[0] if self.rule else _directions(forms)
         else:
             self.equal = [*forms.stages, *forms.slopes]
-            self.vectors = _lifted(self.equal)
+
+    @cached_property
+    def vectors(self) -> Float[np.ndarray, "units inputs"]:
+        """Of each unit the vector whose direction is compared in a tree and whose norm is its weight."""
+        if self.rule is not None:
+            return self.turned[0]
+        return _directions(self.turned, self.readings) if self.homogeneous else _lifted(self.equal)
 
     @property
     def blocks(self) -> list[Int[np.ndarray, " members"]]:
@@ -207,11 +210,13 @@ class Merging:
         return ShrinkPlan(self.coupled, kept, kept, dict.fromkeys(self.coupled.columns, combination))
 
 
-def _directions(forms: Forms) -> Float[np.ndarray, "units inputs"]:
+def _directions(stages: list[np.ndarray], readings: dict[str, Reading]) -> Float[np.ndarray, "units inputs"]:
     """The directions of all stages side by side, with the amplitude that arrives."""
-    parts = [rows / np.where(norms(rows) > 0, norms(rows), 1)[:, None] for rows in forms.stages]
-    arrives = np.mean([np.abs(factor) for factor, _ in forms.readings.values()], axis=0)
-    return np.concatenate(parts, axis=1) / np.sqrt(len(parts)) * arrives[:, None]
+    arrives = np.mean([np.abs(factor) for factor, _ in readings.values()], axis=0) / np.sqrt(len(stages))
+    amplitudes = [norms(rows) for rows in stages]
+    return np.concatenate(
+        [rows * (arrives / np.where(r > 0, r, 1))[:, None] for rows, r in zip(stages, amplitudes, strict=True)], axis=1
+    )
 
 
 def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:

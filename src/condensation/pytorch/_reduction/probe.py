@@ -23,7 +23,8 @@ from .forms import homogeneity
 from .graph import ChannelSet
 from .matrix import array, matrix_of, to_weight
 from .merging import Labels, Merging
-from .shrink import shrink
+from .recall import Recall
+from .shrink import sharing_copy, shrink
 from .trace import ModelInputs, Trace, activation, call, mapped, random_inputs, tensors
 
 LITTLE, MUCH = 0.05, 1.0  # noise relative to a parameter's own size
@@ -40,11 +41,13 @@ class Copy:
     def __init__(self, model: nn.Module, inputs: ModelInputs, noise: float, random: torch.Generator) -> None:
         self.model = deepcopy(model).requires_grad_(False).to(torch.float64)
         self.inputs = mapped(inputs, lambda value: value.double() if value.is_floating_point() else value)
+        self._recall = Recall()
         self._disturb(noise, random)
         try:
             self.before = self.run(self.model)
         except ERRORS:
             self.model, self.inputs = deepcopy(model).requires_grad_(False), inputs
+            self._recall = Recall()
             self._disturb(noise, random)
             self.before = self.run(self.model)
         self.exact = self.before.dtype == torch.float64
@@ -62,7 +65,7 @@ class Copy:
     def run(self, model: nn.Module) -> torch.Tensor:
         """All outputs of a model in a row."""
         torch.manual_seed(SEED)  # the caller keeps the state of the generators
-        with torch.no_grad():
+        with torch.no_grad(), self._recall.of(model):
             return torch.nan_to_num(torch.cat([tensor.flatten() for tensor in tensors(call(model, self.inputs))]))
 
 
@@ -105,17 +108,21 @@ class PlantedProbe:
         return "" if effect > 0 else "it could not be tried: its units do nothing on inputs like the example's"
 
     def _effect(self, copy: Copy, coupled: ChannelSet, trace: Trace, copies: bool) -> float | str:
-        """How much planted units change a copy's outputs; or what is wrong when they are merged."""
+        """How much planted units change a copy's outputs; or what is wrong when they are merged.
+
+        The first proposal that the rule accepts and that has an effect decides: those behind it are special cases of
+        it, with factors of one.
+        """
         labels, pairs = _pairs(coupled)
         effect = 0.0
         for factors in _proposals(coupled, Merging(coupled, copy.model, trace, copies), len(pairs)):
-            planted = deepcopy(copy.model)
+            planted = sharing_copy(copy.model, coupled.channels)
             _plant(planted, coupled, trace, pairs, *factors)
             merging = Merging(coupled, planted, trace, copies)
             alike = [merging.likeness(pair)[0, 1] for pair in pairs]
             if min(alike) < 1 - 1e-9:
                 continue  # the rule does not say that these are the same
-            small = shrink(planted, [merging.plan(labels)])
+            small = shrink(planted, [merging.plan(labels)], share=True)
             exact, merged = copy.run(planted), copy.run(small)
             if merged.shape != exact.shape:
                 return "its channels are part of the model's output"
@@ -124,6 +131,8 @@ class PlantedProbe:
             near, floor = (1e-7, 1e-12) if copy.exact else (1e-3, 1e-4)
             if float((merged - exact).abs().max()) > max(near * changed, floor * float(exact.abs().max())):
                 return "merging equal channels of it changes the output: something else reads or mixes them"
+            if effect > 0:
+                break
         return effect
 
 

@@ -4,7 +4,7 @@ All sets are changed at once, in three rounds (a layer may end one set and begin
 layers are written, then all columns are combined, then everything is cut.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import cast
@@ -63,10 +63,18 @@ class _Arrays:
         return self.bias
 
 
-def shrink(model: nn.Module, plans: Sequence[ShrinkPlan]) -> nn.Module:
-    """A copy of a model with fewer channels."""
-    small = deepcopy(model)
+def sharing_copy(model: nn.Module, own: Iterable[str]) -> nn.Module:
+    """A copy of a model that shares all parameters and buffers with it but those of the modules named as its own."""
+    owned = [model.get_submodule(name) for name in own]
+    held = {id(value) for module in owned for value in (*module.parameters(), *module.buffers())}
+    shared = {id(value): value for value in (*model.parameters(), *model.buffers()) if id(value) not in held}
+    return deepcopy(model, shared)
+
+
+def shrink(model: nn.Module, plans: Sequence[ShrinkPlan], *, share: bool = False) -> nn.Module:
+    """A copy of a model with fewer channels; it may share with the model what is not changed."""
     names = dict.fromkeys(name for plan in plans for name in (*plan.coupled.channels, *plan.coupled.columns))
+    small = sharing_copy(model, names) if share else deepcopy(model)
     arrays = {name: _Arrays(small.get_submodule(name)) for name in names}
     for plan in plans:
         for name, rows in plan.rows.items():
@@ -94,9 +102,13 @@ def _combine(arrays: _Arrays, columns: np.ndarray, sources: np.ndarray, combinat
         rows = slice(group * outs, (group + 1) * outs)
         inside = np.flatnonzero(columns[:, 0] // ins == group)
         new = np.flatnonzero(columns[sources, 0] // ins == group)
-        old = matrix[rows][:, columns[inside] - group * ins]  # outputs x units x columns x entries
-        merged = np.moveaxis(np.moveaxis(old, 1, 3) @ combination.combine[np.ix_(inside, new)], 3, 1)
-        shift = old.sum(axis=(2, 3)) @ combination.constant[inside]
+        combine = combination.combine[np.ix_(inside, new)]
+        changed = (combine != (inside[:, None] == sources[new])).any(axis=0)  # the others are their sources alone
+        combine, new = combine[:, changed], new[changed]
+        read = combine.any(axis=1) | (combination.constant[inside] != 0)
+        old = matrix[rows][:, columns[inside[read]] - group * ins]  # outputs x units x columns x entries
+        merged = np.moveaxis(np.tensordot(old, combine[read], axes=(1, 0)), 3, 1)
+        shift = old.sum(axis=(2, 3)) @ combination.constant[inside[read]]
         matrix[rows, columns[sources[new]] - group * ins] = merged
         if np.any(shift):
             arrays.wanted_bias()[rows] += shift
