@@ -17,6 +17,7 @@ import condensation as c
 from condensation import InputError, _memory
 from condensation._files import map_tensors, open_arrays, read_arrays
 from condensation._memory import Free, free_memory, in_words, limit_memory, require
+from condensation.papers.phases.lines import LinesDiagram
 from condensation.saving import Every
 from condensation.sweeps import Dask, Local, Ray, Sweep, _backends
 from condensation.sweeps._run import _block, pairs_of
@@ -69,6 +70,7 @@ LARGE = {
         "a step's own arrays",
     ),
     "an axis": (lambda: c.linspace(0, 1, 2 * 10**9), "an axis of 2,000,000,000 values"),
+    "a diagram": (lambda: LinesDiagram.sweep(10**10), "an axis of 10,000,000,000 values"),
     "cells": (
         lambda: Sweep(BASE, {f"optimizer.{name}": c.linspace(0.1, 0.2, 300) for name in RATES}, seeds=2).cells(),
         r"27,000,000 cells \(300 x 300 x 300\) with 2 seeds each",

@@ -121,9 +121,29 @@ def test_a_module_that_makes_its_attributes_when_asked_imports_nothing(tmp_path)
     write_json(file, plain)
     (tmp_path / "pooch.py").write_text("print('it ran')\n")
     script = f"import scipy; from condensation import load_run; load_run({str(file.parent)!r})"
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert "it ran" not in done.stdout
     assert "InputError: 'scipy:datasets' is no function" in done.stderr
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_a_run_reads_no_arrays_outside_its_folder(tmp_path, absolute):
+    stream = np.random.default_rng(0)
+    own = BASE.replace(data=c.Arrays(stream.normal(size=(9, 2)), stream.normal(size=9)))
+    c.train(own, 1, out=tmp_path)
+    folder = run_folder(tmp_path, own)
+    (folder / "data.safetensors").rename(tmp_path / "mine.safetensors")
+    plain = json.loads((folder / "run.json").read_text())
+    plain["experiment"]["data"]["file"] = str(tmp_path / "mine.safetensors") if absolute else "../mine.safetensors"
+    write_json(folder / "run.json", plain)
+    with pytest.raises(c.InputError, match="which is not in the folder that is opened"):
+        c.load_run(folder)
+    (folder / "link.safetensors").symlink_to(tmp_path / "mine.safetensors")
+    plain["experiment"]["data"]["file"] = "link.safetensors"
+    write_json(folder / "run.json", plain)
+    with pytest.raises(c.InputError, match="which is not in the folder that is opened"):
+        c.load_run(folder)
+    assert c.load_run(folder, trust=True).experiment == own
 
 
 def test_a_table_is_read_without_its_measures(foreign, mark):

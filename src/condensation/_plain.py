@@ -16,12 +16,16 @@ from .errors import InputError, brief
 
 MOST_NESTED = 64
 MOST_BYTES = 2**24  # of a settings file; one without an end, such as a device, is refused there
+_KEY = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_LONG_KEY = re.compile(rf"(?<![\w-])(?:{_KEY}[ \t]*+\.[ \t]*+){{{MOST_NESTED}}}")  # parsed in quadratic time
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _WHOLE = 2**63  # whole numbers are below, as in TOML
 
 
 def parse_toml(text: str) -> dict[str, Any]:
     """The tables of a TOML text."""
+    if _LONG_KEY.search(text):
+        raise _too_deep("TOML")
     return _parse(tomllib.loads, text, "TOML")
 
 

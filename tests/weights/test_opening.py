@@ -343,7 +343,7 @@ def test_without_pytorch_its_files_are_refused_in_one_sentence(tmp_path):
     )
     (tmp_path / "m.pt").write_bytes(b"x")
     line = [sys.executable, "-c", code, str(tmp_path / "m.pt")]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2
     assert done.stderr.strip() == "condensation: m.pt needs PyTorch: pip install 'condensation[pytorch]'"
 
@@ -420,7 +420,7 @@ def test_names_that_steer_a_terminal_are_neutralised(tmp_path, name):
     line = [sys.executable, "-m", "condensation", "measure", tmp_path / "model.safetensors"]
     report = tmp_path / "page.html"
     for words in ([], ["--json"], ["--report", report]):
-        done = subprocess.run([*line, *words], capture_output=True, text=True, timeout=120, check=True)
+        done = subprocess.run([*line, *words], capture_output=True, text=True, timeout=300, check=True)
         shown = done.stdout + done.stderr + (report.read_text(encoding="utf-8") if report.exists() else "")
         assert not {"\x1b", "\x07", "\u202e"} & set(shown)
         assert "[bold]x[/bold].weight" in shown
@@ -428,7 +428,7 @@ def test_names_that_steer_a_terminal_are_neutralised(tmp_path, name):
             assert (r"\x1b" in shown) == ("\x1b" in name)
     with pytest.raises(InputError) as error:
         measure_path(tmp_path / "\x1b[31m.bin")
-    done = subprocess.run([*line[:-1], tmp_path / "\x1b[31m.bin"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*line[:-1], tmp_path / "\x1b[31m.bin"], capture_output=True, text=True, timeout=300)
     assert done.returncode == 2
     assert "\x1b" not in done.stderr
     assert "\x1b" in str(error.value)

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .._files import read_arrays
+from .._functions import may_import
 from .._phrases import counted
 from .._serialization import Part
 from ..errors import InputError, unknown_name
@@ -99,6 +100,8 @@ class Arrays(Part, kind="arrays"):
                 raise unknown_name(f"field in {place}", name, known)
         if not isinstance(plain.get("file"), str):
             raise InputError(f"missing in {place}: file (an .npz or .safetensors file with arrays x and y)")
+        if not may_import() and folder.resolve() not in (folder / plain["file"]).resolve().parents:
+            raise InputError(f"{place} is in {plain['file']}, which is not in the folder that is opened: trust=True")
         arrays = cls.load(plain["file"], folder)
         for name, value in arrays.__plain__().items():
             if plain.get(name, value) != value:

@@ -82,6 +82,8 @@ def _load(path: Path) -> Any:
             members = archive.infolist()
         packed = (member for member in members if member.compress_type != zipfile.ZIP_STORED)  # PyTorch packs none
         require(sum(member.file_size for member in packed), f"unpacking {path}", ADVICE)
+    else:  # an old file, which PyTorch cannot map
+        require(path.stat().st_size, f"reading {path}", ADVICE)
     stand_ins: list[Any] = [(_Beside, name) for name in _NUMPYS]
     try:
         with warnings.catch_warnings(action="ignore"), torch.serialization.safe_globals(stand_ins):

@@ -117,9 +117,9 @@ class LinesDiagram(PhaseDiagram):
     @classmethod
     def sweep(cls, size: int = 9, seeds: int = 10) -> Sweep:
         """The diagram as a sweep: ``size`` stds, measured at as many steps, for each activation."""
+        axes = {"network.activation": ACTIVATIONS, "init.hidden.std": logspace(1e-4, 1, size)}
         shown = tuple(int(step) for step in np.rint(np.geomspace(FIRST, LAST, size)))
         base = fig3("tanh").replace(steps=LAST, save=At((0, *shown)), record=At((0, *shown)), optimizer=Adam(RATE))
-        axes = {"network.activation": ACTIVATIONS, "init.hidden.std": logspace(1e-4, 1, size)}
         return Sweep(base, axes, {}, as_seeds(seeds), ("lines",), at="saved")
 
     @cached_property
