@@ -91,9 +91,18 @@ def fingerprint(value: Any) -> str:
     Fields that are left out (None) are not in it: a part can gain such a field and keep its fingerprints. A user's
     function is in it with the digest of its source: edited, it is another part.
     """
-    plain = {"format": FORMAT, "value": without_none(to_plain(value, function_fingerprint))}
-    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    text = f'{{"format":{FORMAT},"value":{canonical(value, function_fingerprint)}}}'
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def canonical(value: Any, name_of: Callable[[Callable[..., Any]], str] | None = None) -> str:
+    """The JSON that fingerprints are made of.
+
+    >>> canonical((1.0, None, "a"))
+    '[1.0,null,"a"]'
+    """
+    plain = without_none(to_plain(value, name_of))
+    return json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def replace_at(value: Any, changes: dict[str, Any]) -> Any:

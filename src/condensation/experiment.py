@@ -1,6 +1,7 @@
 """The experiment: a frozen value that fixes a training run except the seeds."""
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -69,6 +70,10 @@ class Experiment(Part):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse parts that do not go together."""
         for schedule in (self.save, self.record):
             if isinstance(schedule, At):  # the only one that can ask for a step after the last
                 schedule.steps(self.steps)
@@ -100,6 +105,17 @@ class Experiment(Part):
     def replace(self, **changes: Any) -> "Experiment":
         """A copy with some fields changed; a dotted path reaches inside: ``**{"optimizer.learning_rate": 1e-4}``."""
         return replace_at(self, changes)
+
+    def with_parts(self, parts: dict[str, Any]) -> "Experiment":
+        """A copy with whole fields changed to values of their types; whether they go together is checked again.
+
+        Faster than ``replace``, which makes sure of the types: for the many cells of a sweep.
+        """
+        changed = copy(self)
+        for name, part in parts.items():
+            object.__setattr__(changed, name, part)
+        changed._check()
+        return changed
 
     def vary(self, path: str, values: Iterable[Any]) -> list["Experiment"]:
         """One experiment for each value of the field at a dotted path, to be trained as one ensemble.

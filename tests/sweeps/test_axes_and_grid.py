@@ -17,6 +17,7 @@ from condensation.activations import x_tanh
 from condensation.sweeps import Sweep, linspace, logspace, open_sweep
 from condensation.sweeps._axes import COLUMNS, label, read_axis
 from condensation.sweeps._folder import SweepFolder
+from condensation.sweeps._texts import ExperimentTexts, array_file, plain_experiment
 
 BASE = c.Experiment(
     c.Dense((5, 50, 1)), c.Init(c.Normal(0.005)), c.sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2), c.Adam(1e-3), 100,
@@ -485,3 +486,27 @@ def test_a_file_that_is_no_sweep_is_refused_with_its_name(tmp_path, text, said):
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(c.InputError, match=r"the sweep file .*none\.toml cannot be read: No such file"):
         Sweep.load(tmp_path / "none.toml")
+
+
+def test_texts_put_together_from_parts_are_those_of_whole_experiments():
+    """What rows and fingerprints are made of; also with a user's arrays, functions and fields that are left out."""
+    other = BASE.replace(data=arrays(0), network=c.Dense((5, 4, 1), x_tanh), kept_layers=("dense1",))
+    axes = {RATE: [0.1, 0.2], "steps": [3, 5], "batch_size": [None, 2]}
+    chosen = [experiment for base in (BASE, other) for experiment in experiments(Sweep(base, axes))]
+    texts = ExperimentTexts()
+    for experiment in chosen:
+        assert texts.fingerprint(experiment) == experiment.fingerprint()
+        assert texts.json(experiment) == json.dumps(plain_experiment(experiment))
+        plain = experiment.to_plain()
+        plain["data"] |= {"file": array_file(experiment.data)} if experiment.arrays() else {}
+        assert json.loads(texts.json(experiment)) == json.loads(json.dumps(plain))
+    assert len({texts.json(experiment) for experiment in chosen}) == len(chosen) == 16
+
+
+def test_fields_that_go_together_are_changed_together():
+    """Neither schedule fits the base's ten steps."""
+    axes = {"steps": [20, 30], "save": [c.At((15,)), c.At((20,))]}
+    cells = experiments(Sweep(BASE.replace(steps=10), axes))
+    assert [(own.steps, own.save.chosen) for own in cells] == [(20, (15,)), (20, (20,)), (30, (15,)), (30, (20,))]
+    with pytest.raises(c.InputError, match=r"the cell steps = 10, save = .*15.* cannot be"):
+        experiments(Sweep(BASE.replace(steps=10), axes | {"steps": [20, 10]}))

@@ -2,11 +2,11 @@ from ._change import orientation_amplitude as orientation_amplitude
 from ._change import participation_ratio as participation_ratio
 from ._change import relative_change as relative_change
 from ._change import share_along as share_along
+from ._counts import LineHistory as LineHistory
+from ._counts import count_lines as count_lines
 from ._errors import Errors as Errors
 from ._errors import bootstrap_errors as bootstrap_errors
-from ._lines import LineHistory as LineHistory
 from ._lines import Lines as Lines
-from ._lines import count_lines as count_lines
 from ._lines import find_lines as find_lines
 from ._null import null_count as null_count
 from ._null import permuted as permuted

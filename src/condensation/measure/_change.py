@@ -29,6 +29,26 @@ def relative_change(end: ArrayLike, start: ArrayLike) -> float:
     return float(np.sqrt(change / size))
 
 
+def relative_changes(
+    end: Float[np.ndarray, "networks ..."], start: Float[np.ndarray, "networks ..."]
+) -> Float[np.ndarray, " networks"]:
+    """The relative change of each of many networks' weights; NaN where it would be refused.
+
+    >>> relative_changes(np.array([[3.0, 0.0], [1.0, 1.0]]), np.array([[1.0, 0.0], [0.0, 0.0]]))
+    array([ 2., nan])
+    """
+    change = np.full(len(end), np.nan)
+    together = max(1, AT_ONCE // max(1, end[0].size if len(end) else 1))
+    for first in range(0, len(end), together):
+        after, before = (part[first : first + together].reshape(-1, end[0].size).astype(float) for part in (end, start))
+        scale = np.abs(before).max(axis=1)
+        good = (scale > 0) & (scale < np.inf) & np.isfinite(after).all(axis=1)
+        after, before = (part[good] / scale[good, None] for part in (after, before))
+        moved, size = ((part[:, None] @ part[:, :, None])[:, 0, 0] for part in (after - before, before))
+        change[first : first + together][good] = np.sqrt(moved / size)
+    return change
+
+
 def share_along(weights: ArrayLike, direction: ArrayLike) -> float:
     r"""Share of the weights along z: $|\theta_{w,z}| / |\theta_w|$, from 0 (orthogonal) to 1 (all on the line of z).
 

@@ -6,7 +6,7 @@ on it, unless a single input carries all of their weights.
 """
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from ._similarity import norms
 
@@ -37,9 +37,29 @@ def effective_inputs(
     return array @ own.T.astype(array.dtype), own if basis is None else own @ basis
 
 
+def has_all_inputs(
+    layers: Float[np.ndarray, "networks units inputs"], r: Float[np.ndarray, "networks units"]
+) -> Bool[np.ndarray, " networks"]:
+    """Which layers, with units of norms r, have all dimensions, as their first units tell.
+
+    The others may have them, too; ``effective_inputs`` looks at all of their units.
+    """
+    few, inputs = layers[:, :FEW], layers.shape[2]
+    most = min(MOST, inputs - 1)
+    if few.shape[1] <= most:
+        return np.zeros(len(layers), bool)
+    used = few.any(axis=1).sum(axis=1)
+    values = np.linalg.svd(few.astype(float) / np.where(r > 0, r, 1)[:, :FEW, None], compute_uv=False)
+    return ((used > MOST) | (used == inputs)) & (values[:, most] > _tolerance(layers) * FEW**0.5)
+
+
+def _tolerance(array: np.ndarray) -> float:
+    return ROUNDING * float(np.finfo(array.dtype).eps)
+
+
 def _subspace(array: np.ndarray) -> np.ndarray | None:
     """Orthonormal rows of the few dimensions that hold all units; None where there are none, or exact lines alone."""
-    tolerance = ROUNDING * float(np.finfo(array.dtype).eps)
+    tolerance = _tolerance(array)
     most = min(MOST, array.shape[1] - 1)
     few = np.linalg.svd(_unit_rows(array[:FEW]), compute_uv=False)  # rule most layers out
     if len(few) > most and few[most] > tolerance * FEW**0.5:

@@ -1,4 +1,4 @@
-r"""How many lines a layer has condensed on, once or against time.
+r"""How many lines a layer has condensed on.
 
 A *line* is a pair {u, -u}; an *orientation* is u alone. Units are weighted by their share of the norm, the *mass*.
 Average linkage on the angle $\arccos|\cos|$ is cut at $\arccos(c)$ with $c = \max(0.95, c_{chance}(D))$; a group
@@ -16,7 +16,7 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
 from ..errors import InputError
@@ -143,8 +143,6 @@ class Layer:
         zeros = int(np.count_nonzero(r == 0))
         if zeros == len(r):
             raise InputError(f"all {len(array)} units have norm zero: there is no direction")
-        if threshold is not None and not (isinstance(threshold, numbers.Real) and 0 < threshold < 1):
-            raise InputError(f"the threshold is a cosine between 0 and 1, not {threshold!r}")
         half, odd = divmod(len(array), 2)
         paired = (
             not odd
@@ -155,12 +153,7 @@ class Layer:
         weights, basis = effective_inputs(array[:half] if paired else array)
         dimensions, r = weights.shape[1], r[: len(weights)] if basis is None else norms(weights)
         in_plane = dimensions == 2 and threshold is None
-        if threshold is not None:
-            c = float(threshold)
-        elif dimensions > 2:
-            c = max(LEAST_COSINE, chance_cosine(dimensions))
-        else:
-            c = float(np.cos(circle.RESOLUTION))
+        c = deciding_cosine(dimensions, threshold)
         return Layer(weights, basis, r, zeros, 1 + paired, Pairs.of(weights, r, r / r.sum()), c, in_plane)
 
     @property
@@ -169,45 +162,13 @@ class Layer:
         return self.weights.shape[1]
 
 
-@dataclass(frozen=True)
-class LineHistory:
-    """For each seed and saved step: lines, orientations, k_eff, cover, and whether the layer is condensed.
-
-    Where the weights are not finite (a seed that diverged) there is nothing to count: NaN, and not condensed.
-    ``reason`` says why a layer has no directions to condense to, where that was so.
-    """
-
-    lines: Float[np.ndarray, "seeds steps"]
-    orientations: Float[np.ndarray, "seeds steps"]
-    k_eff: Float[np.ndarray, "seeds steps"]
-    cover: Float[np.ndarray, "seeds steps"]
-    condensed: Bool[np.ndarray, "seeds steps"]
-    reason: str = ""
-
-
-def count_lines(weights: Float[np.ndarray, "seeds steps units inputs"], threshold: float | None = None) -> LineHistory:
-    """Count the lines of one layer at every step of every seed (``trajectory.history(layer)``).
-
-    >>> one_line = np.ones((1, 2, 20, 3))
-    >>> count_lines(one_line).lines
-    array([[1., 1.]])
-    """
-    weights = np.asarray(weights)
-    if weights.ndim != 4:
-        raise InputError(f"weights must be seeds x steps x units x inputs, not of shape {weights.shape}")
-    shape = weights.shape[:2]
-    lines, orientations, k_eff, cover = np.full((4, *shape), np.nan)
-    condensed = np.zeros(shape, bool)
-    now, reason = None, ""
-    for index in np.ndindex(*shape):
-        if np.isfinite(weights[index]).all():
-            seed, step = index
-            if now is None or step == 0 or not np.array_equal(weights[index], weights[seed, step - 1]):
-                now = find_lines(weights[index], threshold=threshold)  # a flow that has stopped repeats itself
-            reason = now.reason or reason
-            lines[index], orientations[index] = now.count, now.orientations
-            k_eff[index], cover[index], condensed[index] = now.k_eff, now.cover, now.condensed
-    return LineHistory(lines, orientations, k_eff, cover, condensed, reason)
+def deciding_cosine(dimensions: int, threshold: float | None) -> float:
+    """The cosine from which on two units are on one line: the given one, or 0.95 and more where chance reaches it."""
+    if threshold is not None:
+        if not (isinstance(threshold, numbers.Real) and 0 < threshold < 1):
+            raise InputError(f"the threshold is a cosine between 0 and 1, not {threshold!r}")
+        return float(threshold)
+    return max(LEAST_COSINE, chance_cosine(dimensions)) if dimensions > 2 else float(np.cos(circle.RESOLUTION))
 
 
 def _linkage_labels(layer: Layer) -> np.ndarray:

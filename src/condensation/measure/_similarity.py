@@ -33,8 +33,19 @@ def as_weights(weights: ArrayLike) -> Float[np.ndarray, "units inputs"]:
     finite = np.isfinite(array).all(axis=1)
     if not finite.all():
         raise InputError(f"{(~finite).sum()} of {len(array)} units hold NaN or Inf, first unit {(~finite).argmax()}")
-    scale = max(float(array.max()), -float(array.min()))
-    return array if 1e-9 < scale < 1e9 or scale == 0 else array / np.array(scale, array.dtype)
+    scale = scale_of(array)
+    return array if scale == 1 else array / scale
+
+
+def scale_of(array: Float[np.ndarray, "..."], axis: tuple[int, ...] | None = None) -> Float[np.ndarray, "..."]:
+    """What weights are divided by lest their squares overflow or vanish: 1, but for very large or small ones.
+
+    >>> scale_of(np.array([[0.5, -2.0], [0.0, 1e-20]]), axis=(1,))
+    array([[1.e+00],
+           [1.e-20]])
+    """
+    size = np.maximum(array.max(axis, keepdims=axis is not None), -array.min(axis, keepdims=axis is not None))
+    return np.where(((size > 1e-9) & (size < 1e9)) | (size == 0), 1, size).astype(array.dtype)
 
 
 def norms(weights: Float[np.ndarray, "units inputs"]) -> Float[np.ndarray, " units"]:

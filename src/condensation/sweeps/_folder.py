@@ -30,7 +30,8 @@ from .._writing import make_folder, write_atomic, write_json
 from ..errors import Damaged, InputError
 from ..experiment import Experiment
 from ..runs._folder import keep_arrays, warn_of_damage
-from ._grid import Sweep, array_file
+from ._grid import Sweep
+from ._texts import array_file
 
 if TYPE_CHECKING:
     from ._table import SweepTable

@@ -15,15 +15,14 @@ from .._formula import Formula
 from .._functions import function_fingerprint
 from .._plain import parse_toml, read_text
 from .._serialization import FORMAT, check_format, coerce, fingerprint, replace_at, to_plain, value_at
-from ..data import Arrays
 from ..errors import InputError, check_whole, unknown_name
 from ..experiment import Experiment
 from ..seeds import Seed, as_seeds
 from ._axes import COLUMNS, SPACINGS, Label, check_grid, label, read_axis
 from ._measures import Measure, Measuring, check_fit, check_measures
+from ._texts import FIELDS, ExperimentTexts, plain_experiment, plain_part
 
 MOMENTS = ("end", "initial", "saved")
-FIELDS = tuple(field.name for field in fields(Experiment))
 
 
 class Cell(NamedTuple):
@@ -161,22 +160,25 @@ class Sweep:
         return [*self._each()]
 
     def _each(self) -> Iterator[Cell]:
+        parts, texts = _Parts(self.experiment), ExperimentTexts()
         for values, labels in zip(*(itertools.product(*of.values()) for of in (self.axes, self.labels)), strict=True):
-            yield self._cell(dict(zip(self.axes, values, strict=True)), dict(zip(self.axes, labels, strict=True)))
+            coordinates = dict(zip(self.axes, labels, strict=True))
+            try:
+                experiment = parts.replace(self._changes(dict(zip(self.axes, values, strict=True))))
+                yield Cell(coordinates, experiment, texts.fingerprint(experiment))
+            except InputError as error:
+                place = ", ".join(f"{name} = {value}" for name, value in coordinates.items())
+                raise InputError(f"the cell {place} cannot be: {error}" if place else str(error)) from error
 
-    def _cell(self, at: dict[str, Any], coordinates: dict[str, Label]) -> Cell:
-        try:
-            changes = {name: value for name, value in at.items() if is_field(name)}
-            for path, formula in self._formulas.items():
-                value = formula(**{name: at[name] for name in formula.names})
-                if not math.isfinite(value):
-                    raise InputError(f"the formula {formula.text!r} for {path} gives {value}")
-                changes[path] = value_at(self.experiment, path, value)
-            experiment = replace_at(self.experiment, changes)
-            return Cell(coordinates, experiment, experiment.fingerprint())
-        except InputError as error:
-            place = ", ".join(f"{name} = {value}" for name, value in coordinates.items())
-            raise InputError(f"the cell {place} cannot be: {error}" if place else str(error)) from error
+    def _changes(self, at: dict[str, Any]) -> dict[str, Any]:
+        """The values of the fields that a cell changes, by path."""
+        changes = {name: value for name, value in at.items() if is_field(name)}
+        for path, formula in self._formulas.items():
+            value = formula(**{name: at[name] for name in formula.names})
+            if not math.isfinite(value):
+                raise InputError(f"the formula {formula.text!r} for {path} gives {value}")
+            changes[path] = value_at(self.experiment, path, value)
+        return changes
 
     @property
     def measuring(self) -> Measuring:
@@ -201,7 +203,7 @@ class Sweep:
         return {
             "format": FORMAT,
             "experiment": plain_experiment(self.experiment),
-            "axes": {name: [_plain(value) for value in values] for name, values in self.axes.items()},
+            "axes": {name: [plain_part(value) for value in values] for name, values in self.axes.items()},
             "fields": dict(self.fields),
             "seeds": [[seed.data, seed.init] for seed in self.seeds],
             "measure": [to_plain(measure, function_fingerprint) for measure in self.measure],
@@ -254,6 +256,29 @@ class Sweep:
             raise InputError(f"{path}: {error}") from error
 
 
+class _Parts:
+    """Changes an experiment at dotted paths; a part that is changed as before is the same object."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment = experiment
+        self._made: dict[tuple[Any, ...], tuple[Any, Any]] = {}
+
+    def replace(self, changes: dict[str, Any]) -> Experiment:
+        """The experiment with its fields changed."""
+        by_field: dict[str, dict[str, Any]] = {}
+        for path, value in changes.items():
+            field, _, inner = path.partition(".")
+            by_field.setdefault(field, {})[inner] = value
+        return self._experiment.with_parts({field: self._part(field, inner) for field, inner in by_field.items()})
+
+    def _part(self, field: str, changes: dict[str, Any]) -> Any:
+        key = field, *((path, value if isinstance(value, float) else id(value)) for path, value in changes.items())
+        if key not in self._made:  # the values are kept, too: their ids stay their own
+            part = changes[""] if "" in changes else replace_at(getattr(self._experiment, field), changes)
+            self._made[key] = part, [*changes.values()]
+        return self._made[key][0]
+
+
 def pair_name(coordinates: Mapping[str, Label], seed: Seed) -> str:
     """What a pair of cell and seed is called in messages.
 
@@ -288,21 +313,6 @@ def _fit(experiment: Experiment, name: str, values: Iterable[Any], folder: Path 
         return tuple(value_at(experiment, name, value, folder) for value in values)
     except InputError as error:
         raise InputError(f"the axis {name} cannot be: {error}") from error
-
-
-def array_file(arrays: Arrays) -> str:
-    """Where the folder of a sweep keeps arrays of the user."""
-    plain = to_plain(arrays)
-    return f"arrays/{plain['x_sha256'][:12]}-{plain['y_sha256'][:12]}.safetensors"
-
-
-def plain_experiment(experiment: Experiment) -> dict[str, Any]:
-    """An experiment as plain data; a user's arrays are named by the files that the sweep's folder has of them."""
-    return experiment.to_plain() | {name: _plain(arrays) for name, arrays in experiment.arrays().items()}
-
-
-def _plain(value: Any) -> Any:
-    return to_plain(value) | {"file": array_file(value)} if isinstance(value, Arrays) else to_plain(value)
 
 
 def _dotted(table: Any, outer: str = "") -> Iterator[tuple[str, Any]]:

@@ -1,7 +1,7 @@
 """Measures of a cell: columns of numbers from the trajectory of one seed at one saved step."""
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,18 +13,19 @@ from ..errors import InputError, unknown_name
 from ..experiment import Experiment
 from ..measure import (
     cosine_similarity,
+    count_lines,
     effective_rank,
-    find_lines,
     participation_ratio,
-    relative_change,
     share_along,
     stable_rank,
 )
+from ..measure._change import relative_changes
 from ..networks import Dense, Network
 from ..optimizers import GradientFlow
 from ..runs import Trajectory
 from ._axes import COLUMNS
 
+AT_ONCE = 1 << 22  # weights that are looked at together
 Columns = dict[str, float]
 Measure = str | Callable[[Trajectory, int], Any]
 
@@ -45,17 +46,21 @@ class Measuring:
         return fingerprint(replace(self, measure=tuple(names)))[:16]
 
 
-def _lines(weights: np.ndarray, initial: np.ndarray, threshold: float | None) -> Columns:
-    lines = find_lines(weights, threshold=threshold)
-    if lines.reason:
-        raise InputError(lines.reason)
-    return {
-        "k_eff": lines.k_eff,  # what is drawn where no other quantity is chosen
-        "lines": float(lines.count),
-        "orientations": float(lines.orientations),
-        "cover": lines.cover,
-        "condensed": float(lines.condensed),
+def _lines(weights: np.ndarray, initial: np.ndarray, threshold: float | None) -> list[Columns]:
+    counts = count_lines(weights, threshold=threshold)
+    columns = {
+        "k_eff": counts.k_eff,  # what is drawn where no other quantity is chosen
+        "lines": counts.lines,
+        "orientations": counts.orientations,
+        "cover": counts.cover,
+        "condensed": counts.condensed.astype(float),
     }
+    rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+    return [dict(zip(columns, row, strict=True)) if row[0] == row[0] else {} for row in rows]  # NaN: no lines
+
+
+def _change(weights: np.ndarray, initial: np.ndarray, threshold: float | None) -> list[Columns]:
+    return [{"change": value} if value == value else {} for value in relative_changes(weights, initial).tolist()]
 
 
 def _ranks(weights: np.ndarray) -> Columns:
@@ -66,16 +71,29 @@ def _ranks(weights: np.ndarray) -> Columns:
     }
 
 
-def _cosine(weights: np.ndarray, initial: np.ndarray, threshold: float | None) -> Columns:
+def _cosine(weights: np.ndarray) -> Columns:
     pairs = np.abs(cosine_similarity(weights))[np.triu_indices(len(weights), 1)]
     return {"cosine": float(np.median(pairs))} if len(pairs) else {}
 
 
-OF_LAYERS: dict[str, Callable[[np.ndarray, np.ndarray, float | None], Columns]] = {  # of weights, initial ones, cosine
+def _one_by_one(measure: Callable[[np.ndarray], Columns]) -> "OfLayers":
+    """A measure of many networks' weights from one of a single network's; none where it is refused."""
+
+    def columns(weights: np.ndarray) -> Columns:
+        try:
+            return measure(weights)
+        except InputError:  # weights that have no such quantity
+            return {}
+
+    return lambda weights, *_: [columns(own) for own in weights]
+
+
+OfLayers = Callable[[np.ndarray, np.ndarray, float | None], list[Columns]]  # of weights, initial ones, cosine
+OF_LAYERS: dict[str, OfLayers] = {
     "lines": _lines,
-    "change": lambda weights, initial, _: {"change": relative_change(weights, initial)},
-    "rank": lambda weights, *_: _ranks(weights),
-    "cosine": _cosine,
+    "change": _change,
+    "rank": _one_by_one(_ranks),
+    "cosine": _one_by_one(_cosine),
 }
 NAMES = (*OF_LAYERS, "share")
 QUANTITIES: dict[Any, tuple[str, ...]] = {  # the columns of each, for each hidden layer
@@ -137,40 +155,73 @@ def measure_step(
     $z = \\frac1n \\sum_i y_i x_i$ (the bias's input is 1). What cannot be measured (weights that are all zero, say) has
     no column.
     """
+    measures = tuple(measures)
+    (named,) = measure_named([(trajectory, step)], measures, threshold)
+    return join_columns(measures, named, trajectory, step)
+
+
+Moment = tuple[Trajectory, int]  # a trajectory of one seed and a saved step
+Named = dict[str, Columns]  # the columns of each measure that has a name
+
+
+def measure_named(moments: Sequence[Moment], measures: Iterable[Measure], threshold: float | None) -> list[Named]:
+    """The columns of the measures that have a name, of many networks of one kind at once."""
+    chosen = [measure for measure in measures if isinstance(measure, str)]
+    named: list[Named] = [{measure: {} for measure in chosen} for _ in moments]
+    if not chosen or not moments:
+        return named
+    first = moments[0][0]
+    together = max(1, AT_ONCE // sum(value[0, 0].size for value in first.parameters.values()))
+    if len(moments) > together:
+        parts = [moments[k : k + together] for k in range(0, len(moments), together)]
+        return [own for part in parts for own in measure_named(part, chosen, threshold)]
+    places = [int(np.searchsorted(trajectory.saved, step)) for trajectory, step in moments]
+    hidden = [layer for layer in first.experiment.network.layers if layer.name in {*first.layers} - {"output"}]
+    for number, layer in enumerate(hidden):
+        weights, initial = (
+            layer.units(
+                {
+                    name: np.stack([moment[0].parameters[name][0, k] for moment, k in zip(moments, own, strict=True)])
+                    for name in layer.parameters
+                },
+                None,
+            )
+            for own in (places, [0] * len(places))
+        )
+        for measure in chosen if number == 0 else [measure for measure in chosen if measure != "share"]:
+            try:
+                with warnings.catch_warnings(action="ignore"):  # units of norm zero
+                    if measure == "share":
+                        columns = [_share(own, moment[0]) for own, moment in zip(weights, moments, strict=True)]
+                    else:
+                        columns = OF_LAYERS[measure](weights, initial, threshold)
+            except InputError:  # a layer that has no such quantity
+                continue
+            for own, values in zip(named, columns, strict=True):
+                own[measure] |= {f"{layer.name}.{quantity}": value for quantity, value in values.items()}
+    return named
+
+
+def join_columns(measures: Iterable[Measure], named: Named, trajectory: Trajectory, step: int) -> Columns:
+    """All columns of a network at a step: those of named measures, and what a user's own give."""
     columns: Columns = {}
     for measure in measures:
-        of_user = callable(measure)
-        added = _of_user(measure, trajectory, step) if of_user else _of_layers(measure, trajectory, step, threshold)
+        added = _of_user(measure, trajectory, step) if callable(measure) else named[measure]
         for name in sorted(added.keys() & columns.keys()):
             raise InputError(f"two measures give a column {name}: one of them needs another name")
         columns |= added
     return columns
 
 
-def _of_layers(name: str, trajectory: Trajectory, step: int, threshold: float | None) -> Columns:
-    """The columns of a measure that has a name."""
-    (seed,) = trajectory.seeds
-    hidden = [layer for layer in trajectory.layers if layer != "output"]
-    columns = {}
-    for layer in hidden[:1] if name == "share" else hidden:
-        weights, initial = (trajectory.weights(layer, when, seed) for when in (step, 0))
-        try:
-            with warnings.catch_warnings(action="ignore"):  # units of norm zero
-                values = (
-                    _share(weights, trajectory) if name == "share" else OF_LAYERS[name](weights, initial, threshold)
-                )
-        except InputError:  # weights that have no such quantity
-            continue
-        columns |= {f"{layer}.{quantity}": value for quantity, value in values.items()}
-    return columns
-
-
 def _share(weights: np.ndarray, trajectory: Trajectory) -> Columns:
-    """The share of the first layer's weights along z."""
+    """The share of the first layer's weights along z; none where there is no such share."""
     check_fit(("share",), trajectory.experiment.network)
     x, y = trajectory.data(trajectory.seeds[0])
     inputs = np.hstack([x, np.ones((len(x), 1))])[:, : weights.shape[1]]  # the bias is the last weight, if there is one
-    return {"share": share_along(weights, inputs.T @ y[:, 0] / len(x))}
+    try:
+        return {"share": share_along(weights, inputs.T @ y[:, 0] / len(x))}
+    except InputError:
+        return {}
 
 
 def _of_user(function: Callable[[Trajectory, int], Any], trajectory: Trajectory, step: int) -> Columns:

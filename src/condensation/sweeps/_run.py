@@ -178,9 +178,12 @@ class _Driver:
 
     def _tasks(self, round: str, size: int, pairs: list[Pair]) -> list[Task]:
         """Cut pairs into tasks: those that train as one ensemble together, long tasks first."""
-        groups: dict[Any, list[Pair]] = {}
+        experiments = {id(pair.experiment): pair.experiment for pair in pairs}
+        numbers: dict[Any, int] = {}
+        number = {own: numbers.setdefault(ensemble_key(one), len(numbers)) for own, one in experiments.items()}
+        groups: dict[int, list[Pair]] = {}
         for pair in pairs:
-            groups.setdefault(ensemble_key(pair.experiment), []).append(pair)
+            groups.setdefault(number[id(pair.experiment)], []).append(pair)
         tasks = [
             replace(self.task, round=round, pairs=tuple(group[k : k + size]))
             for group in groups.values()
@@ -220,7 +223,8 @@ def _block(pairs: list[Pair], backend: Backend, given: int | None) -> int:
     several = several or max(1, min(BLOCK, -(-len(pairs) // (backend.workers() * TASKS_A_WORKER))))
     if not local:
         return several
-    most = networks_that_fit((pair.experiment for pair in pairs), min(backend.workers(), len(pairs))) or several
+    experiments = {id(pair.experiment): pair.experiment for pair in pairs}
+    most = networks_that_fit(experiments.values(), min(backend.workers(), len(pairs))) or several
     if given is not None and most < min(given, len(pairs)):
         raise InputError(f"tasks of {given} networks do not fit into memory: {most} would (block)")
     return min(several, most)

@@ -26,8 +26,9 @@ from ..training import StillRising, train_pairs, train_with_backoff
 from ..training._backoff import rises
 from ._axes import CURVES, Label
 from ._folder import RowKey, SweepFolder
-from ._grid import pair_name, plain_experiment
-from ._measures import Measuring, measure_step
+from ._grid import pair_name
+from ._measures import Measuring, Named, join_columns, measure_named
+from ._texts import ExperimentTexts
 from ._worker import measure
 
 MANY = 512  # pairs that are worth other processes
@@ -131,8 +132,8 @@ class Task:
         return Outcome(tuple(failed), stale=stale)
 
     def _measure(self, trajectories: list[Trajectory]) -> "list[TableRows | str]":
-        """The rows of each pair, or why there are none. A GPU trains faster than a core measures: all cores do then."""
-        if on_cpu() or len(self.pairs) < MANY:
+        """The rows of each pair, or why there are none. A user's measures are taken on all cores beside a GPU."""
+        if on_cpu() or len(self.pairs) < MANY or not any(map(callable, self.measuring.measure)):
             return self.measure_here(trajectories)
         cuts = np.linspace(0, len(self.pairs), 4 * cores() + 1).astype(int)
         parts: Any = Parallel(n_jobs=cores(), backend=Processes())(
@@ -142,10 +143,19 @@ class Task:
 
     def measure_here(self, trajectories: list[Trajectory]) -> "list[TableRows | str]":
         """The rows of each pair, or why there are none; measured in this process."""
+        steps = [self._steps(trajectory) for trajectory in trajectories]
+        moments = [
+            (trajectory, step if _is_alive(trajectory, step) else 0)  # what a seed that diverged has is known there
+            for trajectory, (own, _) in zip(trajectories, steps, strict=True)
+            for step in own
+        ]
+        named = iter(measure_named(moments, self.measuring.measure, self.measuring.threshold))
         rows: list[TableRows | str] = []
-        for pair, trajectory in zip(self.pairs, trajectories, strict=True):
+        texts = ExperimentTexts()
+        for pair, trajectory, (own, ended) in zip(self.pairs, trajectories, steps, strict=True):
+            measured = dict(zip(own, named, strict=False))
             try:
-                rows.append(self._rows(pair, trajectory))
+                rows.append(self._rows(pair, trajectory, measured, ended, texts.json(pair.experiment)))
             except Exception as error:  # a user's measure fails in any way
                 rows.append(one_line(error))
         return rows
@@ -163,7 +173,9 @@ class Task:
             "finished": time.strftime("%Y-%m-%dT%H:%M:%S"),
         }
 
-    def _rows(self, pair: Pair, trajectory: Trajectory) -> TableRows:
+    def _rows(
+        self, pair: Pair, trajectory: Trajectory, measured: dict[int, Named], ended: bool, experiment: str
+    ) -> TableRows:
         """The rows of a pair: its coordinates, what was measured, and what is needed to train it again."""
         trained = trajectory.experiment
         diverged = next(iter(trajectory.diverged.values()), None)
@@ -171,7 +183,7 @@ class Task:
             "seed_data": pair.seed.data,
             "seed_init": pair.seed.init,
             "fingerprint": pair.fingerprint,
-            "experiment": json.dumps(plain_experiment(pair.experiment)),
+            "experiment": experiment,
             "diverged": np.nan if diverged is None else float(diverged),
             "loss_first": float(trajectory.loss[0, 0]),
             "seconds": trajectory.seconds,
@@ -182,12 +194,11 @@ class Task:
                 "backoffs": round(np.log2(trained.steps / pair.experiment.steps)),
                 "rising": bool(rises(trajectory)),
             }
-        steps, ended = self._steps(trajectory)
         if self.measuring.at == "initial":
             common["stage_ended"] = ended
         rows = []
-        for step in steps:
-            columns = self._columns(trajectory, step, alive=diverged is None or step < diverged)
+        for step, named in measured.items():
+            columns = self._columns(trajectory, step, named)
             if clash := columns.keys() & pair.coordinates.keys():
                 raise InputError(f"a measure gives {clash.pop()}, which is an axis: name it otherwise")
             k = np.searchsorted(trajectory.recorded, step)
@@ -195,25 +206,28 @@ class Task:
             rows.append(common | {"step": step} | curves | columns)
         return rows
 
-    def _columns(self, trajectory: Trajectory, step: int, alive: bool) -> dict[str, float]:
+    def _columns(self, trajectory: Trajectory, step: int, named: Named) -> dict[str, float]:
         """What is measured at a step; once a seed diverged, the same columns of NaN: all files have the same ones."""
-        measure, threshold = self.measuring.measure, self.measuring.threshold
-        if alive:
-            return measure_step(trajectory, step, measure, threshold)
+        if _is_alive(trajectory, step):
+            return join_columns(self.measuring.measure, named, trajectory, step)
         try:
-            return dict.fromkeys(measure_step(trajectory, 0, measure, threshold), np.nan)
+            return dict.fromkeys(join_columns(self.measuring.measure, named, trajectory, 0), np.nan)
         except Exception:  # a user's measure that cannot be taken at step 0: then its columns are not known
             return {}
 
     def _steps(self, trajectory: Trajectory) -> tuple[list[int], bool]:
         """The saved steps that get a row, and whether the initial stage ended at a saved step."""
         saved = trajectory.saved.tolist()
+        if self.measuring.at != "initial":
+            return saved if self.measuring.at == "saved" else saved[-1:], False
         losses = trajectory.loss[0, np.searchsorted(trajectory.recorded, saved)]
         left = np.flatnonzero(~in_initial_stage(losses))  # none in a seed that diverged before
-        if self.measuring.at == "saved":
-            return saved, bool(len(left))
-        last = left[0] - 1 if len(left) and self.measuring.at == "initial" else -1
-        return [saved[last]], bool(len(left))
+        return [saved[left[0] - 1 if len(left) else -1]], bool(len(left))
+
+
+def _is_alive(trajectory: Trajectory, step: int) -> bool:
+    """Whether the one seed of a trajectory had not diverged by a step."""
+    return step < next(iter(trajectory.diverged.values()), step + 1)
 
 
 _versions = cache(versions)  # reading them takes longer than a small task

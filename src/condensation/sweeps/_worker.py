@@ -27,7 +27,7 @@ _HELD: list[IO[bytes]] = []  # the locked file of this process's core
 def pack(task: "Task") -> bytes:
     """A task as bytes for a worker; a user's arrays are named by their files in the sweep's folder."""
     from ..data import Arrays
-    from ._grid import array_file
+    from ._texts import array_file
 
     packed = io.BytesIO()
     pickler = pickle.Pickler(packed, pickle.HIGHEST_PROTOCOL)

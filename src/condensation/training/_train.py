@@ -109,9 +109,11 @@ def train_pairs(
     counts = Counter(id(experiment) for experiment, _ in pairs)
     _check((experiment, counts[key]) for key, experiment in experiments.items())
     members = [member_of(experiment, seed) for experiment, seed in pairs]
+    numbers: dict[Any, int] = {}
+    number = {key: numbers.setdefault(ensemble_key(one), len(numbers)) for key, one in experiments.items()}
     groups: dict[Any, list[int]] = {}
     for k, ((experiment, _), member) in enumerate(zip(pairs, members, strict=True)):
-        groups.setdefault((ensemble_key(experiment), _shapes(member), _are_classes(member.y)), []).append(k)
+        groups.setdefault((number[id(experiment)], _shapes(member), _are_classes(member.y)), []).append(k)
     records: dict[int, Record] = {}
     for group in groups.values():
         own = _run([pairs[k] for k in group], [members[k] for k in group], out, progress)
