@@ -9,7 +9,6 @@ from . import __version__
 PACKAGES = ("jax", "jaxlib", "equinox", "optax", "diffrax", "numpy", "scipy", "safetensors", "matplotlib")
 
 
-@cache  # reading what is installed takes ten milliseconds
 def versions() -> dict[str, str]:
     """Version by name; a package that is not installed is left out."""
     own = {"condensation": __version__, "python": platform.python_version()}
