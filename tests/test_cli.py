@@ -1,7 +1,6 @@
 """The command line as a user types it."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -9,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import processes
 import pytest
 from safetensors.numpy import save_file
 
@@ -22,7 +22,7 @@ EXAMPLE = Path(__file__).parents[1] / "examples" / "tanh.toml"
 
 def command(*words, cwd=None) -> subprocess.CompletedProcess:
     line = [sys.executable, "-m", "condensation", *map(str, words)]
-    return subprocess.run(line, capture_output=True, text=True, cwd=cwd, timeout=120, check=False)
+    return subprocess.run(line, capture_output=True, text=True, cwd=cwd, timeout=300, check=False)
 
 
 def said(done: subprocess.CompletedProcess) -> str:
@@ -322,29 +322,15 @@ def test_a_diverged_seed_gives_exit_code_3(tmp_path):
 
 
 def test_ctrl_c_keeps_what_was_saved_and_the_command_goes_on(tmp_path):
-    text = EXAMPLE.read_text().replace("steps = 500", "steps = 3000000").replace("[20, 50, 100, 200]", "[1000000]")
+    text = EXAMPLE.read_text().replace("steps = 500", "steps = 300000000").replace("[20, 50, 100, 200]", "[1000000]")
     (tmp_path / "long.toml").write_text(text)
-    line = [
-        sys.executable,
-        "-m",
-        "condensation",
-        "train",
-        str(tmp_path / "long.toml"),
-        "--seeds",
-        "1",
-        "--out",
-        str(tmp_path),
-    ]
+    line = (*processes.COMMAND, "train", tmp_path / "long.toml", "--seeds", 1, "--out", tmp_path)
     folder = run_folder(tmp_path, Experiment.load(tmp_path / "long.toml"))
-    with subprocess.Popen(line, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        for _ in range(600):
-            if list(folder.glob("data*.safetensors")):
-                break
-            with pytest.raises(subprocess.TimeoutExpired):
-                process.wait(0.1)
-        os.kill(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+    with processes.started(*line) as process:
+        processes.wait_until(lambda: [*folder.glob("data*.safetensors")], process)
+        process.send_signal(signal.SIGINT)
+        code, errors = processes.ended(process)
+    assert code == 130
     assert "interrupted; what was saved stays" in errors
     assert "Traceback" not in errors
     assert not list(folder.glob(".*.part"))

@@ -17,7 +17,7 @@ PACKAGE = ROOT / "src" / "condensation"
 
 
 def run(*command: str, cwd: Path = ROOT) -> subprocess.CompletedProcess:
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=300, check=False)
 
 
 def python(code: str) -> str:

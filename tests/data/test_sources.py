@@ -316,7 +316,7 @@ def test_two_processes_fetching_at_once_both_end_well(how, monkeypatch, tmp_path
         for name in "ab"
     ]
     for process in both:
-        out, errors = process.communicate(timeout=60)
+        out, errors = process.communicate(timeout=300)
         assert process.returncode == 0, errors
         assert {int(line) for line in out.split()} == {int(splits["train"].images.sum())}
     assert [path.name for path in cache.iterdir()] == ["tiny"]

@@ -1,10 +1,12 @@
 """A real server in a thread, and the ends of its connections: raw bytes, and a page's websocket."""
 
 import asyncio
+import contextlib
 import json
 import re
 import socket
 import threading
+import time
 import urllib.error
 import urllib.request
 
@@ -25,6 +27,7 @@ UPGRADE = (
 )
 
 
+PATIENCE = 60.0  # seconds of a client that nobody answers; a machine may be busy
 CLOSE = b"Connection: close\r\n\r\n"
 
 
@@ -70,7 +73,7 @@ class Running:
     def get(self, path="/", **headers):
         asked = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=headers)
         try:
-            with urllib.request.urlopen(asked, timeout=20) as answer:
+            with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
                 return answer.status, dict(answer.headers), answer.read()
         except urllib.error.HTTPError as error:
             return error.code, dict(error.headers), error.read()
@@ -85,7 +88,7 @@ class Running:
             local_addr=(local, 0),
         )
 
-    def raw(self, *parts, patience=20.0, buffer=None):
+    def raw(self, *parts, patience=PATIENCE, buffer=None):
         """The open socket of a client that has sent some bytes; ``buffer`` bytes wait there at most."""
         link = socket.socket()
         if buffer is not None:
@@ -96,7 +99,7 @@ class Running:
             link.sendall(part)
         return link
 
-    def said(self, *parts, patience=20.0):
+    def said(self, *parts, patience=PATIENCE):
         """All that the server says until it closes the connection."""
         with self.raw(*parts, patience=patience) as link:
             return everything(link)
@@ -126,6 +129,14 @@ class Running:
 
         cookie = {"Cookie": f"condensation_token_{self.port}={self.access.token}"}
         return self.get(**cookie)[0] == 200 and visit(self, script, **cookie) == "nothing is opened yet"
+
+    def recovers(self):
+        """Whether a good client is served in the end, where the server waits so shortly that it may miss one."""
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            with contextlib.suppress(OSError, websockets.exceptions.WebSocketException):
+                return self.is_well()
+        return False
 
     def stop(self):
         self.server.should_exit = True

@@ -104,7 +104,7 @@ def test_the_program_runs_and_prints_what_the_page_shows(page, downloads, tmp_pa
     page.go(SETTINGS).reach(25)
     path = export(page, downloads, "python")
     assert path.name == "condensation-step25.py"
-    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120, cwd=tmp_path, check=True)
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=300, cwd=tmp_path, check=True)
     lines = find_lines(page.weights)
     shown = f"step 25: loss {page.state('frame.loss'):.4g}, {lines.count} lines, k_eff {lines.k_eff:.3g}"
     assert shown in done.stdout

@@ -196,7 +196,7 @@ def test_the_command_starts_beside_bad_runs_and_its_lines_steer_no_terminal(fold
     assert process.stdout is not None
     assert "the playground is at http://127.0.0.1:" in process.stdout.readline()
     process.terminate()
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=180)
     lines = errors.splitlines()
     for name in reasons:
         assert sum(f" {name} cannot be shown: " in line for line in lines) == 1

@@ -73,7 +73,7 @@ def test_the_first_process_writes_once(tmp_path):
     commands = [[sys.executable, "-c", PROGRAM, str(rank), str(tmp_path), *WAYS] for rank in (0, 1)]
     processes = [subprocess.Popen(one, env=environment, stderr=subprocess.PIPE, text=True) for one in commands]
     for process in processes:
-        _, said = process.communicate(timeout=200)
+        _, said = process.communicate(timeout=300)
         assert process.returncode == 0, said
     trained = load_file(tmp_path / "none-0.safetensors")
     steps = [0, 4, 8, 10]

@@ -24,7 +24,7 @@ SNIPPETS = [block for block in FOUND if "torch" in block]
 @pytest.mark.parametrize("number", range(len(SNIPPETS)))
 def test_a_snippet_runs(number, tmp_path):
     command = [sys.executable, "-W", "error", "-c", SNIPPETS[number]]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout
 

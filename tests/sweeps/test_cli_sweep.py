@@ -30,7 +30,7 @@ measure = ["lines", "own:middle"]
 
 def command(*words, cwd=None):
     line = [sys.executable, "-m", "condensation", *map(str, words)]
-    return subprocess.run(line, capture_output=True, text=True, cwd=cwd, timeout=200, check=False)
+    return subprocess.run(line, capture_output=True, text=True, cwd=cwd, timeout=300, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def test_the_guide_runs(tmp_path):
     assert blocks
     for block in blocks:
         line = [sys.executable, "-W", "error", "-c", block]
-        done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+        done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False)
         assert done.returncode == 0, done.stderr
         assert done.stdout
 

@@ -59,7 +59,7 @@ def test_workers_of_a_dead_driver_bring_in_nothing(tmp_path):
         finally:
             for orphan in orphans:
                 orphan.resume()
-        assert psutil.wait_procs(orphans, timeout=30)[1] == []
+        assert psutil.wait_procs(orphans, timeout=driving.PATIENCE)[1] == []
     assert told["failed"] == {}
     assert driving.stamps(out) == before
     driving.same(open_sweep(out), driving.serial())

@@ -155,7 +155,7 @@ def test_an_interrupt_stops_the_workers_of_two_devices():
         "train(e, 4, progress=interrupt)"
     )
     ended = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | TWO, stderr=subprocess.PIPE, text=True, timeout=120
+        [sys.executable, "-c", code], env=os.environ | TWO, stderr=subprocess.PIPE, text=True, timeout=300
     )
     assert "KeyboardInterrupt" in ended.stderr
     assert ended.returncode != 0

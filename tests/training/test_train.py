@@ -207,7 +207,7 @@ def test_an_interrupt_stops_the_workers():
         "    [signal.pthread_kill(threading.get_ident(), number) for number in once]\n"
         "train(e, 4, progress=interrupt)"
     )
-    ended = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, timeout=120)
+    ended = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, timeout=300)
     assert "KeyboardInterrupt" in ended.stderr
     assert ended.returncode != 0
 
