@@ -13,10 +13,15 @@ there they agree within its tolerance.)
 - Several devices share the networks: each takes the next block when it has done one.
 """
 
+import atexit
 import logging
+import os
+import signal
+import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from queue import Queue
 from typing import Any
 
@@ -33,6 +38,7 @@ from ._work import Member, Work
 
 BATCH, LARGE_BATCH = 2**10, 2**14  # networks on a GPU
 BATCH_BYTES = 2**32
+_AT_WORK: set[int] = set()  # threads that train
 log = logging.getLogger(__name__)
 
 
@@ -60,6 +66,7 @@ def run(program: Program, members: Sequence[Member], plan: RunPlan, *, block: in
 
     def on_free_device(work: Work) -> dict[int, Record]:
         place = free.get()
+        _AT_WORK.add(threading.get_ident())
         try:
             with jax.default_device(place), precision(program.dtype):  # settings of the thread
                 fixed = work.gather_fixed()
@@ -72,6 +79,7 @@ def run(program: Program, members: Sequence[Member], plan: RunPlan, *, block: in
             plan.stop.set()  # the others need not go on
             raise
         finally:
+            _AT_WORK.discard(threading.get_ident())
             free.put(place)
 
     with ThreadPoolExecutor(len(places)) as pool:
@@ -87,6 +95,17 @@ def run(program: Program, members: Sequence[Member], plan: RunPlan, *, block: in
             pool.shutdown(cancel_futures=True)
             raise
     return [records[k] for k in range(len(members))]
+
+
+@atexit.register
+def _end_at_once() -> None:
+    """End a process that shall not wait for its threads (a third Ctrl-C, say): in native code they would abort it."""
+    if _AT_WORK:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for output in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, AttributeError):
+                output.flush()
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 def alone(program: Program, member: Member) -> Work:
