@@ -8,6 +8,7 @@ import copy
 import datetime
 import io
 import json
+import logging
 import os
 import signal
 import sys
@@ -24,6 +25,7 @@ import numpy as np
 from condensation import InputError
 from condensation.activations import ACTIVATIONS
 from condensation.cli import main
+from condensation.cli._signals import NUMBERS as SIGNALS
 
 Stream = np.random.Generator
 CODES = {0, 2, 3, 4}  # of a command: success, bad input, a seed diverged, a cell failed
@@ -246,6 +248,10 @@ def told(*words: object) -> tuple[int, str, str]:
         warnings.simplefilter("default")
         stack.enter_context(patch.object(sys, "argv", ["condensation", *map(str, words)]))
         stack.enter_context(patch.object(sys, "path", [*sys.path]))
+        stack.enter_context(patch.object(sys, "unraisablehook", sys.unraisablehook))
+        stack.enter_context(patch.object(logging.root, "handlers", []))  # each command has its own, for its stderr
+        for number in SIGNALS:
+            stack.callback(signal.signal, number, signal.getsignal(number))
         stack.enter_context(contextlib.redirect_stdout(out))
         stack.enter_context(contextlib.redirect_stderr(errors))
         try:

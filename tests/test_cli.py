@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import fuzzing
 import numpy as np
 import processes
 import pytest
@@ -20,7 +21,13 @@ from condensation.runs import run_folder
 EXAMPLE = Path(__file__).parents[1] / "examples" / "tanh.toml"
 
 
-def command(*words, cwd=None) -> subprocess.CompletedProcess:
+def command(*words) -> subprocess.CompletedProcess:
+    """A command in this process."""
+    return subprocess.CompletedProcess(words, *fuzzing.told(*words))
+
+
+def process(*words, cwd=None) -> subprocess.CompletedProcess:
+    """A command in a process of its own, as a user's."""
     line = [sys.executable, "-m", "condensation", *map(str, words)]
     return subprocess.run(line, capture_output=True, text=True, cwd=cwd, timeout=300, check=False)
 
@@ -37,7 +44,7 @@ def said(done: subprocess.CompletedProcess) -> str:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     out = tmp_path_factory.mktemp("runs")
-    done = command("train", EXAMPLE, "--seeds", 3, "--out", out, "--json")
+    done = process("train", EXAMPLE, "--seeds", 3, "--out", out, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -61,7 +68,7 @@ def test_train_prints_a_table(trained):
 
 def test_train_prints_its_settings_in_a_terminal_without_their_signs(trained, monkeypatch):
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
-    done = command("train", EXAMPLE, "--seeds", 3, "--out", Path(trained["run"]).parent)
+    done = process("train", EXAMPLE, "--seeds", 3, "--out", Path(trained["run"]).parent)
     assert done.returncode == 0, done.stderr
     assert "N(0, 0.005?)" in done.stdout
 
@@ -69,10 +76,10 @@ def test_train_prints_its_settings_in_a_terminal_without_their_signs(trained, mo
 def test_a_users_own_activation_stands_beside_the_file(tmp_path):
     (tmp_path / "mine.py").write_text("import jax.numpy as jnp\ndef f(x):\n    return jnp.sin(x)\n")
     (tmp_path / "mine.toml").write_text(EXAMPLE.read_text().replace('"tanh"', '"mine:f"'))
-    done = command("train", "mine.toml", "--seeds", 1, "--out", "runs", cwd=tmp_path)
+    done = process("train", "mine.toml", "--seeds", 1, "--out", "runs", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     folder = next((tmp_path / "runs").iterdir())
-    assert command("measure", folder, "--trust", cwd=tmp_path).returncode == 0
+    assert process("measure", folder, "--trust", cwd=tmp_path).returncode == 0
 
 
 def test_a_layer_without_directions_does_not_spoil_the_rest(tmp_path):
@@ -257,7 +264,7 @@ def test_a_file_of_nothing_but_nan_is_refused(tmp_path):
 
 
 def test_info_tells_versions_and_devices():
-    found = json.loads(command("info", "--json").stdout)
+    found = json.loads(process("info", "--json").stdout)
     assert {"jax", "condensation", "python"} <= found["versions"].keys()
     assert found["devices"]
     assert "kept" in found["runs"]
@@ -266,7 +273,7 @@ def test_info_tells_versions_and_devices():
 
 
 def test_help_names_every_command_and_option():
-    done = command("--help")
+    done = process("--help")
     assert done.returncode == 0
     for name in ("train", "measure", "reproduce", "info"):
         assert name in done.stdout
@@ -300,7 +307,7 @@ def test_bad_input_gives_one_sentence_and_exit_code_2(tmp_path):
         assert "the threshold is a cosine between 0 and 1" in said(
             command("measure", tmp_path / "good.npy", "--threshold", wrong)
         )
-    assert command("nonsense").returncode == 2
+    assert process("nonsense").returncode == 2
 
 
 def test_a_diverged_seed_gives_exit_code_3(tmp_path):
