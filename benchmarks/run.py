@@ -39,7 +39,7 @@ from condensation import (  # fmt: skip
     train,
 )
 from condensation._versions import versions
-from condensation.theory import KernelDynamics, fates, stationary_directions
+from condensation.theory import KernelDynamics, extremal_directions, fates, stationary_directions
 from condensation.training import GradientBelowEps
 
 REPEATS = 5
@@ -225,7 +225,7 @@ def reduction() -> Row:
 
 
 def theory() -> list[Row]:
-    """Stationary directions with and without a certificate, and the fates of 1000 neurons."""
+    """Stationary directions with and without a certificate, those of relu, and the fates of 1000 neurons."""
     rows = []
     for dim, n, asked in ((6, 80, "< 1 s"), (20, 200, "< 10 s")):
         stream = np.random.default_rng(0)
@@ -241,6 +241,17 @@ def theory() -> list[Row]:
         fates(w, a, x, r, activation)
         seconds = statistics.median(timed(lambda: fates(w, a, x, r, activation)) for _ in range(3))  # noqa: B023
         rows.append(Row(f"fates of 1000 neurons, {activation}", f"{seconds:.2f} s", "", "", "< 1 s", ""))
+    inputs, targets = np.c_[stream.normal(size=(400, 5)), np.ones(400)], stream.normal(size=(400, 3))
+    for outputs in (1, 3):
+        seconds = statistics.median(
+            timed(lambda: extremal_directions(inputs, targets[:, :outputs], starts=1000))  # noqa: B023
+            for _ in range(3)
+        )
+        what = f"directions of relu, D = 6, n = 400, outputs: {outputs}, 1000 starts"
+        rows.append(Row(what, f"{seconds:.2f} s", "", "", "< 1 s", ""))
+    lines = extremal_directions(inputs, targets[:, 0], starts=1000)
+    seconds = timed(lambda: fates(w, a, inputs, targets[:, 0], "relu", directions=lines))
+    rows.append(Row("fates of 1000 neurons, relu, n = 400", f"{seconds:.2f} s", "", "", "< 1 s", ""))
     return rows
 
 

@@ -2,11 +2,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import lsq_linear
 from tensors import rotation
 
 from condensation import GD, Arrays, At, Dense, Experiment, Init, InputError, Normal, train
 from condensation.theory import extremal_directions
-from condensation.theory._homogeneous import _alternate, _search
+from condensation.theory._climb import alternate, search, starting_points
 
 
 def growth(u, x, r, slope=0.0):
@@ -66,7 +67,7 @@ def test_the_search_finds_in_the_plane_what_the_sweep_lists(slope):
         stream = np.random.default_rng(seed)
         x, r = stream.normal(size=(12, 2)), stream.normal(size=12)
         swept = extremal_directions(x, r, slope)
-        u, kinks, hits = _search(x, r / 12, slope, 200)
+        u, kinks, hits = search(x, r / 12, slope, 200)
         assert len(u) == swept.count
         assert hits.sum() <= 400
         order = [np.abs(swept.directions - one).max(axis=1).argmin() for one in u]
@@ -192,7 +193,7 @@ def test_the_search_of_several_outputs_finds_in_the_plane_what_the_sweep_lists(s
         stream = np.random.default_rng(seed)
         x, r = stream.normal(size=(12, 2)), stream.normal(size=(12, 3))
         swept = extremal_directions(x, r, slope)
-        u, kinks, hits = _alternate(x, r / 12, slope, 200)
+        u, kinks, hits = alternate(x, r / 12, slope, 200)
         order = [np.abs(swept.directions - end).max(axis=1).argmin() for end in u]
         np.testing.assert_allclose(swept.directions[order], u, atol=1e-8)
         np.testing.assert_array_equal(np.isinf(swept.eigenvalues[order, 0]), kinks == 1)
@@ -253,3 +254,32 @@ def test_relu_networks_of_several_outputs_condense_on_the_orientations(inputs, o
             shares.append(amplitude[on].sum() / amplitude.sum())
         assert shares[0] < 0.5
         assert shares[1] > least
+
+
+def climbed(x, r, slope, starts):
+    """The search one start after the other, its convex problem by SciPy."""
+    ends = []
+    for sign in (1, -1):
+        up = sign * r > 0
+        rising, heights, pulls = x[up], sign * r[up], x[~up] * -sign * r[~up, None]
+        for u in starting_points(x, starts):
+            before = None
+            while u.any() and not np.array_equal(before, active := rising @ u > 0):
+                before, b = active, (np.where(active, 1, slope) * heights) @ rising
+                rest = b - pulls.T @ lsq_linear(pulls.T, b, bounds=(slope, 1), method="bvls", tol=1e-14).x
+                u = rest / np.linalg.norm(rest) if np.linalg.norm(rest) > 1e-10 * np.abs(r).sum() else 0 * rest
+            if u.any():
+                ends.append(u)
+    return np.array(ends)
+
+
+@pytest.mark.parametrize(("samples", "dim", "slope"), [(20, 3, 0.0), (40, 4, 0.2), (30, 6, 0.0)])
+def test_all_starts_at_once_end_where_they_do_one_by_one(samples, dim, slope):
+    for seed in range(3):
+        stream = np.random.default_rng(seed)
+        x, r = stream.normal(size=(samples, dim)), stream.normal(size=samples) / samples
+        u, _, hits = search(x, r, slope, 20)
+        expected = climbed(x, r, slope, 20)
+        away = np.abs(expected[:, None] - u).max(axis=2)
+        assert away.min(axis=1).max() < 1e-9
+        np.testing.assert_array_equal(np.bincount(away.argmin(axis=1), minlength=len(u)), hits)

@@ -18,17 +18,14 @@ import numbers
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import null_space
-from scipy.optimize import lsq_linear
 
 from ..errors import InputError, check_whole
+from ._climb import INSIDE, alternate, kinks_at, search
 from ._directions import Directions
-from ._tensor import APART, as_samples, span, unit
+from ._tensor import as_samples, span, unit
 
-INSIDE = 1e-9  # how far, in radians, from a kink a direction counts as inside a sector
 VANISHES = 1e-12  # a field this much smaller than its terms is zero
-SETTLED = 1e-12  # a direction that moves less has arrived
 STARTS = 100
-STEPS = 100
 
 
 def extremal_directions(
@@ -73,9 +70,9 @@ def extremal_directions(
     elif basis.shape[1] == 2:
         u, kinks, dead, flat = _sweep(inside, terms, slope)
     elif several:
-        u, kinks, hits = _alternate(inside, terms, slope, starts)
+        u, kinks, hits = alternate(inside, terms, slope, starts)
     else:
-        u, kinks, hits = _search(inside, terms[:, 0], slope, starts)
+        u, kinks, hits = search(inside, terms[:, 0], slope, starts)
     growth = np.einsum("lkd,ld->lk", _jacobian(inside, terms, slope, u), u)
     value = np.linalg.norm(growth, axis=1) if several else growth[:, 0]
     kept = np.flatnonzero(np.abs(value) > VANISHES * np.abs(terms).sum())
@@ -84,7 +81,7 @@ def extremal_directions(
     tangents = np.arange(points.shape[1] + terms.shape[1] - 2)
     eigenvalues = np.where(tangents < kinks[:, None], -np.sign(value)[:, None] * np.inf, -value[:, None])
     for row, count in enumerate(kinks):
-        others = np.linalg.svd(_on_face(inside, terms, slope, u[row])[0], compute_uv=False)[1:]  # none of one output
+        others = np.linalg.svd(_on_face(inside, terms, slope, u[row]), compute_uv=False)[1:]  # none of one output
         eigenvalues[row, count : count + 2 * len(others)] += np.concatenate([others, -others])
     exact = basis.shape[1] <= 2
     return Directions(
@@ -112,15 +109,10 @@ def _jacobian(points: np.ndarray, terms: np.ndarray, slope: float, u: np.ndarray
     return np.stack([(slopes * column) @ points for column in terms.T], axis=1)
 
 
-def _on_face(points: np.ndarray, terms: np.ndarray, slope: float, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A at u on the directions that keep the kinks of u, outputs x these, and their orthonormal basis, as columns."""
-    kept = null_space(points[_kinks(points, u[None])[0]]) if _kinks(points, u[None]).any() else np.eye(len(u))
-    return _jacobian(points, terms, slope, u[None])[0] @ kept, kept
-
-
-def _kinks(points: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """On the kinks of which samples the directions lie."""
-    return np.abs(u @ points.T) < INSIDE * np.linalg.norm(points, axis=1)
+def _on_face(points: np.ndarray, terms: np.ndarray, slope: float, u: np.ndarray) -> np.ndarray:
+    """A at u on the directions that keep the kinks of u, outputs x these."""
+    kinks = kinks_at(points, u[None])[0]
+    return _jacobian(points, terms, slope, u[None])[0] @ (null_space(points[kinks]) if kinks.any() else np.eye(len(u)))
 
 
 def _sweep(points: np.ndarray, terms: np.ndarray, slope: float) -> tuple[np.ndarray, np.ndarray, str, str]:
@@ -165,93 +157,3 @@ def _sweep(points: np.ndarray, terms: np.ndarray, slope: float) -> tuple[np.ndar
 
 def _circle(angle: np.ndarray) -> np.ndarray:
     return np.stack([np.cos(angle), np.sin(angle)], axis=1)
-
-
-def _begin(points: np.ndarray, starts: int) -> np.ndarray:
-    """Where searches start: up to half of them at samples, the others at random."""
-    stream = np.random.default_rng(0)
-    chosen = points[stream.permutation(len(points))[: starts // 2]]
-    return unit(np.concatenate([chosen, stream.normal(size=(starts - len(chosen), points.shape[1]))]))
-
-
-def _search(points: np.ndarray, terms: np.ndarray, slope: float, starts: int) -> tuple[np.ndarray, ...]:
-    """Attracting directions above two dimensions, how many tangents of each cross a kink, and its hits."""
-    begin = _begin(points, starts)
-    ends = [end for sign in (1, -1) for end in _climb(points, sign * terms, slope, begin)]
-    u = np.array([end for end, _ in ends]).reshape(len(ends), points.shape[1])
-    return u, _kink_ranks(points, u), np.array([hits for _, hits in ends], int)
-
-
-def _kink_ranks(points: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """How many tangents of each direction cross a kink."""
-    return np.array([np.linalg.matrix_rank(points[row]) if row.any() else 0 for row in _kinks(points, u)], int)
-
-
-def _climb(points: np.ndarray, terms: np.ndarray, slope: float, begin: np.ndarray) -> list[tuple[np.ndarray, int]]:
-    r"""Local maxima of positive value of F, each with the number of starts that end there.
-
-    The samples with $r_i > 0$ are given the slopes they have at u; what remains is concave, and its maximum over the
-    ball is dual to a bounded least-squares problem:
-    $\max_{|u| \le 1} b \cdot u - \sum_{r_i < 0} |r_i| \sigma(u \cdot x_i)
-    = \min_{\alpha \le \eta_i \le 1} |b - \sum |r_i| \eta_i x_i|$, attained along that shortest vector. This is
-    repeated until the slopes stay as they are; F never falls.
-    """
-    rising, pulls = points[terms > 0], points[terms < 0] * -terms[terms < 0, None]
-    shortest: dict[bytes, np.ndarray] = {}
-    hits: dict[bytes, int] = {}
-    for u in begin:
-        before: bytes | None = None
-        for _ in range(STEPS):
-            active = rising @ u > 0
-            key = active.tobytes()
-            if key == before:
-                hits[key] = hits.get(key, 0) + 1
-                break
-            if key not in shortest:
-                shortest[key] = _shortest((np.where(active, 1, slope) * terms[terms > 0]) @ rising, pulls, slope)
-            before, u = key, shortest[key]
-            if not u.any():
-                break
-    return [(shortest[key], count) for key, count in hits.items()]
-
-
-def _shortest(pushed: np.ndarray, pulls: np.ndarray, slope: float) -> np.ndarray:
-    r"""Unit vector along the shortest $b - \sum \eta_i x_i$, each eta between the slope and 1; zero if it vanishes."""
-    rest = pushed
-    if len(pulls):
-        rest = pushed - pulls.T @ lsq_linear(pulls.T, pushed, bounds=(slope, 1), method="bvls", tol=1e-14).x
-    size = np.linalg.norm(pushed) + np.linalg.norm(pulls, axis=1).sum()
-    return unit(rest) if np.linalg.norm(rest) > 1e-10 * size else np.zeros_like(rest)
-
-
-def _alternate(points: np.ndarray, terms: np.ndarray, slope: float, starts: int) -> tuple[np.ndarray, ...]:
-    """Several outputs above two dimensions: attracting directions, the tangents across a kink of each, and its hits."""
-    ends = [end for u in _begin(points, starts) if (end := _climb_outputs(points, terms, slope, u)) is not None]
-    u = np.array(ends).reshape(len(ends), points.shape[1])
-    first = (np.linalg.norm(u[:, None] - u, axis=2) < APART).argmax(axis=1)
-    chosen, hits = np.unique(first, return_counts=True)
-    return u[chosen], _kink_ranks(points, u[chosen]), hits
-
-
-def _climb_outputs(points: np.ndarray, terms: np.ndarray, slope: float, u: np.ndarray) -> np.ndarray | None:
-    """The local maximum of |G| that u climbs to: v = G/|G| and a step of ``_climb`` for the residuals that v sees.
-
-    After each step u becomes the top singular vector of A on its face, if that has the same active samples: |G| never
-    falls. An end that is not that vector is a saddle, and none is given.
-    """
-    for _ in range(STEPS):
-        seen = terms @ unit(_jacobian(points, terms, slope, u[None])[0] @ u)
-        rising, pulls = seen > 0, points[seen < 0] * -seen[seen < 0, None]
-        after = _shortest((np.where(points @ u > 0, 1, slope) * seen)[rising] @ points[rising], pulls, slope)
-        if not after.any():
-            return None
-        matrix, kept = _on_face(points, terms, slope, after)
-        _, strength, right = np.linalg.svd(matrix, full_matrices=False)
-        top = kept @ right[0] * (1 if kept @ right[0] @ after > 0 else -1)
-        same = ((points @ top > 0) == (points @ after > 0)) | _kinks(points, after[None])[0]
-        if same.all():
-            after = top
-        if np.abs(after - u).max() < SETTLED:
-            return after if same.all() and strength[1:].max(initial=0) < (1 - INSIDE) * strength[0] else None
-        u = after
-    return None
