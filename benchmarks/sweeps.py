@@ -1,5 +1,8 @@
 """What sweeps cost, beside a plain loop of PyTorch: `python benchmarks/sweeps.py` writes SWEEPS.md beside this file.
 
+`python benchmarks/sweeps.py bookkeeping 64 128` prints where the time of sweeps of 64 x 64 and 128 x 128 cells and 4
+seeds goes: planning, training, measuring, writing; and what counting lines takes.
+
 The GPU's numbers in SWEEPS.md come from `benchmarks/ensemble.py`, run on one.
 """
 
@@ -9,10 +12,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from condensation import Adam, Dense, Evenly, Experiment, Init, Normal, sine_sum
-from condensation.sweeps import Local, Sweep, linspace, logspace, run_sweep
+from condensation.measure import count_lines, find_lines
+from condensation.sweeps import Local, Sweep, _run, _task, linspace, logspace, run_sweep
 
 STEPS, WIDTH, LOOPS = 2000, 100, 12
 BEGIN, END = "<!-- written by sweeps.py -->", "<!-- end -->"
@@ -48,6 +56,76 @@ def timed(sweep: Sweep, jobs: int, block: int | None = None) -> float:
     return seconds
 
 
+PARTS = {  # where the time of a sweep goes: a module's function, or a method, by part
+    "planning": (_run, "pairs_of", _run.pairs_of),
+    "training": (_task, "train_pairs", _task.train_pairs),
+    "measuring": (_task.Task, "_measure", _task.Task._measure),
+    "writing": (_task.SweepFolder, "commit", _task.SweepFolder.commit),
+}
+
+
+def split(side: int, steps: int = 5) -> dict[str, float]:
+    """CPU seconds of the parts of a sweep of side x side cells and 4 seeds, 5-50-1, lines counted; in this process."""
+    axes = {"optimizer.learning_rate": logspace(1e-4, 1e-2, side), "init.hidden.std": logspace(1e-4, 1e-1, side)}
+    spent = dict.fromkeys(PARTS, 0.0)
+
+    def clocked(part: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*given: Any, **options: Any) -> Any:
+            began = time.process_time()
+            try:
+                return call(*given, **options)
+            finally:
+                spent[part] += time.process_time() - began
+
+        return run
+
+    for part, (place, name, call) in PARTS.items():
+        setattr(place, name, clocked(part, call))
+    count_lines(np.random.default_rng(0).normal(size=(1, 9, 5)))  # imports are not counted
+    began = time.process_time()
+    with tempfile.TemporaryDirectory() as folder:
+        run_sweep(Sweep(base(50, steps), axes, seeds=4), folder, Local(1), block=16384)
+    spent["the rest"] = time.process_time() - began - sum(spent.values())
+    return spent
+
+
+def counting(networks: int = 16384) -> dict[str, tuple[float, float]]:
+    """CPU seconds of counting the lines of so many networks of 50 x 6 weights: together, and one by one (a 16th)."""
+    stream = np.random.default_rng(0)
+    random = stream.normal(size=(networks, 50, 6))
+    lines = stream.normal(size=(networks, 50, 1)) * stream.normal(size=(networks, 1, 6))
+    kinds = {
+        "random": random,
+        "condensed": lines + 0.03 * random,
+        "from condensed to random": lines + 10 ** stream.uniform(-2, 0.5, (networks, 1, 1)) * random,
+    }
+    took = {}
+    for kind, weights in kinds.items():
+        weights = weights.astype(np.float32)
+        together = []
+        for _ in range(3):
+            began = time.process_time()
+            count_lines(weights)
+            together.append(time.process_time() - began)
+        began = time.process_time()
+        for own in weights[::16]:
+            find_lines(own)
+        took[kind] = min(together), 16 * (time.process_time() - began)
+    return took
+
+
+def show_bookkeeping() -> None:
+    """Print where the time of large sweeps goes beside training, on one core."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    for side in map(int, sys.argv[2:] or ("64",)):
+        spent, networks = split(side), 4 * side**2
+        spent["without training"] = sum(spent.values()) - spent["training"]
+        each = [f"{part} {seconds / networks * 1e6:.0f}" for part, seconds in spent.items()]
+        print(f"{networks} networks, microseconds of a core for each: {', '.join(each)}", flush=True)
+    for kind, (together, alone) in counting().items():
+        print(f"lines of 16384 networks, {kind}: {together:.2f} s together, {alone:.1f} s one by one", flush=True)
+
+
 def in_process(what: str) -> float:
     """The same in a fresh process: no worker, no compiled program is left from before."""
     run = subprocess.run([sys.executable, __file__, what], check=True, capture_output=True, text=True)
@@ -78,6 +156,9 @@ def one(what: str) -> float:
 
 def main() -> None:
     """Measure in turn, and write the page."""
+    if sys.argv[1:2] == ["bookkeeping"]:
+        show_bookkeeping()
+        return
     if len(sys.argv) > 1:
         print(one(sys.argv[1]))
         return

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import driving
 import psutil
@@ -130,6 +131,21 @@ def test_a_cell_that_kills_dask_workers_is_named(dask, tmp_path):
     driving.check_poisoned(out, told, "KilledWorker")
 
 
+def test_dask_tasks_go_to_workers_with_a_gpu(dask, tmp_path):
+    """A pretended one: for Dask it is a name and a number."""
+    dask.scheduler()
+    having = dask.worker("--no-nanny", "--resources", "GPU=1")
+    dask.worker()
+    deadline = time.monotonic() + 60
+    while Dask(dask.address).workers() != 1 or not Dask(dask.address).on_gpus():
+        assert time.monotonic() < deadline
+    out = tmp_path / "out"
+    with driving.driven(out, ["dask", dask.address]) as driver:
+        told = driving.finish(driver, out)
+    check(out, told)
+    assert told["workers"] == [having.pid]
+
+
 def test_dask_that_does_not_answer_is_named(dask, tmp_path, monkeypatch):
     monkeypatch.setattr("condensation.sweeps._backends.WAIT", 1)
     with pytest.raises(InputError, match=f"no Dask scheduler answers at {dask.address}"):
@@ -170,6 +186,26 @@ def test_a_ray_worker_is_killed(tmp_path):
         told = driving.finish(driver, out)
     check(out, told)
     assert len(told["workers"]) >= min(2, len(os.sched_getaffinity(0)))
+
+
+ASKS_RAY = """
+import os
+from functools import partial
+from condensation.sweeps import Ray
+
+with Ray("local", 1)._connect() as futures:
+    future = futures.submit(partial(os.getenv, "CUDA_VISIBLE_DEVICES"), print)
+    print(futures.places, futures.on_gpus, future.result())
+"""
+
+
+def test_ray_gives_each_task_a_gpu():
+    """Pretended ones: Ray tells a task by CUDA_VISIBLE_DEVICES which one is its own, and none if it asks for none."""
+    command = [*alone(), sys.executable, "-c", ASKS_RAY]
+    with TemporaryDirectory(prefix="ray") as short:  # for its sockets
+        own = driving.environment() | {"RAY_TMPDIR": short, "RAY_OVERRIDE_RESOURCES": '{"GPU": 2}'}
+        told = subprocess.run(command, env=own, capture_output=True, text=True, timeout=driving.PATIENCE)
+    assert "2 True 0" in told.stdout or "2 True 1" in told.stdout, told.stderr[-2000:]
 
 
 def test_a_cell_that_kills_ray_workers_is_named(tmp_path):

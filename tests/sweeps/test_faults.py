@@ -15,9 +15,9 @@ from condensation import Arrays, Experiment, InputError, Seed, load_run
 from condensation.sweeps import IncompleteTable, Local, SweepWarning, open_sweep, run_sweep
 from condensation.sweeps import _folder as folder_module
 from condensation.sweeps._folder import SweepFolder
-from condensation.sweeps._grid import array_file
 from condensation.sweeps._run import pairs_of
 from condensation.sweeps._task import Outcome, Task
+from condensation.sweeps._texts import array_file
 from condensation.sweeps._worker import pack, work
 
 QUICK = {"steps": 100, "measure": ("change",)}

@@ -1,6 +1,8 @@
 """Backends, where the tasks of a sweep run: processes of this machine, Dask or Ray; always through joblib.
 
-``workers`` tells how many tasks run side by side; ``run`` runs packed tasks and gives their outcomes in the same order.
+``workers`` tells how many tasks run side by side, ``on_gpus`` whether on GPUs; ``run`` runs packed tasks and gives
+their outcomes in the same order. A cluster with GPUs gives one to each task; a process with several devices deals the
+networks of a task to all of them (``training/_engine``).
 An error of ``run`` that is no ``InputError`` means a lost scheduler or lost workers.
 """
 
@@ -16,7 +18,7 @@ from typing import Any, ClassVar
 from joblib import Parallel, delayed
 from joblib.parallel import ParallelBackendBase
 
-from .._device import cores, on_cpu
+from .._device import cores, devices, on_cpu
 from .._processes import Processes
 from ..errors import InputError, check_whole, unknown_name
 from ._task import Outcome, one_line
@@ -48,6 +50,10 @@ class Local:
         """The given number of processes, or one a core (on a GPU one in all)."""
         return self.n_jobs or (cores() if on_cpu() else 1)
 
+    def on_gpus(self) -> bool:
+        """Whether this process has a GPU."""
+        return not on_cpu()
+
     def run(self, payloads: Iterable[bytes]) -> list[Outcome]:
         """Run all tasks in joblib's process pool, or one after the other in this process."""
         n_jobs = self.workers()
@@ -66,16 +72,21 @@ class _Cluster:
             check_whole("n_jobs", self.n_jobs)
 
     def workers(self) -> int:
-        """The given number of tasks side by side, or as many as the cluster has cores."""
+        """The given number of tasks side by side, or as many as the cluster has GPUs, or without any, cores."""
         if self.n_jobs > 0:
             return self.n_jobs
         with self._connect() as futures:
-            return futures.cores
+            return futures.places
+
+    def on_gpus(self) -> bool:
+        """Whether the cluster has GPUs."""
+        with self._connect() as futures:
+            return futures.on_gpus
 
     def run(self, payloads: Iterable[bytes]) -> list[Outcome]:
         """Run all tasks over a new connection, so that a cluster that was started again is found."""
         with self._connect() as futures:
-            ahead = self.n_jobs if self.n_jobs > 0 else max(AHEAD, 2 * futures.cores)
+            ahead = self.n_jobs if self.n_jobs > 0 else max(AHEAD, 2 * futures.places)
             return _parallel(payloads, pinned=False, n_jobs=ahead, pre_dispatch=ahead, backend=futures)
 
     def _connect(self) -> "AbstractContextManager[_Futures]":
@@ -121,9 +132,11 @@ def _import(module: str, package: str) -> Any:
 class Dask(_Cluster):
     """A Dask cluster, by its scheduler's address. Its workers need this package and the sweep's folder.
 
+    Where workers were started with GPUs (``dask worker --resources GPU=1``), each task takes one.
+
     Args:
         scheduler: such as ``tcp://10.0.0.1:8786``.
-        n_jobs: tasks side by side; -1: as many as the workers have threads.
+        n_jobs: tasks side by side; -1: as many as the workers have GPUs, or without any, threads.
     """
 
     name: ClassVar[str] = "dask"
@@ -142,19 +155,23 @@ class Dask(_Cluster):
         with closing(client):
             try:
                 _within(f"a worker of {scheduler}", lambda: client.wait_for_workers(1, timeout=0.9 * WAIT))
-                threads = sum(_within(scheduler, client.nthreads).values())
+                workers = _within(scheduler, client.scheduler_info)["workers"].values()
             except TimeoutError as error:
                 raise InputError(f"the Dask scheduler {self.scheduler} has no workers") from error
-            yield _Futures(lambda call: client.submit(call, pure=False), (distributed.KilledWorker,), threads)
+            gpus = int(sum(worker["resources"].get("GPU", 0) for worker in workers))
+            places = gpus or sum(worker["nthreads"] for worker in workers)
+            options = {"pure": False} | ({"resources": {"GPU": 1}} if gpus else {})
+            submit = lambda call: client.submit(call, **options)  # noqa: E731
+            yield _Futures(submit, (distributed.KilledWorker,), places, gpus > 0)
 
 
 @dataclass(frozen=True)
 class Ray(_Cluster):
-    """A Ray cluster. Its workers need this package and the sweep's folder.
+    """A Ray cluster. Its workers need this package and the sweep's folder. Where it has GPUs, each task takes one.
 
     Args:
         address: of the cluster; ``"auto"`` is the one of this machine, ``"local"`` starts one for the sweep.
-        n_jobs: tasks side by side; -1: as many as the cluster has cores.
+        n_jobs: tasks side by side; -1: as many as the cluster has GPUs, or without any, cores.
     """
 
     name: ClassVar[str] = "ray"
@@ -163,8 +180,14 @@ class Ray(_Cluster):
     n_jobs: int = -1
 
     def workers(self) -> int:
-        """The given number of tasks side by side, or as many as the cluster has cores."""
-        return cores() if self.address == "local" and self.n_jobs <= 0 else super().workers()
+        """As on any cluster; the cluster that is started for the sweep has what this process has."""
+        if self.address != "local" or self.n_jobs > 0:
+            return super().workers()
+        return len(devices()) if self.on_gpus() else cores()
+
+    def on_gpus(self) -> bool:
+        """Whether the cluster has GPUs."""
+        return super().on_gpus() if self.address != "local" else not on_cpu()
 
     @contextmanager
     def _connect(self) -> "Iterator[_Futures]":
@@ -172,18 +195,19 @@ class Ray(_Cluster):
         options = {"address": self.address, "logging_level": logging.ERROR, "log_to_driver": False}
         try:
             if self.address == "local":  # started here, and ended with the thread that does
-                ray.init(num_cpus=self.workers(), **options)
+                ray.init(num_cpus=self.n_jobs if self.n_jobs > 0 else cores(), **options)
             else:
                 _within(f"the Ray cluster at {self.address}", lambda: ray.init(**options))
-            cpus = int(_within(f"the Ray cluster at {self.address}", ray.cluster_resources).get("CPU", 0))
+            resources = _within(f"the Ray cluster at {self.address}", ray.cluster_resources)
+            cpus, gpus = (int(resources.get(name, 0)) for name in ("CPU", "GPU"))
         except Exception as error:  # an address that is none fails in many ways
             raise InputError(f"no Ray cluster answers at {self.address}: {one_line(error)}") from error
         try:
-            task = ray.remote(num_cpus=1, max_retries=0)(_call)
+            task = ray.remote(num_cpus=1, num_gpus=int(gpus > 0), max_retries=0)(_call)
             lost = (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.NodeDiedError)
             if not cpus:
                 raise InputError(f"the Ray cluster at {self.address} has no cores, and would never begin a task")
-            yield _Futures(lambda call: task.remote(call).future(), lost, cpus)
+            yield _Futures(lambda call: task.remote(call).future(), lost, gpus or cpus, gpus > 0)
         finally:
             ray.shutdown()
 
@@ -209,14 +233,17 @@ class _Futures(ParallelBackendBase):
     Args:
         submit: gives the future of a call.
         lost: the errors of a future whose worker was lost; the other tasks go on.
-        cores: of the cluster.
+        places: tasks that run side by side: one a GPU, or without any, one a core.
+        on_gpus: whether each task has a GPU.
     """
 
     supports_retrieve_callback = True
 
-    def __init__(self, submit: Callable[..., Any], lost: tuple[type[Exception], ...], cores: int) -> None:
+    def __init__(
+        self, submit: Callable[..., Any], lost: tuple[type[Exception], ...], places: int, on_gpus: bool
+    ) -> None:
         super().__init__(nesting_level=0)
-        self._future, self._lost, self.cores = submit, lost, cores
+        self._future, self._lost, self.places, self.on_gpus = submit, lost, places, on_gpus
 
     def effective_n_jobs(self, n_jobs: int) -> Any:
         """At least two: joblib keeps the work of one to itself."""

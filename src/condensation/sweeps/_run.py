@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .._device import on_cpu
 from .._writing import make_folder
 from ..errors import InputError, check_whole
 from ..experiment import Experiment
@@ -219,8 +218,9 @@ class _Driver:
 def _block(pairs: list[Pair], backend: Backend, given: int | None) -> int:
     """Networks in a task, so that each worker gets several, and those of this machine have memory for them."""
     local = isinstance(backend, Local)
-    several = given or (GPU_BLOCK if local and not on_cpu() else None)
-    several = several or max(1, min(BLOCK, -(-len(pairs) // (backend.workers() * TASKS_A_WORKER))))
+    several = given or (GPU_BLOCK if backend.on_gpus() else BLOCK)
+    if given is None and not (local and several == GPU_BLOCK):
+        several = max(1, min(several, -(-len(pairs) // (backend.workers() * TASKS_A_WORKER))))
     if not local:
         return several
     experiments = {id(pair.experiment): pair.experiment for pair in pairs}
