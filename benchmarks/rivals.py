@@ -1,6 +1,7 @@
 """What training is compared with: PyTorch, as its users write it."""
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -57,57 +58,64 @@ class ConvNetwork(torch.nn.Module):
         return self.dense[-1](h)
 
 
-def conv_loop(experiment: Experiment, steps: int) -> float:
-    """Seconds of a plain loop over a convolutional network on two threads."""
+class Loop:
+    """A PyTorch training loop that can be timed again and again, eager or compiled by inductor.
+
+    Compiled are the loss, with what autograd makes of it, and the optimizer's step.
+    """
+
+    def __init__(self, loss: Callable[[], torch.Tensor], optimizer: torch.optim.Optimizer, threads: int) -> None:
+        self.loss, self.move, self.optimizer, self.threads = loss, optimizer.step, optimizer, threads
+
+    def compiled(self) -> "Loop":
+        """The same, compiled."""
+        made = Loop(torch.compile(self.loss), self.optimizer, self.threads)
+        made.move = torch.compile(self.optimizer.step)
+        return made
+
+    def __call__(self, steps: int, before: int = 1) -> float:
+        """Seconds of a step, after some that are not timed."""
+        torch.set_num_threads(self.threads)
+        self._run(before)
+        began = time.perf_counter()
+        self._run(steps)
+        return (time.perf_counter() - began) / steps
+
+    def _run(self, count: int) -> None:
+        for _ in range(count):
+            self.optimizer.zero_grad()
+            self.loss().backward()
+            self.move()
+
+
+def conv_loop(experiment: Experiment) -> Loop:
+    """A plain loop over a convolutional network on two threads."""
     assert isinstance(experiment.network, Conv) and isinstance(experiment.optimizer, Adam | GD)
-    torch.set_num_threads(2)
     network = ConvNetwork(experiment.network)
     x, y = (torch.tensor(v, dtype=torch.float32) for v in experiment.data.draw(Seed(0, 0)))
     make = torch.optim.Adam if isinstance(experiment.optimizer, Adam) else torch.optim.SGD
-    optimizer = make(network.parameters(), experiment.optimizer.learning_rate)
 
-    def run(count: int) -> None:
-        for _ in range(count):
-            optimizer.zero_grad()
-            f = network(x)
-            if experiment.loss.name == "cross_entropy":
-                loss = torch.nn.functional.cross_entropy(f, y)
-            else:
-                loss = ((f.softmax(1) - y) ** 2).sum() / 2
-            loss.backward()
-            optimizer.step()
+    def loss() -> torch.Tensor:
+        f = network(x)
+        if experiment.loss.name == "cross_entropy":
+            return torch.nn.functional.cross_entropy(f, y)
+        return ((f.softmax(1) - y) ** 2).sum() / 2
 
-    run(1)
-    began = time.perf_counter()
-    run(steps)
-    return time.perf_counter() - began
+    return Loop(loss, make(network.parameters(), experiment.optimizer.learning_rate), 2)
 
 
-def plain_loop(experiment: Experiment, steps: int) -> float:
-    """Seconds of a plain loop over ``nn.Module`` and ``torch.optim.Adam`` on one thread."""
+def plain_loop(experiment: Experiment) -> Loop:
+    """A plain loop over ``nn.Module`` and ``torch.optim.Adam`` on one thread."""
     assert isinstance(experiment.optimizer, Adam)
-    torch.set_num_threads(1)
     network = Network(experiment)
     x, y = (torch.tensor(v, dtype=getattr(torch, experiment.dtype)) for v in experiment.data.draw(Seed(0, 0)))
-    optimizer = torch.optim.Adam(network.parameters(), experiment.optimizer.learning_rate)
-
-    def run(count: int) -> None:
-        for _ in range(count):
-            optimizer.zero_grad()
-            loss = torch.nn.functional.mse_loss(network(x), y) / 2
-            loss.backward()
-            optimizer.step()
-
-    run(20)
-    began = time.perf_counter()
-    run(steps)
-    return time.perf_counter() - began
+    loss = lambda: torch.nn.functional.mse_loss(network(x), y) / 2  # noqa: E731
+    return Loop(loss, torch.optim.Adam(network.parameters(), experiment.optimizer.learning_rate), 1)
 
 
-def batched_by_hand(experiment: Experiment, networks: int, steps: int) -> float:
-    """Seconds of an ensemble of two-layer tanh networks batched by hand, autograd, fused Adam, two threads."""
+def batched_by_hand(experiment: Experiment, networks: int) -> Loop:
+    """An ensemble of two-layer tanh networks batched by hand, autograd, fused Adam, two threads."""
     assert isinstance(experiment.optimizer, Adam) and isinstance(experiment.network, Dense)
-    torch.set_num_threads(2)
     dtype = getattr(torch, experiment.dtype)
     inputs, (width,) = experiment.network.inputs, experiment.network.hidden
     pairs = [experiment.data.draw(Seed(k, k)) for k in range(networks)]
@@ -115,16 +123,5 @@ def batched_by_hand(experiment: Experiment, networks: int, steps: int) -> float:
     shapes = ((networks, inputs, width), (networks, 1, width), (networks, width, 1))
     w, b, a = ((torch.randn(shape, dtype=dtype) * 0.005).requires_grad_() for shape in shapes)
     optimizer = torch.optim.Adam([w, b, a], experiment.optimizer.learning_rate, fused=True)
-
-    def run(count: int) -> None:
-        for _ in range(count):
-            optimizer.zero_grad()
-            f = torch.baddbmm(b, x, w).tanh() @ a
-            loss = ((f - y) ** 2).mean(dim=(1, 2)).sum() / 2
-            loss.backward()
-            optimizer.step()
-
-    run(2)
-    began = time.perf_counter()
-    run(steps)
-    return time.perf_counter() - began
+    loss = lambda: ((torch.baddbmm(b, x, w).tanh() @ a - y) ** 2).mean(dim=(1, 2)).sum() / 2  # noqa: E731
+    return Loop(loss, optimizer, 2)

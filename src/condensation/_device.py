@@ -35,11 +35,6 @@ def convolution_options() -> dict[str, Any] | None:
     return CPU_OPTIONS if on_cpu() else None
 
 
-def channels_last() -> bool:
-    """Whether convolutions keep channels last: a GPU's do, whatever the program says."""
-    return not on_cpu()
-
-
 def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,5 +1,6 @@
 """Convolutional networks against PyTorch, and their units."""
 
+import jax
 import numpy as np
 import pytest
 import torch
@@ -19,6 +20,8 @@ from condensation import (  # fmt: skip
     Normal,
     train,
 )
+from condensation.networks import _arrangement
+from condensation.training._need import need_of
 
 FUNCTIONS = {"tanh": torch.tanh, "relu": torch.relu, "sigmoid": torch.sigmoid, "x_tanh": lambda z: z * torch.tanh(z)}
 
@@ -54,6 +57,43 @@ class Network(torch.nn.Module):
 def images(n: int = 12, channels: int = 2, side: int = 8) -> Arrays:
     stream = np.random.default_rng(3)
     return Arrays(stream.normal(size=(n, channels, side, side)), np.eye(3)[stream.integers(3, size=n)])
+
+
+@pytest.mark.parametrize("hidden", [(), (20,)])  # 12 images: with 3 outputs the weights are turned, with 20 the images
+@pytest.mark.parametrize("channels", [(4,), (4, 5)])
+@pytest.mark.parametrize("padding", [0, 1])
+def test_patches_are_images_to_a_network(hidden, channels, padding):
+    network = Conv((2, 8, 8), channels, 3, 3, hidden, padding=padding)
+    x = images().x
+    parameters = Init(Glorot()).draw(network, np.random.default_rng(0))
+    arranged = network.arrange(x)
+    assert arranged.values.shape == (12, *network.sides()[1], 2 * 9 + 1)
+    with jax.enable_x64(True):
+        model = network.assemble(parameters)
+        expected = model(x)
+        np.testing.assert_allclose(model(arranged), expected, rtol=1e-12, atol=1e-14)
+    theirs = Network(network)
+    theirs.load_state_dict(
+        {
+            f"{kind}.{k}.{part}": torch.tensor(parameters[f"{layer.name}.{part}"])
+            for kind, convolution in (("convolutions", True), ("dense", False))
+            for k, layer in enumerate(one for one in network.layers if one.is_convolution == convolution)
+            for part in ("weight", "bias")[: 1 + layer.has_bias]
+        }
+    )
+    np.testing.assert_allclose(theirs(torch.tensor(x)).detach().numpy(), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_large_sets_of_images_are_not_made_patches(monkeypatch):
+    network = Conv((2, 8, 8), (4,), 3, 3)
+    chosen = Experiment(network, Init(Glorot()), images(), Adam(1e-2), 20, save=Evenly(2), dtype="float64")
+    small, need = train(chosen, 1), need_of(chosen)
+    monkeypatch.setattr(_arrangement, "PATCH_BYTES", 12 * 36 * 19 * 8 - 1)
+    assert network.arrange(chosen.data.x) is chosen.data.x
+    assert need.working - need_of(chosen).working == 12 * 36 * 19 * 8
+    large = train(chosen, 1)
+    for name, value in small.parameters_at(20, 0).items():
+        np.testing.assert_allclose(large.parameters_at(20, 0)[name], value, rtol=1e-9, atol=1e-12)
 
 
 def compare(experiment: Experiment, tolerance: float) -> None:

@@ -14,21 +14,26 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float
 
-from .._device import channels_last
+from .._device import on_cpu
 from .._phrases import counted, listed
 from .._serialization import Count, Part
 from ..activations import Activation, Function, describe_activations, get_activation
 from ..errors import InputError, check_whole
+from ._arrangement import Patches, patch_numbers
 from ._dense import DenseNetwork, check_dropout, dense_layers, describe_head
 from ._layer import LayerShape
 from ._norm import NormShape
 
 
 def convolve(
-    x: Float[Array, "samples inputs h w"], weight: Float[Array, "outputs inputs m m"], padding: int, stride: int = 1
-) -> Float[Array, "samples outputs h2 w2"]:
-    """All kernels over all images, ``padding`` zeros at each side."""
-    layout = ("NCHW", "OIHW", "NCHW")
+    x: Float[Array, "samples ..."],
+    weight: Float[Array, "outputs inputs m m"],
+    padding: int,
+    stride: int = 1,
+    axes: tuple[str, str] = ("NCHW", "NCHW"),
+) -> Float[Array, "samples ..."]:
+    """All kernels over all images, ``padding`` zeros at each side; ``axes`` are the images' before and after."""
+    layout = (axes[0], "OIHW", axes[1])
     return lax.conv_general_dilated(x, weight, (stride, stride), [(padding, padding)] * 2, dimension_numbers=layout)
 
 
@@ -43,6 +48,16 @@ class Convolution(eqx.Module):
         """Weight convolved with a batch of images, plus bias."""
         return convolve(jnp.asarray(x), jnp.asarray(self.weight), self.padding) + self.bias[:, None, None]
 
+    def on_last(self, x: Float[Array, "samples h w inputs"] | Patches, turn: bool) -> Float[Array, "samples ..."]:
+        """The same for images whose channels stand last, or for their patches; ``turn`` puts them first again."""
+        weight, bias = jnp.asarray(self.weight), jnp.asarray(self.bias)
+        if isinstance(x, Patches):
+            filters = jnp.concatenate([jnp.reshape(weight, (len(weight), -1)), bias[:, None]], 1)
+            values = jnp.asarray(x.values)
+            return jnp.swapaxes(jnp.tensordot(filters, values, (1, 3)), 0, 1) if turn else values @ filters.T
+        axes = ("NHWC", "NCHW" if turn else "NHWC")
+        return convolve(x, weight, self.padding, axes=axes) + (bias[:, None, None] if turn else bias)
+
 
 class ConvNetwork(eqx.Module):
     """One convolutional network: a value that can be called on images."""
@@ -52,16 +67,23 @@ class ConvNetwork(eqx.Module):
     dense: DenseNetwork
 
     def __call__(
-        self, x: Float[Array | np.ndarray, "samples channels h w"], key: Any = None
+        self, x: Float[Array | np.ndarray, "samples channels h w"] | Patches, key: Any = None
     ) -> Float[Array, "samples outputs"]:
-        """The outputs for a batch of images; with a key, dropout is active."""
-        h: Any = x
+        """The outputs for a batch of images, or of their patches; with a key, dropout is active.
+
+        Channels stand last inside: a CPU's convolutions want that, and a GPU's keep them so whatever is said. The
+        dense layers want them first; either their weights are turned or the images, whichever are less.
+        """
+        samples = len(x.values if isinstance(x, Patches) else x)
+        turn_weights = self.dense.layers[0].weight.shape[0] < samples
+        h: Any = x if isinstance(x, Patches) or not on_cpu() else jnp.moveaxis(jnp.asarray(x), 1, -1)
         for layer, activation in zip(self.convolutions, self.activations, strict=True):
-            h = activation(layer(h))
-        first = self.dense.layers[0]
-        if channels_last() and first.weight.shape[0] < h.shape[0]:  # the weights are less to turn than the images
-            return _turn_inputs(self.dense, h.shape[1:])(jnp.reshape(jnp.moveaxis(h, 1, -1), (h.shape[0], -1)), key)
-        return self.dense(jnp.reshape(h, (h.shape[0], -1)), key)
+            turn = layer is self.convolutions[-1] and not turn_weights
+            h = activation(layer.on_last(h, turn) if on_cpu() else layer(h))
+        if not turn_weights:
+            return self.dense(jnp.reshape(h, (samples, -1)), key)
+        h = h if on_cpu() else jnp.moveaxis(h, 1, -1)
+        return _turn_inputs(self.dense, (h.shape[3], *h.shape[1:3]))(jnp.reshape(h, (samples, -1)), key)
 
 
 def _turn_inputs(dense: DenseNetwork, image: tuple[int, ...]) -> DenseNetwork:
@@ -157,6 +179,14 @@ class Conv(Part, kind="conv"):
         height, width = self.sides()[-1]
         widths = (self.channels[-1] * height * width, *self.hidden, self.outputs)
         return (*convolutions, *dense_layers(widths, True, self.output_bias))
+
+    def patch_numbers(self, samples: int, itemsize: int) -> int:
+        """Numbers in the patches that are made of so many images; 0 where none are made."""
+        return patch_numbers(samples, self.sides()[1], self.image[0], self.kernel, itemsize)
+
+    def arrange(self, x: Float[np.ndarray, "samples channels h w"]) -> Any:
+        """Images of a whole training as the network reads them fastest on this device."""
+        return Patches.of(x, self.kernel, self.padding) if self.patch_numbers(len(x), x.itemsize) else x
 
     def describe(self) -> str:
         """The network in words; its layers have a bias where nothing is said.

@@ -22,6 +22,7 @@ from .._phrases import counted
 from .._serialization import Count, Part
 from ..activations import Activation, Function, describe_activations, get_activation
 from ..errors import InputError
+from ._arrangement import Columns, in_columns
 from ._layer import Affine, LayerShape
 from ._norm import NormShape
 
@@ -36,7 +37,7 @@ class DenseNetwork(eqx.Module):
     concatenated: bool = eqx.field(static=True, default=False)
 
     def __call__(
-        self, x: Float[Array | np.ndarray, "samples inputs"], key: Any = None
+        self, x: Float[Array | np.ndarray, "samples inputs"] | Columns, key: Any = None
     ) -> Float[Array, "samples outputs"]:
         """The outputs for a batch of samples (inside, a column is a sample: the faster layout).
 
@@ -45,7 +46,7 @@ class DenseNetwork(eqx.Module):
         return self.trace(x, key)[0]
 
     def trace(
-        self, x: Float[Array | np.ndarray, "samples inputs"], key: Any = None, shifts: Sequence[Any] = ()
+        self, x: Float[Array | np.ndarray, "samples inputs"] | Columns, key: Any = None, shifts: Sequence[Any] = ()
     ) -> tuple[Float[Array, "samples outputs"], list[Any]]:
         """The outputs, and what each layer reads, inputs x samples; ``shifts`` are added to the hidden layers' outputs.
 
@@ -197,6 +198,10 @@ class Dense(Part, kind="dense"):
         [('dense1', (50, 5)), ('output', (1, 50))]
         """
         return dense_layers(self.widths, self.bias, self.output_bias, bool(self.concatenated))
+
+    def arrange(self, x: Float[np.ndarray, "samples inputs"]) -> Any:
+        """Samples of a whole training as the network reads them fastest on this device."""
+        return in_columns(x)
 
     def describe(self) -> str:
         """The network in words; its layers have a bias where nothing is said.

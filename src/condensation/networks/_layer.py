@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from .._device import on_cpu
 from ..errors import unknown_name
 
 
@@ -69,6 +71,16 @@ class LayerShape:
         return np.concatenate([flat, parameters[f"{self.name}.bias"][..., None]], -1) if self.has_bias else flat
 
 
+def _repeat(bias: Any, samples: int) -> Any:
+    """The bias as a column for each sample.
+
+    On a CPU it is a product with ones: its gradient is a product then too, and takes a tenth of the time of XLA's sum.
+    """
+    if not on_cpu() or isinstance(bias, np.ndarray):
+        return bias[:, None]
+    return jnp.matmul(bias[:, None], jnp.ones((1, samples), bias.dtype), precision="highest")
+
+
 class Affine(eqx.Module):
     """The map h -> W h + b on columns."""
 
@@ -78,7 +90,7 @@ class Affine(eqx.Module):
     def __call__(self, h: Float[Array | np.ndarray, "inputs samples"]) -> Float[Array | np.ndarray, "outputs samples"]:
         """The outputs for samples that stand as columns."""
         product = self.weight @ h
-        return product if self.bias is None else product + self.bias[:, None]
+        return product if self.bias is None else product + _repeat(self.bias, h.shape[1])
 
     @staticmethod
     def of(shape: LayerShape, parameters: dict[str, Any]) -> "Affine":

@@ -210,6 +210,10 @@ class ResNet(Part, kind="resnet"):
         dense = [layer for layer in self.layers if not layer.is_convolution]
         return DenseNetwork.of(dense, parameters, self.activations, False, self.dropout)
 
+    def arrange(self, x: Float[np.ndarray, "samples channels h w"]) -> Any:
+        """Images of a whole training as the network reads them fastest: as they are."""
+        return x
+
     def describe(self) -> str:
         """The network in words; its dense layers have a bias where nothing is said.
 

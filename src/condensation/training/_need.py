@@ -12,7 +12,7 @@ from .._memory import fits, free_memory, in_digits, in_words, require
 from .._precision import storage
 from ..data import Arrays, Data, Images
 from ..experiment import LISTED, Experiment
-from ..networks import Network
+from ..networks import Conv, Network
 from ..networks._model import network_size
 from ..saving import SaveSchedule
 
@@ -64,7 +64,8 @@ def need_of(experiment: Experiment) -> Need:
     given = [data for data in (experiment.data, experiment.test) if data is not None]
     about = experiment.network, experiment.dtype, experiment.optimizer.kind, experiment.kept_layers, on_cpu()
     steps = experiment.steps, experiment.save, experiment.record
-    return _need(*about, *steps, _at_once(experiment), sum(map(_drawn, given)), sum(map(_numbers, given)))
+    samples = sum(map(_numbers, given)) + _patches(experiment)
+    return _need(*about, *steps, _at_once(experiment), sum(map(_drawn, given)), samples)
 
 
 @lru_cache(maxsize=256)  # the cells of a sweep share a few
@@ -85,6 +86,14 @@ def _need(
 
 def _numbers(data: Data) -> int:
     return data.most_samples * (math.prod(data.input_shape) + data.outputs)
+
+
+def _patches(experiment: Experiment) -> int:
+    """Numbers in the patches that the first convolution layer reads where each step sees all samples."""
+    network = experiment.network
+    if not isinstance(network, Conv) or experiment.batch_size is not None or network.dropout:
+        return 0
+    return network.patch_numbers(experiment.data.most_samples, np.dtype(storage(experiment.dtype)).itemsize)
 
 
 def _drawn(data: Data) -> int:

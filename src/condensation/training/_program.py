@@ -1,6 +1,7 @@
 r"""One step of training as a pure function: what the engine compiles and repeats.
 
-``fixed`` holds what does not change during a run: samples ``x``, targets ``y``, held-out ones in ``test`` (or None),
+``fixed`` holds what does not change during a run: samples ``x`` (arranged for the network where each step sees all of
+them), targets ``y``, held-out ones in ``test`` (or None),
 the optimizer's traced ``hyperparameters`` and the ``key`` of the random numbers used while training. Order and dropout
 are functions of key and step alone, so a run can be resumed anywhere.
 """
@@ -109,12 +110,12 @@ class Program(NamedTuple):
         moved: Any = optax.apply_updates(state.parameters, updates)
         return TrainState(moved, statistics, memory, order), curves
 
-    def objective(self, values: Values, x: Array, y: Array) -> tuple[Array, Array]:
+    def objective(self, values: Values, x: Any, y: Array) -> tuple[Array, Array]:
         """The loss, and the outputs it comes from, as after training."""
         outputs = self.network.assemble(values)(x)
         return self.loss(outputs, y), outputs
 
-    def _learn(self, parameters: Values, statistics: Values, x: Array, y: Array, key: Any) -> tuple[Array, Any]:
+    def _learn(self, parameters: Values, statistics: Values, x: Any, y: Array, key: Any) -> tuple[Array, Any]:
         """The loss of a training step, its outputs, and the statistics after it."""
         network: Any = self.network.assemble(parameters | statistics)
         outputs, statistics = network.learn(x, key) if self.network.norms else (network(x, key), statistics)
@@ -148,7 +149,7 @@ class Program(NamedTuple):
         assert not isinstance(self.optimizer, GradientFlow)
         return self.optimizer.transform(self.network, **fixed["hyperparameters"])
 
-    def _batch(self, count: Array, order: Any, fixed: dict[str, Any]) -> tuple[Array, Array, Any]:
+    def _batch(self, count: Array, order: Any, fixed: dict[str, Any]) -> tuple[Any, Array, Any]:
         """The samples of a step: each epoch goes through a new order, a last incomplete batch is left out."""
         x, y, size = fixed["x"], fixed["y"], self.batch_size
         if size is None:

@@ -83,6 +83,8 @@ class Work:
     def gather_fixed(self) -> Any:
         """What stays fixed during the run, on the device of this thread."""
         fixed = {name: self._gather(attrgetter(name)) for name in ("x", "y", "test", "hyperparameters")}
+        if not self.batched and not self.program.sees_part:
+            fixed["x"] = self.program.network.arrange(fixed["x"])
         return jax.device_put(fixed | {"key": self._gather(attrgetter("key"), np.uint32)})
 
     def begin(self, fixed: Any) -> Any:
@@ -187,7 +189,7 @@ def _advance(program: Program, batched: bool, slots: int) -> Callable[..., Any]:
 
         if isinstance(program.optimizer, GradientFlow):
             return flow_row(program, state, fixed, length)
-        nothing = dict.fromkeys(names, jnp.zeros((), fixed["x"].dtype))
+        nothing = dict.fromkeys(names, jnp.zeros((), fixed["y"].dtype))
         return lax.fori_loop(0, length, body, (state, nothing))
 
     rows = jax.vmap(row, in_axes=(0, 0, None, None)) if batched else row
