@@ -153,8 +153,9 @@ def settings(name, experiments):
     declared = FIGURES[name].experiments("paper")
     if not declared:
         return ""
+    seeds = RUNS[name]["seeds"][0]
     blocks = "\n\n".join(
-        f'??? note "{file}"\n    [Save the file]({file}), then `condensation train {file} --seeds 10`.\n\n'
+        f'??? note "{file}"\n    [Save the file]({file}), then `condensation train {file} --seeds {seeds}`.\n\n'
         + "\n".join(f"    {line}".rstrip() for line in ["```toml", *text.splitlines(), "```"])
         for file, text in experiments.items()
     )

@@ -22,7 +22,7 @@ PROGRAMS = {  # with PyTorch: tests/pytorch/test_docs.py
 
 def printed(program: str, folder: Path) -> str:
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
