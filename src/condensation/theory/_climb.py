@@ -170,7 +170,7 @@ def _climb_outputs(points: np.ndarray, terms: np.ndarray, slope: float, begin: n
 
         if block:
             everyone = np.arange(len(block))
-            follow_shortest(see(everyone), u.copy(), farthest, arrived)
+            follow_shortest(see(everyone), u.copy(), farthest, arrived)  # pyright: ignore[reportGeneralTypeIssues]
     found, hits = _count_ends(after, keys)
     return np.repeat(np.array([ends[end] for end in found]).reshape(len(found), points.shape[1]), hits, axis=0)
 
