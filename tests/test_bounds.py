@@ -70,7 +70,7 @@ LARGE = {
         "a step's own arrays",
     ),
     "an axis": (lambda: c.linspace(0, 1, 2 * 10**9), "an axis of 2,000,000,000 values"),
-    "a diagram": (lambda: LinesDiagram.sweep(10**10), "an axis of 10,000,000,000 values"),
+    "a diagram": (lambda: LinesDiagram.sweep(2 * 10**9), "an axis of 2,000,000,000 values"),
     "cells": (
         lambda: Sweep(BASE, {f"optimizer.{name}": c.linspace(0.1, 0.2, 300) for name in RATES}, seeds=2).cells(),
         r"27,000,000 cells \(300 x 300 x 300\) with 2 seeds each",

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 DOCS, PACKAGE = ROOT / "docs", ROOT / "src" / "condensation"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 PROGRAM = re.compile(r"(<!-- not run -->\n)?```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
-PROGRAMS = {  # with PyTorch: tests/pytorch/test_docs.py
+PROGRAMS = {  # with PyTorch: tests/pytorch/test_pytorch_docs.py
     program: shown
     for page in PAGES
     for skipped, program, shown in PROGRAM.findall(page.read_text(encoding="utf-8"))
