@@ -317,19 +317,24 @@ def test_what_a_parent_says_is_to_be_ignored_is_ignored():
         assert processes.ended(process) == (143, "")
 
 
+ON_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+)
+
+
 @pytest.mark.trials
 def test_a_terminal_that_is_closed_stops_a_training_which_saves_first(tmp_path):
     """Nothing can be said any more."""
-    command = training(tmp_path, "dense")
-    number, terminal = pty.fork()
-    if number == 0:
-        os.execv(command[0], command)
-    end = time.monotonic() + processes.PATIENCE
-    while not saved(tmp_path):
-        assert time.monotonic() < end
-        if select.select([terminal], [], [], 0.1)[0]:
-            os.read(terminal, 10_000)
-    at = time.time_ns()
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(number, 0)[1]) == 129
+    terminal, other = pty.openpty()
+    line = sys.executable, "-c", ON_TERMINAL, *training(tmp_path, "dense")
+    with processes.started(*line, stdin=other, stdout=other, stderr=other) as process:
+        os.close(other)
+        end = time.monotonic() + processes.PATIENCE
+        while not saved(tmp_path):
+            assert time.monotonic() < end
+            if select.select([terminal], [], [], 0.1)[0]:
+                os.read(terminal, 10_000)
+        at = time.time_ns()
+        os.close(terminal)
+        assert process.wait(processes.PATIENCE) == 129
     assert saved(tmp_path)[0].stat().st_mtime_ns > at
