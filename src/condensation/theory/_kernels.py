@@ -204,9 +204,11 @@ def effective_time(lambda1: float, width: int, gamma: float, eta: float | None =
 
     >>> round(effective_time(1.0, 4096, 4.0), 3)
     4.602
+    >>> effective_time(1.0, 10**12, 4.0) > effective_time(1.0, 4096, 4.0)  # widths of the limit, too
+    True
     """
     check_positive("lambda1", lambda1)
-    check_whole("the width", width)
+    check_whole("the width", width, bits=63)  # of a limit, no array has it
     if not gamma > 1:
         raise InputError(f"the theory's gamma must be above 1, not {gamma!r}")
     eta = (gamma - 1) / 100 if eta is None else eta
@@ -220,5 +222,5 @@ def heuristic_time(lambda1: float, width: int, gamma: float) -> float:
     1.1513
     """
     check_positive("lambda1", lambda1)
-    check_whole("the width", width)
+    check_whole("the width", width, bits=63)  # of a limit, no array has it
     return float((gamma - 1) / 4 * np.log(width) / lambda1)
