@@ -21,7 +21,8 @@ class Fates:
     Attributes:
         directions: the stationary directions that ``lines`` counts.
         lines: the number of the neuron's line, or -1 for one that comes to none: its amplitude shrinks, its field is
-            zero, or no line attracts neurons of its sign.
+            zero, no line attracts neurons of its sign, or (relu) it is on no line yet, within 0.1 radians, when the
+            fastest neurons have grown e^40-fold.
         signs: +1 where it ends along the line's direction, -1 where against it, 0 where it comes to none.
         orientations: the unit vector in which it ends, on its line or in its space; zero where there is none.
         flips: whether its output weight changes sign on the way.

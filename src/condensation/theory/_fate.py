@@ -26,8 +26,9 @@ from ._tensor import Samples, Tensor, unit
 ANGLE = 0.01
 NOISE = 0.1
 ENOUGH = 40.0  # log growth at which a neuron has arrived at what is nearest; for p = 2 that is exact
-ROUGHLY = 0.1  # angle at which neurons from changed initial weights have arrived
+ROUGHLY = 0.1  # angle at which neurons from changed initial weights have arrived, and those whose time is up
 KINK = 0.01  # width, in radians, over which the kink of relu is smoothed: neurons can then stay at it
+BLOCK = 256  # neurons whose products with all samples are held at once, near the processor
 STAYS = 1e-6  # a direction whose velocity turns it by less, relative to the velocity, stays
 
 
@@ -122,11 +123,17 @@ def kink_slopes(activation: Activation) -> tuple[float, float] | None:
 def _relu_dynamics(x: np.ndarray, r: np.ndarray, slopes: tuple[float, float]) -> NeuronDynamics:
     """The exact field of relu, whose jumps are spread over small angles."""
     lengths, (up, down) = np.maximum(np.linalg.norm(x, axis=1), 1e-300), slopes
-    terms = r[:, None] / len(r) * x
+    terms, steep = r[:, None] / len(r) * x, (x / lengths[:, None]).T / (2 * KINK)
+    above, below = (up - down) * terms, down * terms.sum(axis=0)
 
     def field(w: np.ndarray) -> np.ndarray:
-        angle = w @ x.T / (np.maximum(np.linalg.norm(w, axis=1), 1e-300)[:, None] * lengths)
-        return (down + (up - down) * np.clip((angle / KINK + 1) / 2, 0, 1)) @ terms
+        g = np.empty_like(w)
+        for rows in range(0, len(w), BLOCK):
+            block = w[rows : rows + BLOCK]
+            share = block / np.maximum(np.linalg.norm(block, axis=1), 1e-300)[:, None] @ steep
+            share += 0.5
+            g[rows : rows + BLOCK] = np.clip(share, 0, 1, out=share) @ above + below
+        return g
 
     return NeuronDynamics(field, 1, 1.0)
 
@@ -136,14 +143,17 @@ def _arrive(
     start: NeuronStates,
     ends: Destinations,
     spaces: Sequence[AttractingSpace],
+    fastest: float,
     angle: float,
     rtol: float,
 ) -> tuple[NeuronStates, np.ndarray, np.ndarray]:
     """Follow neurons to their ends: the last states, the number of each one's end, and the time of arrival.
 
-    Spaces are numbered behind the ends. A neuron that grows although nothing attracts its sign goes nowhere.
+    Spaces are numbered behind the ends. A neuron that grows although nothing attracts its sign goes nowhere. For p = 1
+    all is over when the fastest neurons have grown by ENOUGH: one that is then on no line comes to none.
     """
     times = np.full(len(start.z), np.inf)
+    until = ENOUGH / (np.abs(dynamics.c) * fastest) if dynamics.p == 1 else np.inf
 
     def stop(active: np.ndarray, before: NeuronStates, now: NeuronStates) -> np.ndarray:
         a, grows = now.z[:, -1], now.z[:, -1] * now.velocity[:, -1]
@@ -154,6 +164,7 @@ def _arrive(
             cosine = np.concatenate([cosine, np.where(np.isin(sign, space.serves), inside, -1)], axis=1)
         nearest, best = cosine.argmax(axis=1), cosine.max(axis=1)
         near = (best > np.cos(angle)) | (now.log_size > start.log_size[active] + ENOUGH)
+        near |= (now.time >= until * (1 - 1e-12)) & (best > np.cos(ROUGHLY))
         place = np.where((grows > 0) & near, np.where(best > -1, nearest, NOWHERE), ON_ITS_WAY)
         here = np.flatnonzero(place >= 0)
         first, last = (_angles(states[here].orientation, place[here], ends, spaces) for states in (before, now))
@@ -163,7 +174,7 @@ def _arrive(
         place[doomed[_stays(now[doomed])]] = NOWHERE
         return place
 
-    return (*follow_neurons(dynamics, start, stop, rtol=rtol), times)
+    return (*follow_neurons(dynamics, start, stop, until=until, rtol=rtol), times)
 
 
 def _stays(states: NeuronStates) -> np.ndarray:
@@ -190,8 +201,8 @@ def _followed(
     ends, spaces = Destinations.of(lines), lines.spaces
     if not len(ends.points) + len(spaces):
         raise InputError("nothing attracts neurons of either sign: there is no line to come to")
-    start = NeuronStates.begin(dynamics, w, a)
-    last, place, times = _arrive(dynamics, start, ends, spaces, angle, rtol=1e-5)
+    start, fastest = NeuronStates.begin(dynamics, w, a), max(np.abs([*lines.values, *(s.value for s in spaces)]))
+    last, place, times = _arrive(dynamics, start, ends, spaces, fastest, angle, rtol=1e-5)
     came = (place >= 0) & (place < len(ends.points))
     space = np.where(place >= len(ends.points), place - len(ends.points), NOWHERE)
     change = dynamics.balance(last.z) - dynamics.balance(start.z) * np.exp(2 * (start.log_size - last.log_size))
@@ -204,7 +215,7 @@ def _followed(
         near_w = w + noise * size * stream.standard_normal((copies, *w.shape))
         near_a = a * (1 + noise * stream.standard_normal((copies, len(a))))
         near = NeuronStates.begin(dynamics, near_w.reshape(-1, w.shape[1]), near_a.ravel())
-        ended = _arrive(dynamics, near, ends, spaces, max(angle, ROUGHLY), rtol=1e-2)[1]
+        ended = _arrive(dynamics, near, ends, spaces, fastest, max(angle, ROUGHLY), rtol=1e-2)[1]
         same = (ended.reshape(copies, -1) == place).mean(axis=0)
     line, sign, serves = (np.zeros(len(w), int) for _ in range(3))
     line[came], sign[came], serves[came] = (part[place[came]] for part in (ends.line, ends.side, ends.serves))

@@ -5,10 +5,11 @@ With the residuals fixed a neuron z = (w, a) climbs the homogeneous function $V(
 $$\dot w = a c\, T w^{p-1}, \qquad \dot a = \frac cp T w^p, \qquad |w|^2 - p a^2 = \text{const}.$$
 
 V is of degree p + 1, so paths are the same at every scale: from $\rho z$ one is run through $\rho^{p-1}$ times as fast.
-Each neuron is therefore scaled back to norm 1 after each step while its time is counted, and that it grows to infinity
-in finite time (p >= 2) does no harm. The orientation u = w/|w| stays on one gradient curve of $F(u) = T u^p$ on the
-sphere and climbs $s F$, s = sign(a c). Where s F < 0 the output weight heads for zero; if it gets there, which takes
-$|w|^2 > p a^2$, the neuron turns back on its curve. Where s F > 0 it never changes sign again.
+Each neuron is therefore followed on the sphere |z| = 1, while the logarithm of its norm and its time are counted: on
+its line it then stands still, and that it grows to infinity in finite time (p >= 2) does no harm. The orientation
+u = w/|w| stays on one gradient curve of $F(u) = T u^p$ on the sphere and climbs $s F$, s = sign(a c). Where s F < 0 the
+output weight heads for zero; if it gets there, which takes $|w|^2 > p a^2$, the neuron turns back on its curve. Where
+s F > 0 it never changes sign again.
 """
 
 from collections.abc import Callable, Sequence
@@ -101,12 +102,10 @@ def follow_neurons(
     pace = np.linalg.norm(now.velocity, axis=1)
     h = 0.01 / np.where(pace > 0, pace, 1)  # in units of time in which the norm is 1
     for _ in range(MOST_STEPS):
-        h = np.minimum(h, (until - now.time) * np.exp((dynamics.p - 1) * now.log_size))
         after, error = _step(dynamics, now, h)
-        good = np.flatnonzero(error <= rtol)
-        before, now = now, now.put(good, after[good])
-        h = h * np.clip(0.9 * (np.maximum(error, 1e-12) / rtol) ** -0.2, 0.2, 5)
-        h = h * np.exp((dynamics.p - 1) * (now.log_size - before.log_size))
+        good = (error <= rtol) & (after.time <= until * (1 + 1e-14))
+        before, now = now, now.put(np.flatnonzero(good), after[good])
+        h = _next_step(dynamics, after, h, error / rtol, until)
         where = np.full(len(active), ON_ITS_WAY) if stop is None else stop(active, before, now)
         still = ~now.velocity.any(axis=1) | (now.time >= until * (1 - 1e-14))
         gone = (where != ON_ITS_WAY) | still
@@ -117,6 +116,17 @@ def follow_neurons(
         if not len(active):
             break
     return end.put(active, now), place
+
+
+def _next_step(dynamics: NeuronDynamics, after: NeuronStates, h: PerUnit, error: PerUnit, until: float) -> PerUnit:
+    """The next step of each neuron: by its error, in units of what is allowed, and not beyond the last time."""
+    longer = h * np.clip(0.9 * np.maximum(error, 1e-12) ** -0.2, 0.2, 5)
+    with np.errstate(over="ignore", invalid="ignore"):
+        to_the_end = (until - after.time) * np.exp((dynamics.p - 1) * after.log_size)  # Newton's step
+    past = (error <= 1) & (to_the_end < 0)
+    return np.where(
+        past, np.maximum(h + to_the_end, 0.1 * h), np.fmin(longer, np.where(to_the_end > 0, to_the_end, np.inf))
+    )
 
 
 def time_left(dynamics: NeuronDynamics, states: NeuronStates, value: PerUnit) -> PerUnit:
@@ -141,21 +151,33 @@ def time_left(dynamics: NeuronDynamics, states: NeuronStates, value: PerUnit) ->
     return np.sqrt(p) / (p - 1) * shape * np.exp((1 - p) * (np.log(r) + states.log_size)) / np.abs(dynamics.c * value)
 
 
-def _step(dynamics: NeuronDynamics, now: NeuronStates, h: np.ndarray) -> tuple[NeuronStates, np.ndarray]:
-    """One step of each neuron: where it leads, and its error relative to the neuron's size."""
-    slopes = [now.velocity]
+def _step(dynamics: NeuronDynamics, now: NeuronStates, h: PerUnit) -> tuple[NeuronStates, PerUnit]:
+    """One step of each neuron: where it leads, and its error relative to the neuron's size and to the time so far."""
+    start = np.concatenate([now.z, np.zeros((len(h), 2))], axis=1)  # the state, and its growth and time in this step
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # a step much too long is made again
-        for row in RK45.A[1:]:
-            slopes.append(dynamics.velocity(now.z + h[:, None] * _mix(row, slopes)))
-        z = now.z + h[:, None] * _mix(RK45.B, slopes)
-        slopes.append(dynamics.velocity(z))
-        off = h[:, None] * _mix(RK45.E, slopes)
-        size, r = np.linalg.norm(z, axis=1), np.maximum(np.linalg.norm(z[:, :-1], axis=1), 1e-300)
-        error = np.maximum(np.linalg.norm(off[:, :-1], axis=1) / r, np.abs(off[:, -1]) / size)
-        velocity = slopes[-1] / size[:, None] ** dynamics.p
-        passed = h * np.exp((1 - dynamics.p) * now.log_size)
-        after = NeuronStates(z / size[:, None], velocity, now.log_size + np.log(size), now.time + passed)
+        state, velocity = start, now.velocity
+        slopes = [_on_sphere(dynamics, state, velocity)]
+        for row in (*RK45.A[1:], RK45.B):
+            state = start + h[:, None] * _mix(row, slopes)
+            velocity = dynamics.velocity(state[:, :-2])
+            slopes.append(_on_sphere(dynamics, state, velocity))
+        off = np.abs(h)[:, None] * np.abs(_mix(RK45.E, slopes))
+        z, size = state[:, :-2], np.linalg.norm(state[:, :-2], axis=1)
+        clock = np.exp((1 - dynamics.p) * now.log_size)
+        time = now.time + clock * state[:, -1]
+        after = NeuronStates(
+            z / size[:, None], velocity / size[:, None] ** dynamics.p, now.log_size + state[:, -2], time
+        )
+        r = np.maximum(np.linalg.norm(z[:, :-1], axis=1), 1e-300)
+        error = np.max([np.linalg.norm(off[:, :-3], axis=1) / r, *off[:, -3:-1].T, clock * off[:, -1] / time], axis=0)
     return after, np.nan_to_num(error, nan=np.inf, posinf=np.inf)
+
+
+def _on_sphere(dynamics: NeuronDynamics, state: np.ndarray, velocity: States) -> np.ndarray:
+    """How fast states (z, growth, time) change where z is kept at its norm and time is scaled with the growth."""
+    z = state[:, :-2]
+    growth = np.einsum("jd,jd->j", velocity, z)[:, None] / np.einsum("jd,jd->j", z, z)[:, None]
+    return np.concatenate([velocity - growth * z, growth, np.exp((1 - dynamics.p) * state[:, -2:-1])], axis=1)
 
 
 def _mix(shares: np.ndarray, slopes: Sequence[np.ndarray]) -> np.ndarray:
