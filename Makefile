@@ -33,8 +33,8 @@ reproduce: .venv/.core   ## the papers' figures and a report in out/
 docs: .venv/.docs        ## the site in site/; a broken link or an unknown name fails
 	$(BIN)/mkdocs build --strict --quiet
 
-test: .venv/.dev         ## the tests (under five minutes)
-	$(TEST)
+test: .venv/.dev         ## the tests (under five minutes); programs are compiled with few optimisations, in the other targets with all
+	JAX_DISABLE_MOST_OPTIMIZATIONS=true $(TEST)
 
 test-browser: .venv/.dev ## the tests of the playground in a real Chromium (Debian: chromium, chromium-driver)
 	$(TEST) -m browser -n 0

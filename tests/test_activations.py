@@ -2,7 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from condensation import InputError, derivatives_at_zero, multiplicity
@@ -28,7 +28,9 @@ def test_multiplicity_does_not_depend_on_scale_or_constant(scaled):
 
 
 @settings(max_examples=12)
-@given(st.integers(1, 6), st.floats(0.1, 100), st.floats(-5, 5), st.sampled_from([1, -1]))
+@given(st.integers(1, 3), st.floats(0.1, 100), st.floats(-5, 5), st.sampled_from([1, -1]))
+@example(4, 1.0, 0.0, 1)  # from here on ten derivatives are taken, which is slow
+@example(6, 2.0, -1.0, -1)
 def test_multiplicity_of_a_polynomial_is_its_lowest_order(p, scale, constant, sign):
     assert multiplicity(lambda x: constant + sign * scale * x**p + x ** (p + 1)) == p
 
