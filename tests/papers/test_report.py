@@ -150,6 +150,8 @@ def test_what_failed_or_was_not_run_says_why(sections, tmp_path):
 def test_variants_are_not_counted_with_the_papers_settings(sections, tmp_path):
     text = " ".join(re.sub("<[^>]*>", "", first_page(sections, tmp_path)).split())
     assert "Of 5 claims, with the settings of the papers, 1 is reproduced, 1 in part, 1 not; 2 were not run." in text
+    text = " ".join(re.sub("<[^>]*>", "", first_page(sections[-1:], tmp_path)).split())
+    assert "Of 1 claim, with other settings than the captioned ones, 1 is reproduced" in text
 
 
 def test_a_control_that_holds_is_marked(sections, tmp_path):
@@ -180,6 +182,7 @@ def test_the_contents_and_the_filters_know_all_figures_and_verdicts(sections, tm
     assert {f"show-{verdict.replace(' ', '-')}" for verdict in found} <= set(first.ids)
     for section in sections:
         assert section.title.removeprefix("FC ").removeprefix("CNN ") in first.texts["contents"]
+        assert section.variant in first.texts["contents"]
 
 
 def dots(picture):

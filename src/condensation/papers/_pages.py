@@ -85,7 +85,7 @@ def write_pages(sections: Sequence[Section], folder: Path, *, complete: bool = T
 def first_page(sections: Sequence[Section], folder: Path) -> str:
     """The page with all claims, as HTML."""
     captioned = [section for section in sections if not section.variant]
-    claims = [claim for section in captioned for claim in section.claims]
+    claims = [claim for section in captioned or sections for claim in section.claims]
     known = [(claim, paper) for claim in claims if (paper := at_paper_scale(claim)) is not None]
     return _render(
         "index.html",

@@ -24,8 +24,9 @@ from .._writing import make_folder, write_atomic
 from ..errors import InputError, check_whole, unknown_name
 from ..seeds import check_count
 from ..training import Reporter
-from ._pages import write_pages
+from ._pages import PAGES, write_pages
 from ._registry import FIGURES
+from ._rerun import EXPERIMENTS
 from ._section import Section
 from ._trainings import train_all
 from ._variant import Variant
@@ -71,7 +72,7 @@ def reproduce(
     if scale not in SCALES:
         raise unknown_name("scale", scale, SCALES)
     setup = Setup(Path(out), scale, seeds, variant or Variant(), force)
-    for part in ("figures", "data", "runs", "sections"):
+    for part in ("figures", "data", "runs", "sections", PAGES, EXPERIMENTS):
         make_folder(setup.folder / part)
     works = [FigureWork(FIGURES[name], setup) for name in dict.fromkeys(names or FIGURES)]
     _Report(works, setup, progress).make(n_jobs)
