@@ -36,7 +36,7 @@ docs: .venv/.docs        ## the site in site/; a broken link or an unknown name 
 test: .venv/.dev         ## the tests (under five minutes); programs are compiled with few optimisations, in the other targets with all
 	JAX_DISABLE_MOST_OPTIMIZATIONS=true $(TEST)
 
-test-browser: .venv/.dev ## the tests of the playground in a real Chromium (Debian: chromium, chromium-driver)
+test-browser: .venv/.dev ## the tests of playground and report in a real Chromium (Debian: chromium, chromium-driver)
 	$(TEST) -m browser -n 0
 
 test-cluster: .venv/.dev ## the tests with a real Dask scheduler and a real Ray, one after the other

@@ -14,13 +14,13 @@ from mkdocs.structure.files import File
 
 from condensation.errors import InputError
 from condensation.papers import FIGURES
-from condensation.papers._report import PAPERS, RULE, VERDICTS, number, share
+from condensation.papers._report import PAPERS, RULE, SOURCES, VERDICTS, found, share
+from condensation.papers._rerun import to_toml
 
 RESULTS = Path(__file__).parents[1] / "results"
 CLAIMS = json.loads((RESULTS / "claims.json").read_text(encoding="utf-8"))
 RUNS = {run["name"]: run for run in json.loads((RESULTS / "runs.json").read_text(encoding="utf-8"))}
 SHOWN = [name for name in FIGURES if name in RUNS]
-NUMBERS = re.compile(r"\[\n([^\[\]]*?),?\n\s*\]")  # an array over several lines
 
 
 def on_config(config):
@@ -79,9 +79,9 @@ def counts():
     rows = ["| statements | " + " | ".join(VERDICTS) + " |", "| --- |" + " --- |" * len(VERDICTS)]
     for paper, about in PAPERS.items():
         for ours, whose in ((False, f"{paper}, {about}"), (True, f"{paper}, additional questions")):
-            found = Counter(claim["verdict"] for claim in CLAIMS if (claim["paper"], claim["ours"]) == (paper, ours))
-            if found:
-                rows.append(f"| {whose} | " + " | ".join(str(found[verdict]) for verdict in VERDICTS) + " |")
+            own = Counter(claim["verdict"] for claim in CLAIMS if (claim["paper"], claim["ours"]) == (paper, ours))
+            if own:
+                rows.append(f"| {whose} | " + " | ".join(str(own[verdict]) for verdict in VERDICTS) + " |")
     return "\n".join(rows)
 
 
@@ -107,6 +107,8 @@ def page_of(name, experiments):
     device = "two CPU cores" if run["device"] == "cpu" else run["device"]
     return f"""# {figure.title}
 
+{sources(figure.paper)}
+
 {shown}
 
 Make it again, with pictures, claims and a report in `out/`:
@@ -127,16 +129,22 @@ A *table* that a reason names stands in that report. It took {run["seconds"]:.0f
 {settings(name, experiments)}"""
 
 
+def sources(paper):
+    """The papers with links."""
+    return "\n\n".join(
+        f'{source["authors"]}, "{source["title"]}", {source["journal"]}'
+        + (f", [arXiv:{source['arxiv']}](https://arxiv.org/abs/{source['arxiv']})." if source["arxiv"] else ".")
+        for source in SOURCES.get(paper, ())
+    )
+
+
 def claim_block(claim):
     """A claim with its numbers and its reason."""
     measured, untrained = claim.get("measured") or {}, claim.get("untrained")
-    found = ""
-    if measured.get("median") is not None:
-        low, median, high = (number(measured[key]) for key in ("low", "median", "high"))
-        found = f", found {median}" + (f" (median; {low} to {high})" if low != high else "")
+    values = f", found {found(measured)}" if found(measured) else ""
     facts = [
         f"holds in {share(claim['holds'])}",
-        f"{escape(claim['quantity'])}: expected {escape(claim['expected'])}{found}",
+        f"{escape(claim['quantity'])}: expected {escape(claim['expected'])}{values}",
         escape(claim["where"]) + (", an additional question" if claim["ours"] else ""),
     ]
     if untrained:
@@ -166,15 +174,15 @@ def settings(name, experiments):
 
 def toml_of(name):
     """The experiments of a figure as TOML by file name, those without arrays."""
-    found = {}
+    texts = {}
     for key, experiment in FIGURES[name].experiments("paper").items():
         try:
-            text = experiment.to_toml()
+            text = to_toml(experiment)
         except InputError:  # arrays cannot stand in TOML
             continue
         slug = re.sub(r"[^a-z0-9_.]+", "-", f"{name}-{key}".lower()).strip("-")
-        found[f"{slug}.toml"] = NUMBERS.sub(lambda array: f"[{' '.join(array[1].split())}]", text)
-    return found
+        texts[f"{slug}.toml"] = text
+    return texts
 
 
 def belongs(picture, name):

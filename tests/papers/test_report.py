@@ -1,64 +1,20 @@
-"""The report's page and its small pictures, from sections made by hand."""
+"""The report's pages and its small pictures, from sections made by hand."""
 
 import math
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
+from html_page import Page
 from matplotlib.figure import Figure
 
 from condensation.cli._reproduce import COLOURS, row_of
 from condensation.drawing._strip import WIDTH, accepted, strip
 from condensation.papers import Claim, Finding, PaperFigure, PerSeed, Rule, Section, Variant
-from condensation.papers._report import VERDICTS, number, write_report
-
-VOID = {"meta", "br", "img", "input", "link", "hr"}
-
-
-class Page(HTMLParser):
-    """A page read back: it fails where tags do not balance."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[tuple[str, str | None]] = []
-        self.ids: list[str] = []
-        self.links: list[str] = []
-        self.images: list[dict[str, str | None]] = []
-        self.headings: list[int] = []
-        self.texts: dict[str, str] = {}
-        self.seen: set[str] = set()
-        self.feed(text)
-        self.close()
-        assert not self.open, f"never closed: {self.open}"
-
-    def handle_starttag(self, tag, attrs):
-        found = dict(attrs)
-        self.seen.add(tag)
-        if "id" in found:
-            self.ids.append(str(found["id"]))
-        self.links += [str(found[name]) for name in ("href", "src") if name in found]
-        if tag == "img":
-            self.images.append(found)
-        if re.fullmatch("h[1-6]", tag):
-            self.headings.append(int(tag[1]))
-        if tag not in VOID:
-            self.open.append((tag, found.get("id")))
-
-    def handle_startendtag(self, tag, attrs):
-        self.handle_starttag(tag, attrs)
-        if tag not in VOID:
-            self.open.pop()
-
-    def handle_endtag(self, tag):
-        assert self.open[-1][0] == tag, f"</{tag}> closes {self.open[-1]}"
-        self.open.pop()
-
-    def handle_data(self, data):
-        for _, name in self.open:
-            if name:
-                self.texts[name] = self.texts.get(name, "") + data
+from condensation.papers._pages import figure_page, first_page
+from condensation.papers._report import SOURCES, VERDICTS, number
 
 
 def claim(
@@ -101,82 +57,132 @@ def sections(tmp_path):
     ]
 
 
+def pages(sections, folder):
+    """The first page, and those of the figures by name."""
+    figures = {section.name: Page(figure_page(section, sections, folder)) for section in sections}
+    return Page(first_page(sections, folder)), figures
+
+
 def test_every_claim_is_there_with_its_verdict_and_anchors_lead_somewhere(sections, tmp_path):
-    page = Page(write_report(sections, tmp_path))
+    first, figures = pages(sections, tmp_path)
     for section in sections:
+        own = figures[section.name]
         for one in section.claims:
-            assert one["statement"] in page.texts[f"claim-{one['id']}"]
-            assert one["verdict"] in page.texts[f"claim-{one['id']}"]
-            assert one["why"] in page.texts[f"claim-{one['id']}"]
-            assert one["statement"] in page.texts[section.name]
-            assert f"#claim-{one['id']}" in page.links
-        assert f"#{section.name}" in page.links
-    assert len(page.ids) == len(set(page.ids))
-    assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
+            for page, name in ((first, f"claim-{one['id']}"), (own, one["id"])):
+                assert one["statement"] in page.texts[name]
+                assert one["verdict"] in page.texts[name]
+                assert one["why"] in page.texts[name] or one["why"] == section.reason
+            assert one["statement"] in first.texts[section.name]
+            assert f"pages/{section.name}.html#{one['id']}" in first.links
+            assert f"#{one['id']}" in own.links
+        assert f"#{section.name}" in first.links
+    for page in (first, *figures.values()):
+        assert len(page.ids) == len(set(page.ids))
+        assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
 
 
-def test_the_page_needs_no_other_file_and_no_script(sections, tmp_path):
-    page = Page(write_report(sections, tmp_path))
-    assert not page.seen & {"script", "link", "iframe"}
-    assert all(re.match("#|data:image/png;base64,|(figures|data|runs)/|claims.json$", link) for link in page.links)
-    for path in ("claims.json", "data/fc-fig3.parquet", "figures/fc-fig3-time.pdf", "runs/0123456789abcdef/run.json"):
-        assert path in page.links
-    first, other = page.images
-    assert first["alt"] == "FC Fig. 3: lines. Cosine <similarity>."
+def test_a_page_needs_no_other_file_and_no_other_host(sections, tmp_path):
+    first, figures = pages(sections, tmp_path)
+    for page in (first, *figures.values()):
+        assert not page.seen & {"link", "iframe", "object"}
+        assert all(re.match("data:image/(png|webp);base64,", str(image["src"])) for image in page.images)
+        assert {link for link in page.links if ":" in link and not link.startswith("data:")} <= {
+            f"https://arxiv.org/abs/{source['arxiv']}" for some in SOURCES.values() for source in some
+        }
+        assert page.scripts == [None]  # the source stands in the page
+        assert "default-src 'none'" in page.policy
+    one = figures["fc-fig3"]
+    for path in ("data/fc-fig3.parquet", "figures/fc-fig3-time.pdf", "runs/0123456789abcdef"):
+        assert f"../{path}" in one.links
+    assert "claims.json" in first.links
+    large, other = one.images
+    assert large["alt"] == "FC Fig. 3: lines. Cosine <similarity>."
     assert other["alt"] == "FC Fig. 3: lines. Against training time"
-    assert (first["width"], first["height"]) == ("20", "12")
+    assert (large["width"], large["height"]) == ("20", "12")
+
+
+def test_figures_link_to_their_paper_and_their_neighbours(sections, tmp_path):
+    first, figures = pages(sections, tmp_path)
+    assert {"https://arxiv.org/abs/2105.11686", "https://arxiv.org/abs/2305.09947"} <= {*first.links}
+    assert "https://arxiv.org/abs/2305.09947" in figures["cnn-fig1"].links
+    assert {"fc-fig3.html", "cnn-fig2.html", "../index.html#cnn-fig1"} <= {*figures["cnn-fig1"].links}
+
+
+def test_the_papers_are_those_of_the_readme():
+    readme = " ".join((Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8").split())
+    for source in (source for some in SOURCES.values() for source in some):
+        assert source["title"] in readme
+        assert f"arXiv:{source['arxiv']}" in readme or not source["arxiv"]
 
 
 def test_headings_go_down_by_one(sections, tmp_path):
-    levels = Page(write_report(sections, tmp_path)).headings
-    assert levels[0] == 1
-    assert levels.count(1) == 1
-    assert all(after <= before + 1 for before, after in pairwise(levels))
+    first, figures = pages(sections, tmp_path)
+    for page in (first, *figures.values()):
+        assert page.headings[0] == 1
+        assert page.headings.count(1) == 1
+        assert all(after <= before + 1 for before, after in pairwise(page.headings))
 
 
 def test_what_is_given_is_escaped(sections, tmp_path):
     bad = "<script>alert(1)</script>"
-    claims = [one | {"statement": bad, "id": f"x{k}"} for k, one in enumerate(sections[0].claims)]
-    text = write_report(
-        [replace(sections[0], claims=claims, title=bad, caption=bad, variant=bad, notes=[bad])], tmp_path
+    claims = [one | {"statement": bad, "id": f"x{k}", "why": bad} for k, one in enumerate(sections[0].claims)]
+    entry = {"names": [bad], "file": "", "files": [], "seeds": 1, "command": "", "reason": bad, "evidence": False}
+    worst = replace(
+        sections[0], claims=claims, title=bad, caption=bad, variant=bad, notes=[bad], command=bad, experiments=[entry]
     )
-    assert "<script" not in text
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
-    Page(text)
+    for text in (first_page([worst], tmp_path), figure_page(worst, [worst], tmp_path)):
+        assert text.count("<script") == 1  # our own
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+        Page(text)
 
 
 def test_what_failed_or_was_not_run_says_why(sections, tmp_path):
-    page = Page(write_report(sections, tmp_path))
-    assert "Failed: ValueError: <no> shape" in page.texts["cnn-fig1"]
-    assert "Not run: cifar10 cannot be had" in page.texts["cnn-fig2"]
-    assert "Made smaller at the quick scale: 640 images" in page.texts["fc-fig3"]
-    assert "eps 1e-30" in page.texts["fc-fig3_eps-1e-30"]
+    first, figures = pages(sections, tmp_path)
+    for page in (first, figures["cnn-fig1"]):
+        assert "Failed: ValueError: <no> shape" in page.texts["main"]
+    assert "Not run: cifar10 cannot be had" in first.texts["cnn-fig2"]
+    assert "Not run: cifar10 cannot be had" in figures["cnn-fig2"].texts["main"]
+    assert "Made smaller at the quick scale: 640 images" in figures["fc-fig3"].texts["main"]
+    assert "eps 1e-30" in first.texts["fc-fig3_eps-1e-30"]
+    assert "eps 1e-30" in figures["fc-fig3_eps-1e-30"].texts["main"]
 
 
 def test_variants_are_not_counted_with_the_papers_settings(sections, tmp_path):
-    text = " ".join(re.sub("<[^>]*>", "", write_report(sections, tmp_path)).split())
+    text = " ".join(re.sub("<[^>]*>", "", first_page(sections, tmp_path)).split())
     assert "Of 5 claims, with the settings of the papers, 1 is reproduced, 1 in part, 1 not; 2 were not run." in text
+    text = " ".join(re.sub("<[^>]*>", "", first_page(sections[-1:], tmp_path)).split())
+    assert "Of 1 claim, with other settings than the captioned ones, 1 is reproduced" in text
 
 
 def test_a_control_that_holds_is_marked(sections, tmp_path):
-    page = Page(write_report(sections, tmp_path))
-    assert "holds too" in page.texts["claim-fc-fig3-some"]
-    assert "0 of 10" in page.texts["claim-fc-fig3-all"]
-    assert "holds too" not in page.texts["claim-fc-fig3-all"]
+    first, figures = pages(sections, tmp_path)
+    own = figures["fc-fig3"]
+    assert "untrained networks pass too" in first.texts["claim-fc-fig3-some"]
+    assert "untrained networks pass too" not in first.texts["claim-fc-fig3-all"]
+    assert "holds too" in own.texts["fc-fig3-some"]
+    assert "0 of 10" in own.texts["fc-fig3-all"]
+    assert "holds too" not in own.texts["fc-fig3-all"]
 
 
 def test_a_page_of_nothing_and_a_picture_that_is_gone(sections, tmp_path):
-    assert "Nothing is finished yet." in write_report([], tmp_path)
+    assert "Nothing is finished yet." in first_page([], tmp_path)
+    (tmp_path / "figures" / "fc-fig3.png").write_bytes(b"no picture")
+    assert Page(first_page(sections, tmp_path)).images == []
     (tmp_path / "figures" / "fc-fig3.png").unlink()
-    page = Page(write_report(sections, tmp_path))
-    assert "fc-fig3.png is not in the folder" in page.texts["fc-fig3"]
-    assert len(page.images) == 1
+    first, figures = pages(sections, tmp_path)
+    assert first.images == []
+    assert "fc-fig3.png is not in the folder" in figures["fc-fig3"].texts["main"]
+    assert len(figures["fc-fig3"].images) == 1
 
 
-def test_the_filter_knows_all_verdicts(sections, tmp_path):
-    assert {f"show-{verdict.replace(' ', '-')}" for verdict in VERDICTS} <= set(
-        Page(write_report(sections, tmp_path)).ids
-    )
+def test_the_contents_and_the_filters_know_all_figures_and_verdicts(sections, tmp_path):
+    first, _ = pages(sections, tmp_path)
+    assert first.hidden >= {"filters", "nothing"}  # until the script shows them
+    found = {one["verdict"] for section in sections for one in section.claims}
+    assert {f"show-{verdict.replace(' ', '-')}" for verdict in found} <= set(first.ids)
+    for section in sections:
+        assert section.title.removeprefix("FC ").removeprefix("CNN ") in first.texts["contents"]
+        assert section.variant in first.texts["contents"]
 
 
 def dots(picture):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
-from condensation import InputError
+from condensation import Experiment, InputError, verify
 from condensation._settings import reduced_text
 from condensation.data import _sources as sources
 from condensation.papers import FIGURES, Claim, Drawing, PaperFigure, PerSeed, Variant, at_most, reproduce
@@ -34,10 +34,17 @@ def test_a_figure_gives_pictures_data_claims_and_a_report(out):
     assert table["seed"] == [0, 1] * len(FIGURES[NAME].experiments("quick"))
     measured = next(claim for claim in claims if claim["id"] == f"{NAME}-tanh")["measured"]["seeds"]
     np.testing.assert_allclose(table["distance"][:2], measured, rtol=1e-5)
-    page = (out / "index.html").read_text()
-    assert not re.search(r"(src|href)=.https?:", page)
-    for target in re.findall(r'href="([^"#]+)"', page):
-        assert (out / target).exists(), target
+    for path in (out / "index.html", out / "pages" / f"{NAME}.html"):
+        page = path.read_text()
+        assert not re.search("src=.https?:|href=.https?:(?!//arxiv.org/abs/)", page)
+        for target in re.findall(r'href="(?!https:)([^"#]+)', page):
+            assert (path.parent / target).exists(), target
+    trained = {Experiment.load(path) for path in (out / "experiments" / NAME).glob("*.toml")}
+    assert trained == {*FIGURES[NAME].experiments("quick").values()}
+
+
+def test_what_is_beside_the_report_is_still_verified(out):
+    assert [each for each in verify(out) if each.problems] == []
 
 
 def test_a_second_run_makes_nothing_and_says_the_same(out, monkeypatch):
@@ -71,7 +78,10 @@ def test_a_failing_figure_is_named_and_the_others_go_on(tmp_path, monkeypatch):
     failed, done = reproduce(["fc-fig1", NAME], seeds=2, out=tmp_path)
     assert (failed.status, done.status) == ("failed", "done")
     assert "no picture today" in failed.reason
-    assert "no picture today" in (tmp_path / "index.html").read_text()
+    for path in (tmp_path / "index.html", tmp_path / "pages" / "fc-fig1.html"):
+        assert "no picture today" in path.read_text()
+    assert failed.command.startswith("condensation reproduce fc-fig1")
+    assert len([*(tmp_path / "experiments" / "fc-fig1").glob("*.toml")]) == len(failed.experiments) == 2
     claims = json.loads((tmp_path / "claims.json").read_text())
     assert {claim["verdict"] for claim in claims if claim["figure"] == "fc-fig1"} == {"not run"}
     assert {claim["figure"] for claim in claims} == {"fc-fig1", NAME}

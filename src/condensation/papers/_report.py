@@ -1,17 +1,14 @@
-"""The report: one HTML file with verdicts, pictures, settings and the numbers behind them."""
+"""What the report says: papers, verdicts and their counts, and numbers as they are read."""
 
-import base64
 import json
+import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from .._phrases import plural
-from .._settings import titles_of
-from .._templates import page_environment
-from ..drawing._strip import strip
 from ._claims import DECIDED, PARTLY, REPRODUCED, Verdict, judge
 from ._section import Section
 
@@ -21,6 +18,9 @@ PAPERS = {
     "CNN": "convolutional networks",
     "PHASES": "phase diagrams of the literature, and two of our own",
 }
+SOURCES: dict[str, list[dict[str, str]]] = tomllib.loads(
+    Path(__file__).with_name("sources.toml").read_text(encoding="utf-8")
+)
 RULE: dict[Verdict, str] = {
     "reproduced": f"holds in at least {REPRODUCED:.0%} of the seeds",
     "partly": f"holds in at least {PARTLY:.0%}, but in fewer than {REPRODUCED:.0%}",
@@ -28,76 +28,28 @@ RULE: dict[Verdict, str] = {
     "not decided": f"fewer than {DECIDED:.0%} of the seeds meet its premise",
     "not run": "the reason stands with the claim",
 }
-PICTURES = {"time": "Against training time", "loss": "The loss", "features": "Orientation and amplitude of the neurons"}
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
-_ALT_WORDS = 24
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_EXAMPLE = {  # the dots that the reader is shown first, beside what they mean
-    "measured": {"seeds": [1, 1, 1, 1, 1, 2, 2, 4], "valid": [True] * 7 + [False], "median": 1, "low": 1, "high": 4},
-    "holds": [True] * 5 + [False] * 3,
-    "expected": "1",
-}
 
 
 class Group(NamedTuple):
     """The sections of one paper, with its settings as captioned or with other ones, and its id in the page."""
 
     name: str
+    paper: str
     about: str
     anchor: str
     sections: list[Section]
 
     @property
+    def sources(self) -> list[dict[str, str]]:
+        """The papers that the sections are about."""
+        return SOURCES.get(self.paper, [])
+
+    @property
     def counts(self) -> dict[str, int]:
         """How many claims have which verdict, at the paper's scale where that is known."""
         return count((claim for section in self.sections for claim in section.claims), settled=True)
-
-
-class Picture(NamedTuple):
-    """A picture as the page holds it; without data where its file is gone."""
-
-    name: str
-    label: str
-    alt: str
-    data: str
-    width: int
-    height: int
-
-
-def write_report(sections: Sequence[Section], folder: Path) -> str:
-    """The page's HTML, pictures inside."""
-    environment = page_environment("condensation.papers")
-    slug: Callable[[str], str] = lambda text: text.replace(" ", "-")  # noqa: E731
-    environment.filters |= {"number": number, "duration": duration, "slug": slug, "minus": _minus}
-    environment.globals |= {
-        "strip": strip,
-        "count": lambda section: count(section.claims),
-        "at_paper_scale": at_paper_scale,
-        "pictures": lambda section: [_picture(section, name, folder) for name in section.pictures],
-        "shared_runs": lambda section: titles_of(section.runs),
-        "seeds_in_words": seeds_in_words,
-        "share": share,
-        "holds_untrained": holds_untrained,
-        "files": lambda section: section.data + [f"figures/{name}.pdf" for name in section.pictures],
-    }
-    captioned = [section for section in sections if not section.variant]
-    claims = [claim for section in captioned for claim in section.claims]
-    known = [(claim, paper) for claim in claims if (paper := at_paper_scale(claim)) is not None]
-    return environment.get_template("report.html").render(
-        groups=groups(sections),
-        captioned=captioned,
-        varied=[section for section in sections if section.variant],
-        counts=count(claims, settled=True),
-        known=len(known),
-        differing=sum(claim["verdict"] != paper["verdict"] for claim, paper in known),
-        sections=sections,
-        verdicts=VERDICTS,
-        scales=Counter(section.scale for section in captioned),
-        smaller=[section for section in captioned if section.reduced],
-        unfinished=[section for section in sections if section.status != "done"],
-        rule=RULE,
-        example=strip(_EXAMPLE),
-    )
 
 
 def groups(sections: Sequence[Section]) -> list[Group]:
@@ -106,8 +58,8 @@ def groups(sections: Sequence[Section]) -> list[Group]:
     for section in sections:
         paper = section.claims[0]["paper"] if section.claims else section.name.split("-")[0].upper()
         varied, anchor = bool(section.variant), f"paper-{paper.lower()}"
-        captioned = Group(paper, PAPERS.get(paper, ""), anchor, [])
-        group = Group(f"{paper} with other settings", "", f"{anchor}-other", []) if varied else captioned
+        captioned = Group(paper, paper, PAPERS.get(paper, ""), anchor, [])
+        group = Group(f"{paper} with other settings", paper, "", f"{anchor}-other", []) if varied else captioned
         by_paper.setdefault((paper, varied), group).sections.append(section)
     return [*by_paper.values()]
 
@@ -151,6 +103,18 @@ def share(holds: Sequence[bool | None]) -> str:
     return f"{sum(decided)} of {len(decided)}" + (f"; {rest} not decided" if rest else "")
 
 
+def found(measured: Mapping[str, Any]) -> str:
+    """What was measured over the seeds.
+
+    >>> found({"median": 3, "low": 2, "high": 5}), found({"median": 1, "low": 1, "high": 1}), found({"median": None})
+    ('3 (median; 2 to 5)', '1', '')
+    """
+    if measured.get("median") is None:
+        return ""
+    low, median, high = (number(measured[key]) for key in ("low", "median", "high"))
+    return median + (f" (median; {low} to {high})" if low != high else "")
+
+
 def seeds_in_words(section: Section) -> str:
     """How many seeds, as a part of a sentence.
 
@@ -176,7 +140,7 @@ def number(value: float | None) -> str:
         digits = 6
     mantissa, _, power = f"{value:.{digits}g}".partition("e")
     times_power = f" \N{MULTIPLICATION SIGN} 10{str(int(power)).translate(_SUPERSCRIPTS)}" if power else ""
-    return _minus(mantissa + times_power)
+    return minus(mantissa + times_power)
 
 
 def duration(seconds: float) -> str:
@@ -191,20 +155,6 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.2g} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def _minus(text: str) -> str:
+def minus(text: str) -> str:
+    """A text with minus signs in place of hyphens."""
     return text.replace("-", MINUS)
-
-
-def _picture(section: Section, name: str, folder: Path) -> Picture:
-    """A picture as data for the page, with its size and what it shows in words."""
-    rest = name.removeprefix(section.name).strip("-").replace("-", " ")
-    label = f"Part {rest}" if rest.isdigit() else PICTURES.get(rest, rest.capitalize())
-    words = section.caption.split()
-    caption = " ".join(words[:_ALT_WORDS]) + (" …" if len(words) > _ALT_WORDS else "")
-    alt = ". ".join(part for part in (section.title, label or caption) if part)
-    try:
-        content = (folder / "figures" / f"{name}.png").read_bytes()
-    except FileNotFoundError:
-        return Picture(name, label, alt, "", 0, 0)
-    width, height = (int.from_bytes(content[k : k + 4]) for k in (16, 20))  # where a PNG keeps them
-    return Picture(name, label, alt, base64.b64encode(content).decode(), width, height)

@@ -1,9 +1,11 @@
 """Reproduce figures by name: pictures, ``claims.json`` and the report in one folder.
 
-    OUT/index.html            the report, one file
+    OUT/index.html            the report: all claims, with filters
+        pages/NAME.html       a page of it for each figure
         claims.json           an object a claim
         figures/NAME.pdf|png  the pictures
         data/NAME.parquet     the numbers behind them
+        experiments/NAME/     what each figure trains, as TOML
         runs/FINGERPRINT/     the trained networks, shared by the figures
         sweeps/NAME/          the tables of the phase diagrams
         sections/NAME.json    what is finished, so that it is not made again
@@ -19,11 +21,12 @@ from pathlib import Path
 
 from .._device import on_cpu
 from .._writing import make_folder, write_atomic
-from ..errors import check_whole, unknown_name
+from ..errors import InputError, check_whole, unknown_name
 from ..seeds import check_count
 from ..training import Reporter
+from ._pages import PAGES, write_pages
 from ._registry import FIGURES
-from ._report import write_report
+from ._rerun import EXPERIMENTS
 from ._section import Section
 from ._trainings import train_all
 from ._variant import Variant
@@ -58,6 +61,8 @@ def reproduce(
     for name in names:
         if name not in FIGURES:
             raise unknown_name("figure", name, FIGURES)
+        if Path(name).name != name:
+            raise InputError(f"files are named by the figure, so that its name has no slash: {name!r}")
     for name, number in (("seeds", seeds), ("n_jobs", n_jobs)):
         if number is not None:
             check_whole(name, number)
@@ -67,7 +72,7 @@ def reproduce(
     if scale not in SCALES:
         raise unknown_name("scale", scale, SCALES)
     setup = Setup(Path(out), scale, seeds, variant or Variant(), force)
-    for part in ("figures", "data", "runs", "sections"):
+    for part in ("figures", "data", "runs", "sections", PAGES, EXPERIMENTS):
         make_folder(setup.folder / part)
     works = [FigureWork(FIGURES[name], setup) for name in dict.fromkeys(names or FIGURES)]
     _Report(works, setup, progress).make(n_jobs)
@@ -101,7 +106,7 @@ class _Report:
             done.add(training.path)
             report_progress(self.reporter, len(done), len(every), began)
             self._make_ready(done, last=len(done) == len(every))
-        _write_report(self.setup.folder)
+        _write_report(self.setup.folder, complete=True)
 
     def _announce(self) -> None:
         """Say which figure is waited for: the first that is not made."""
@@ -113,24 +118,27 @@ class _Report:
         for work in self.waiting:
             if last or (not work.has_sweeps and all(training.path in done for training in work.trainings)):
                 work.make(self.reporter)
-                _write_report(self.setup.folder)
+                _write_report(self.setup.folder, complete=False)
                 self._announce()
 
 
-def _write_report(folder: Path) -> None:
-    """``claims.json`` and the page, of all sections that this version has finished."""
+def _write_report(folder: Path, complete: bool) -> None:
+    """``claims.json`` and the pages, of all sections that this version has finished."""
     sections = finished(folder)
     claims = [claim for section in sections for claim in section.claims]
     write_atomic(folder / "claims.json", (json.dumps(claims, indent=1, ensure_ascii=False) + "\n").encode())
-    write_atomic(folder / "index.html", write_report(sections, folder).encode())
+    write_pages(sections, folder, complete=complete)
 
 
 def finished(folder: Path) -> list[Section]:
     """The sections in a folder that were made by this very code, in the order of the papers, variants behind."""
     sections: dict[tuple[bool, int, str], Section] = {}
     for path in (folder / "sections").glob("*.json"):
-        section, name = Section.read(path), path.stem.split("_")[0]
-        code = figure_code(FIGURES[name].__module__) if name in FIGURES else None
-        if section is not None and section.key.split("-")[0] == code:
+        section = Section.read(path)
+        owners = [name for name in FIGURES if f"{path.stem}_".startswith(f"{name}_")]  # a variant's tag follows
+        if section is None or section.name != path.stem or not owners:
+            continue
+        name = max(owners, key=len)
+        if section.key.split("-")[0] == figure_code(FIGURES[name].__module__):
             sections[bool(section.variant), [*FIGURES].index(name), section.name] = section
     return [section for _, section in sorted(sections.items())]

@@ -28,6 +28,8 @@ class Section:
         claims: objects as in ``claims.json``.
         pictures, data: names of files beside the report.
         runs: folders of the runs by name, likewise.
+        command: what makes it again.
+        experiments: what it trains, as files of TOML, likewise (see ``_rerun.write_experiments``).
         missing: why some of its experiments could not be trained; it is made again in the hope that they can.
         notes: warnings of the trainings.
         seconds, versions, device: how long it took, and what it was made with and on.
@@ -49,6 +51,8 @@ class Section:
     pictures: list[str] = field(default_factory=list)
     data: list[str] = field(default_factory=list)
     runs: dict[str, str] = field(default_factory=dict)
+    command: str = ""
+    experiments: list[dict[str, Any]] = field(default_factory=list)
     missing: str = ""
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0

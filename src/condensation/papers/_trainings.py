@@ -76,7 +76,12 @@ class Training:
 def training_of(experiment: Experiment, runs: Path, scale: str, seeds: int | None) -> Training:
     """The training of an experiment at a scale; ``NotRun`` where its images cannot be had."""
     require(*(data for data in (experiment.data, experiment.test) if isinstance(data, Images)))
-    return Training(experiment, seeds or SEEDS.get(experiment.network.kind, {}).get(scale, 10), runs)
+    return Training(experiment, seed_count(experiment, scale, seeds), runs)
+
+
+def seed_count(experiment: Experiment, scale: str, seeds: int | None = None) -> int:
+    """How many seeds of an experiment are trained at a scale, if no other number is given."""
+    return seeds or SEEDS.get(experiment.network.kind, {}).get(scale, 10)
 
 
 def train_all(trainings: Sequence[Training], n_jobs: int | None = None) -> Iterator[Training]:

@@ -77,6 +77,17 @@ class Variant:
         return str(self).replace(", ", "_").replace(" ", "-")
 
     @property
+    def options(self) -> tuple[str, ...]:
+        """The changes as options of ``condensation reproduce``.
+
+        >>> Variant(init_scale=0.1, rotated=True).options
+        ('--init-scale', '0.1', '--rotated')
+        """
+        given = {f"--{field.name.replace('_', '-')}": getattr(self, field.name) for field in fields(self)}
+        options = ((name,) if value is True else (name, str(value)) for name, value in given.items() if value)
+        return tuple(part for option in options for part in option)
+
+    @property
     def by_caption(self) -> bool:
         """Whether the captioned epochs still mean something: an optimizer with other steps has its own times."""
         return self.optimizer in (None, "adam", "normalised_gd") and self.learning_rate is None

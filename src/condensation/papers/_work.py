@@ -26,6 +26,7 @@ from ..sweeps._run import SweepProgress
 from ..training import Progress, Reporter
 from ._claims import Claim, Finding, revision
 from ._figure import Available, Drawing, PaperFigure
+from ._rerun import command, write_experiments
 from ._section import Section
 from ._trainings import Training, training_of, untrained
 from ._variant import NotRun, Variant
@@ -126,7 +127,8 @@ class FigureWork:
         setup = self.setup
         blank = Section(
             self.name, self.figure.title, self.key, "done", scale=setup.scale, variant=str(setup.variant),
-            versions=versions(), device=device_name(),
+            versions=versions(), device=device_name(), experiments=self._experiments(),
+            command=command(self.figure.name, setup.scale, setup.seeds, setup.variant),
         )  # fmt: skip
         began = time.perf_counter()
         try:
@@ -140,6 +142,15 @@ class FigureWork:
         self.section = replace(section, seconds=time.perf_counter() - began)
         self.section.write(setup.folder / "sections")
         log.info("%s took %.1f s", self.name, self.section.seconds)
+
+    def _experiments(self) -> list[dict[str, Any]]:
+        """What it trains as files; nothing where its experiments cannot be told, which is said when it is made."""
+        setup = self.setup
+        try:
+            about = setup.scale, setup.seeds, setup.variant
+            return write_experiments(self.figure, self.name, setup.folder, *about)
+        except Exception:
+            return []
 
     def _not_run(self, reason: str) -> list[dict[str, Any]]:
         about = self.setup.scale, self.setup.variant
