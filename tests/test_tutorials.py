@@ -13,9 +13,10 @@ from test_docs import NAMES, ROOT
 NOTEBOOKS = {path.stem: path for path in sorted(TUTORIALS.glob("*.ipynb"))}
 PUBLIC = {(room, name) for room, name, _ in NAMES}
 PAGE = runpy.run_path(str(ROOT / "docs" / "_tutorials.py"))
+WIDE = 90  # characters of code that fit on a page
 each_notebook = pytest.mark.parametrize("name", NOTEBOOKS)
 
-CLOSE = {"your-pytorch-model": 0.1}  # single precision: its numbers differ a little from processor to processor
+CLOSE = {"your-pytorch-model": 0.25}  # single precision: its numbers differ from processor to processor
 STATEMENTS = {  # what the prose says, of the variables that a notebook leaves
     "see-and-predict": (
         "(history.k_eff[:, 0] > 35).all() and (history.k_eff[:, 50] < 1.1).all()",
@@ -119,8 +120,9 @@ def code_of(name: str) -> list[str]:
 
 
 @each_notebook
-def test_a_page_shows_the_code_without_scrolling(name):
-    assert [line for line in code_of(name) if len(line) > 92] == []
+def test_a_page_shows_code_and_outputs_without_scrolling(name):
+    shown = [*code_of(name), *(line for text in printed(read(name)) for line in text.splitlines())]
+    assert [line for line in shown if len(line) > WIDE] == []
 
 
 @each_notebook
