@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 TEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: help play reproduce docs test test-browser test-cluster test-download test-kill test-pytorch test-trials bench soak lint format types clean
+.PHONY: help play reproduce tutorials docs test test-browser test-cluster test-download test-kill test-pytorch test-trials bench soak lint format types clean
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
@@ -29,6 +29,9 @@ play: .venv/.play        ## the playground in the browser
 
 reproduce: .venv/.core   ## the papers' figures and a report in out/
 	$(BIN)/condensation reproduce --out out
+
+tutorials: .venv/.dev    ## run the notebooks of docs/tutorials and store what they print and draw
+	$(BIN)/python tests/notebooks.py
 
 docs: .venv/.docs        ## the site in site/; a broken link or an unknown name fails
 	$(BIN)/mkdocs build --strict --quiet
