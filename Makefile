@@ -1,27 +1,37 @@
 # Three commands do everything, set-up included: `make play`, `make reproduce` and `make test`.
 PYTHON ?= python3
+# `make test CONSTRAINTS= EXTRAS=play,test`: the newest versions of all, without PyTorch, Dask and Ray.
+CONSTRAINTS ?= constraints.txt
+EXTRAS ?= dev
 BIN := .venv/bin
+INSTALL := PIP_CONSTRAINT=$(CONSTRAINTS) $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: help play reproduce tutorials docs test test-browser test-cluster test-download test-kill test-pytorch test-trials bench soak lint format types clean
+.PHONY: help play reproduce tutorials docs test test-browser test-cluster test-download test-kill test-lowest test-pytorch test-release test-trials bench soak lint format types clean
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 .venv/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(INSTALL) -e .
 	touch $@
 
 .venv/.dev: .venv/.core
-	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	$(INSTALL) -e ".[$(EXTRAS)]"
 	touch $@
 
 .venv/.play: .venv/.core
-	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[play]"
+	$(INSTALL) -e ".[play]"
 	touch $@
 
 .venv/.docs: .venv/.core
-	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	$(INSTALL) -e ".[docs]"
+	touch $@
+
+.venv-lowest/.done: pyproject.toml
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest --resolution lowest-direct -e ".[play,test]"
 	touch $@
 
 play: .venv/.play        ## the playground in the browser
@@ -51,8 +61,14 @@ test-download: .venv/.dev  ## the tests that fetch real data sets over the netwo
 test-kill: .venv/.dev    ## the tests that kill training processes and let them go on
 	$(TEST) -m kill
 
+test-lowest: .venv-lowest/.done  ## the tests with the lowest versions that pyproject.toml declares (old libraries may warn)
+	$(subst $(BIN),.venv-lowest/bin,$(TEST)) -W ignore::DeprecationWarning
+
 test-pytorch: .venv/.dev ## the tests with PyTorch's own libraries: Lightning, Hugging Face, ONNX, two processes
 	$(TEST) -m pytorch
+
+test-release: .venv/.dev ## the built package, installed and tried in a clean environment; needs a package index
+	$(TEST) -m release -n 0
 
 test-trials: .venv/.dev  ## the long tests: predictions and claims held against many trained networks
 	$(TEST) -m trials
@@ -75,4 +91,4 @@ types: .venv/.dev        ## pyright
 	$(BIN)/pyright
 
 clean:           ## remove what make created
-	rm -rf .venv out site
+	rm -rf .venv .venv-lowest out site dist

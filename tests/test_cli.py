@@ -13,7 +13,7 @@ import processes
 import pytest
 from safetensors.numpy import save_file
 
-from condensation import Experiment, InputError, Model, find_lines, load_run
+from condensation import Experiment, InputError, Model, __version__, find_lines, load_run
 from condensation.cli._commands import COMMANDS
 from condensation.reduction._reduce import centred_error
 from condensation.runs import run_folder
@@ -279,6 +279,17 @@ def test_help_names_every_command_and_option():
         assert name in done.stdout
         assert command(name, "--help").returncode == 0
     assert "--seeds" in command("train", "--help").stdout
+
+
+def test_the_version_is_printed_in_any_folder(tmp_path):
+    assert "--version" in command("--help").stdout
+    assert command("--version").stdout == f"condensation {__version__}\n"
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    code = f"import os; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); from condensation.cli import main; main()"
+    line = [sys.executable, "-P", "-c", code, "--version"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout) == (0, f"condensation {__version__}\n"), done.stderr
 
 
 def test_bad_input_gives_one_sentence_and_exit_code_2(tmp_path):

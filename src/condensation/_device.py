@@ -1,6 +1,7 @@
 """The devices that work runs on, and how it is compiled there: decided in this place only."""
 
 import os
+from functools import cache
 from typing import Any
 
 import jax
@@ -32,7 +33,17 @@ def device_name() -> str:
 
 def convolution_options() -> dict[str, Any] | None:
     """Options for compiling a network with convolutions."""
-    return CPU_OPTIONS if on_cpu() else None
+    return _known_options() if on_cpu() else None
+
+
+@cache
+def _known_options() -> dict[str, Any] | None:
+    """The options for a CPU, if this compiler knows them: they come and go with the versions of XLA."""
+    try:
+        jax.jit(lambda: 0).lower().compile(compiler_options=CPU_OPTIONS)
+    except jax.errors.JaxRuntimeError:
+        return None
+    return CPU_OPTIONS
 
 
 def cores() -> int:

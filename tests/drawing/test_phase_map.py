@@ -2,7 +2,7 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -214,6 +214,7 @@ def test_maps_of_one_row_or_column(shape):
     st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=8, unique=True),
     st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=8, unique=True),
 )
+@example([0.0], [1.0, 0.0016866455078125, 0.0016866455078125002])  # two have the same logarithm
 def test_every_centre_is_in_its_own_cell(x, y):
     axes = draw_phase_map(np.zeros((len(y), len(x))), x, y, **NAMES)
     for numbers, edges in zip((x, y), corners_of(axes), strict=True):

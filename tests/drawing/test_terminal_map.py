@@ -3,7 +3,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from rich.console import Console
@@ -133,6 +133,7 @@ def test_maps_of_one_value_or_none():
     st.integers(7, 50),
     st.booleans(),
 )
+@example(np.array([[5e-324]]), 40, 7, False)  # a tenth of it is zero
 def test_it_fits_into_the_width_and_height(values, width, height, named):
     rows, columns = values.shape
     y = [f"optimizer {k}" * 3 for k in range(rows)] if named else np.geomspace(1.2345e-7, 1, rows + 1)[:rows]

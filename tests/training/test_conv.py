@@ -20,6 +20,7 @@ from condensation import (  # fmt: skip
     Normal,
     train,
 )
+from condensation import _device as device
 from condensation.networks import _arrangement
 from condensation.training._need import need_of
 
@@ -148,6 +149,17 @@ def test_every_loss_after_one_step(name, reduction):
 def test_the_two_layer_network_after_50_steps(optimizer):
     start = Init(Normal(0.1), convolution=ChannelPower(0.5))
     compare(Experiment(NETWORKS[0], start, images(), optimizer, 50, Loss("cross_entropy"), save=Evenly(2)), 1e-11)
+
+
+def test_a_compiler_that_does_not_know_the_options_compiles_without_them(monkeypatch):
+    """Options come and go with the versions of XLA."""
+    monkeypatch.setattr(device, "CPU_OPTIONS", {"xla_cpu_option_of_another_version": ""})
+    device._known_options.cache_clear()
+    try:
+        assert device.convolution_options() is None
+        compare(Experiment(Conv((2, 8, 8), (3,), 3, 3), Init(Normal(0.3)), images(), GD(0.1), 1), 1e-12)
+    finally:
+        device._known_options.cache_clear()
 
 
 def test_the_start_of_convolutions_has_its_own_law():

@@ -13,6 +13,7 @@ from contextlib import suppress
 
 import tyro
 
+from .. import __version__
 from .._phrases import printable
 from ..errors import InputError
 from ._output import BAD_INPUT, UNREAD, shown
@@ -32,11 +33,16 @@ def main() -> None:
     listen()
     try:
         try:
+            if sys.argv[1:] == ["--version"]:
+                print(f"condensation {__version__}")
+                return
             _check_folder()
             from ._commands import COMMANDS  # their libraries take a while to import: signals are heard by then
 
             tyro.extras.subcommand_cli_from_dict(
-                COMMANDS, prog="condensation", description="A laboratory for the condensation of neural networks."
+                COMMANDS,
+                prog="condensation",
+                description="A laboratory for the condensation of neural networks. --version prints the version.",
             )
         finally:
             sys.stdout.flush()  # a full disk is noticed here, while it can be told

@@ -36,7 +36,8 @@ class MapAxis(NamedTuple):
         """Whether its scale is logarithmic."""
         if self.names or len(self.places) < 3 or self.places[0] <= 0:
             return False
-        even, even_log = (steps.max() / steps.min() for steps in (np.diff(self.places), np.diff(np.log(self.places))))
+        with np.errstate(divide="ignore", invalid="ignore"):  # near neighbours may have equal logarithms
+            even, even_log = (steps.max() / steps.min() for steps in map(np.diff, (self.places, np.log(self.places))))
         return bool(even_log < even and even_log <= MOST_UNEVEN)
 
     @property
@@ -96,4 +97,4 @@ def colour_limits(cells: Float[np.ndarray, "..."], limits: tuple[float, float] |
     low, high = float(finite.min()), float(finite.max())
     if high - low > 1e-12 * max(abs(low), abs(high)):
         return low, high
-    return (low - 0.1 * abs(low), low + 0.1 * abs(low)) if low else (-1.0, 1.0)
+    return (low - 0.1 * abs(low), low + 0.1 * abs(low)) if abs(low) >= np.finfo(float).tiny else (-1.0, 1.0)

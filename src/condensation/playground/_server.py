@@ -64,7 +64,11 @@ class Server:
             warming.cancel()
             self.executors.close()
 
-        routes = [WebSocketRoute("/live", self.live), Mount("/", StaticFiles(directory=PAGE, html=True))]
+        routes = [
+            WebSocketRoute("/live", self.live),
+            WebSocketRoute("/{path:path}", WebSocket.close),  # files are not for websockets
+            Mount("/", StaticFiles(directory=PAGE, html=True)),
+        ]
         return _Guard(Starlette(routes=routes, lifespan=lifespan), self.access)
 
     async def live(self, socket: WebSocket) -> None:
