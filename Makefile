@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 TEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: help play reproduce docs test test-browser test-cluster test-download test-kill test-pytorch test-trials bench soak lint format types clean
+.PHONY: help play reproduce docs tour test test-browser test-cluster test-download test-kill test-pytorch test-trials bench soak lint format types clean
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
@@ -32,6 +32,9 @@ reproduce: .venv/.core   ## the papers' figures and a report in out/
 
 docs: .venv/.docs        ## the site in site/; a broken link or an unknown name fails
 	$(BIN)/mkdocs build --strict --quiet
+
+tour: .venv/.core        ## record the tour anew for the site's first page (a minute or two)
+	$(BIN)/python docs/_tour.py
 
 test: .venv/.dev         ## the tests (under five minutes)
 	$(TEST)
