@@ -12,6 +12,7 @@ import pytest
 from condensation.playground._bundle import MARK, PAGE, bundle, page
 
 MODULES = {path.relative_to(PAGE).as_posix(): path.read_text(encoding="utf-8") for path in PAGE.rglob("*.js")}
+DOCS = Path(__file__).parents[2] / "docs"
 FORMS = {
     "main.js": (
         'import { a, b as second } from "./deep/one.js";\nimport * as all from "./deep/one.js";\n'
@@ -78,6 +79,12 @@ def test_a_recording_that_is_no_base64_does_not_get_into_the_page(recording):
         page(recording)
 
 
-def test_the_modules_are_there():
-    assert len(MODULES) > 30
-    assert Path(PAGE / "index.html").is_file()
+def test_the_docs_name_all_that_can_be_hidden_and_the_first_page_embeds_the_tour():
+    parts = re.findall(r"^  (\w+): \"", MODULES["embed.js"].split("const PARTS = {")[1].split("};")[0], re.M)
+    text = "\n".join(module for name, module in MODULES.items() if name.startswith("views/"))
+    views = re.findall(r'^(?:export const view = \{|) +name: "(\w+)"', text, re.M)
+    assert len(parts) > 10
+    assert {"field", "loss"} < {*views}
+    told = (DOCS / "playground.md").read_text(encoding="utf-8")
+    assert [name for name in (*parts, *views) if name != "map" and f"`{name}`" not in told] == []
+    assert 'src="tour/index.html?embed' in (DOCS / "index.md").read_text(encoding="utf-8")
