@@ -7,7 +7,7 @@ BIN := .venv/bin
 INSTALL := PIP_CONSTRAINT=$(CONSTRAINTS) $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: help play reproduce tutorials docs test test-browser test-cluster test-download test-kill test-lowest test-pytorch test-release test-trials bench soak lint format types clean
+.PHONY: help play reproduce tutorials docs tour test test-browser test-cluster test-download test-kill test-lowest test-pytorch test-release test-trials bench soak lint format types clean
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
@@ -45,6 +45,9 @@ tutorials: .venv/.dev    ## run the notebooks of docs/tutorials and store what t
 
 docs: .venv/.docs        ## the site in site/; a broken link or an unknown name fails
 	$(BIN)/mkdocs build --strict --quiet
+
+tour: .venv/.core        ## record the tour anew for the site's first page (a minute or two)
+	$(BIN)/python docs/_tour.py
 
 test: .venv/.dev         ## the tests (under five minutes); programs are compiled with few optimisations, in the other targets with all
 	JAX_DISABLE_MOST_OPTIMIZATIONS=true $(TEST)

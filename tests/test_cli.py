@@ -493,3 +493,20 @@ def test_measure_makes_no_folder_for_what_it_refuses(tmp_path):
 def test_play_refuses_empty_texts(option):
     with pytest.raises(InputError, match=f"the {option} is empty: name one, or leave --{option} out"):
         COMMANDS["play"](browser=False, **{option: " "})
+
+
+@pytest.mark.parametrize("options", [{"preset": ("fc-fig4",)}, {"tour": True}])
+def test_play_records_only_for_a_folder(options):
+    with pytest.raises(InputError, match="they need --export FOLDER"):
+        COMMANDS["play"](browser=False, **options)
+
+
+def test_play_exports_to_no_folder_of_others_and_makes_none_for_what_it_refuses(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match=r"holds notes\.txt, which --export did not write"):
+        COMMANDS["play"](export=tmp_path)
+    with pytest.raises(InputError, match="unknown preset 'fc-fig5'"):
+        COMMANDS["play"](export=tmp_path / "new", preset=("fc-fig5",))
+    with pytest.raises(InputError, match="neither a run nor a sweep"):
+        COMMANDS["play"]((tmp_path / "none",), export=tmp_path / "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]

@@ -49,6 +49,53 @@ def page(driver, running):
     assert failed == []
 
 
+@pytest.fixture(scope="session")
+def recorded_driver(downloads):
+    """A Chromium that notes every request."""
+    from browser import chromium
+
+    with chromium(downloads, network=True) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def tour_file(tmp_path_factory):
+    """The recorded tour, in a folder whose name an address has to quote."""
+    from recordings import TOUR
+
+    from condensation.playground._bundle import page
+
+    path = tmp_path_factory.mktemp("a tour, #1") / "index.html"
+    path.write_text(page(TOUR.read_text(encoding="utf-8")), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def runs_file(tmp_path_factory, folders):
+    """The recorded runs of the library."""
+    from condensation.playground._bundle import page
+    from condensation.playground._library import Library
+    from condensation.playground._recorder import record
+
+    path = tmp_path_factory.mktemp("runs") / "index.html"
+    path.write_text(page(record(Library([folders]), (), tour=False)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def tour(recorded_driver, tour_file):
+    from recorded_page import opened_from
+
+    yield from opened_from(recorded_driver, tour_file)
+
+
+@pytest.fixture
+def runs(recorded_driver, runs_file):
+    from recorded_page import opened_from
+
+    yield from opened_from(recorded_driver, runs_file)
+
+
 @pytest.fixture(scope="module")
 def lines():
     """What the servers write into their log."""

@@ -23,10 +23,17 @@ def watched_weights(step: int) -> np.ndarray:
 
 def fill(folder: Path) -> Path:
     """Runs ``dense`` (two seeds), ``digits``, ``watched`` and the sweep ``swept``."""
-    train(DENSE.experiment(steps=40).replace(**{"save.count": 5}), seeds=[3, 8], out=folder / "made")
-    _take(folder / "made", folder / "dense")
+    fill_two(folder)
     train(DIGITS.experiment(steps=10).replace(**{"save.count": 3}), seeds=[0], out=folder / "made")
     _take(folder / "made", folder / "digits")
+    sweep(Settings(width=8).experiment(steps=10), AXES, "lines", seeds=2, out=folder / "swept")
+    return folder
+
+
+def fill_two(folder: Path) -> Path:
+    """The runs ``dense`` and ``watched``."""
+    train(DENSE.experiment(steps=40).replace(**{"save.count": 5}), seeds=[3, 8], out=folder / "made")
+    _take(folder / "made", folder / "dense")
     watched = Watched("Net", (LAYER,), Every(1), keep=("body.0",), torch="2.0")
     writer = WatchWriter(watched, folder / "watched", resume=False)
     writer.keep_start(iter([watched_weights(0)]))
@@ -35,7 +42,6 @@ def fill(folder: Path) -> Path:
         writer.add([WatchedRow(**vars(row), step=step, loss=1 / (1 + step))], {"body.0": watched_weights(step)})
     writer.begin(lambda _: True)
     writer.write(3, now=True, finished=True)
-    sweep(Settings(width=8).experiment(steps=10), AXES, "lines", seeds=2, out=folder / "swept")
     return folder
 
 

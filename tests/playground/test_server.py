@@ -13,9 +13,10 @@ import pytest
 pytestmark = pytest.mark.trials
 websockets = pytest.importorskip("websockets")
 
-from serving import Page, Running, closed_with, visit  # noqa: E402
+from serving import CLOSE, Page, Running, closed_with, visit  # noqa: E402
 
 from condensation.cli._play import listen  # noqa: E402
+from condensation.errors import InputError  # noqa: E402
 from condensation.playground._access import Access  # noqa: E402
 from condensation.playground._messages import unpack  # noqa: E402
 from condensation.playground._server import MOST_CHARACTERS, PAGE  # noqa: E402
@@ -84,6 +85,31 @@ def test_the_token_becomes_a_cookie(guarded):
     assert answer.startswith("http/1.1 303")
     assert f"condensation_token_{guarded.port}=secret; httponly" in answer
     assert "samesite=lax" in answer
+
+
+def test_what_else_the_address_says_stays_when_the_token_becomes_a_cookie(guarded):
+    answer = guarded.said(b"GET /?embed&token=secret&hide=tour%0D%0Ax HTTP/1.1\r\nHost: 127.0.0.1\r\n" + CLOSE)
+    head = answer.decode().split("\r\n\r\n")[0].lower().split("\r\n")
+    assert "location: /?embed=&hide=tour%0d%0ax" in head
+
+
+def test_only_the_sites_that_the_owner_names_may_frame_the_page(server):
+    assert "frame-ancestors 'none';" in server.get()[1]["content-security-policy"]
+    sites = ("https://example.org", "http://localhost:8000", "http://[::1]:80")
+    running = Running(Access("127.0.0.1", embed_from=sites))
+    try:
+        policy = running.get()[1]["content-security-policy"]
+    finally:
+        running.stop()
+    assert f"frame-ancestors {' '.join(sites)};" in policy
+
+
+@pytest.mark.parametrize(
+    "origin", ["", "*", "example.org", "https://a b", "https://a;b", "https://a/b", "'self'", "https:"]
+)
+def test_a_site_that_is_none_is_refused(origin):
+    with pytest.raises(InputError, match=r"written like https://example\.org:8000"):
+        Access("127.0.0.1", embed_from=[origin])
 
 
 def test_a_token_is_made_where_one_is_needed():

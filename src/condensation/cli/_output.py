@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console, Group
 from rich.live import Live
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     Progress,
@@ -96,6 +97,18 @@ def training_progress(name: str) -> Iterator[Report]:
         def report(progress: Any) -> None:
             loss = "-" if math.isnan(progress.loss) else f"{progress.loss:.3g}"
             display.update(task, completed=progress.done, total=progress.total, loss=loss)
+
+        yield report
+
+
+@contextmanager
+def recording_progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar for what the playground records."""
+    with progress_bars(TextColumn("{task.completed} of {task.total}"), TimeElapsedColumn()) as display:
+        task = display.add_task("recording", total=None)
+
+        def report(name: str, done: int, total: int) -> None:
+            display.update(task, completed=done, total=total, description=escape(name) or "recorded")
 
         yield report
 

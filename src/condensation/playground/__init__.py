@@ -14,6 +14,10 @@ The path of one frame, from the player of the page and back to its pictures:
 10. ``page/player.js``: in the next animation frame, the player gives the frame to the cards.
 11. ``page/cards.js``: each view in ``page/views/`` draws its picture.
 
+A recording (``condensation play --export``) has the same messages, kept: ``_recorder.py`` collects them, ``_tracks.py``
+makes their arrays small, ``_bundle.py`` puts the page into one file with them, ``_static.py`` writes it. In the page,
+``page/recorded.js`` then answers in place of ``page/link.js``, and nothing else is different.
+
 The other files: ``_settings.py`` (the controls), ``_presets.py`` and ``presets.toml`` (what the page offers),
 ``_answers.py`` (messages about a run and a layer), ``_library.py`` (the user's runs and sweeps), ``_export.py``,
 ``_access.py`` (host and token), ``_clients.py`` and ``_connections.py`` (limits on pages, work and connections),

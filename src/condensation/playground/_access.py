@@ -4,22 +4,30 @@
   server through a name of its own (DNS rebinding).
 - On any other address, every request needs the token: once in the page's address, then in a cookie.
 - Only a page of this server may open a websocket: its ``Origin`` must be the ``Host``.
+- No page of another site may show this one in a frame, unless the owner names that site.
 """
 
 import ipaddress
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from urllib.parse import SplitResult, urlsplit
+
+from ..errors import InputError
 
 COOKIE = "condensation_token"
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::([0-9]{1,5}))?", re.ASCII | re.IGNORECASE)
+_ORIGIN = re.compile(r"https?://(?:\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 
 
 class Access:
-    """The rules of one server, and its token."""
+    """The rules of one server, and its token; ``embed_from`` names the sites whose pages may show it in a frame."""
 
-    def __init__(self, host: str, token: str | None = None) -> None:
+    def __init__(self, host: str, token: str | None = None, embed_from: Sequence[str] = ()) -> None:
+        for origin in embed_from:
+            if not _ORIGIN.fullmatch(origin):
+                raise InputError(f"a site to embed from is written like https://example.org:8000, not {origin!r}")
+        self.ancestors = " ".join(embed_from) or "'none'"
         self.loopback = is_loopback(host)
         self.token = token or (None if self.loopback else secrets.token_urlsafe(24))
 

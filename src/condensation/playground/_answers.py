@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 
 from ..activations import label, multiplicity
+from ..experiment import Experiment
 from ..seeds import Seed
+from ._export import as_program
 from ._forecast import Forecast
 from ._frame import Answer, FrameBuilder
 from ._runs import ShownRun
@@ -93,6 +95,14 @@ def settings_title(settings: Settings) -> str:
     size = f"{len(settings.layers)} layers of {settings.width}" if len(settings.layers) > 1 else str(settings.width)
     units = "kernels" if settings.data == "digits" else "neurons"
     return f"{size} {units} of {', '.join(activations)} on {data}"
+
+
+def describe_experiment(experiment: Experiment, seed: Seed, layer: str) -> dict[str, str]:
+    """An experiment with a seed as ``toml`` and as a ``python`` program."""
+    return {
+        "toml": f"# seed {seed_name(seed)}\n{experiment.to_toml()}",
+        "python": as_program(experiment, seed, layer),
+    }
 
 
 def seed_name(seed: Seed) -> str:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 import uvicorn
 from starlette.applications import Starlette
@@ -38,7 +39,7 @@ MOST_CHARACTERS = 64 * 1024  # of a request
 NO_TOKEN, WRONG_ORIGIN, FULL = 4401, 4403, 4429
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; "
-    "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "connect-src 'self'; frame-ancestors {ancestors}; base-uri 'none'; form-action 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
@@ -234,17 +235,20 @@ class _Guard:
             text = "This playground needs its token: open the address that `condensation play` printed."
             await PlainTextResponse(text, 401)(scope, receive, send)
         elif "token" in request.query_params and self.access.token:
-            response = RedirectResponse("/", 303)
+            rest = urlencode([pair for pair in request.query_params.multi_items() if pair[0] != "token"])
+            response = RedirectResponse(f"/?{rest}" if rest else "/", 303)
             response.set_cookie(self.access.cookie(request.headers), self.access.token, httponly=True, samesite="lax")
             await response(scope, receive, send)
         else:
-            await self.app(scope, receive, _with_headers(send))
+            await self.app(scope, receive, _with_headers(send, self.access.ancestors))
 
 
-def _with_headers(send: Send) -> Send:
+def _with_headers(send: Send, ancestors: str) -> Send:
+    headers = {name: text.replace("{ancestors}", ancestors) for name, text in HEADERS.items()}
+
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            MutableHeaders(scope=message).update(HEADERS)
+            MutableHeaders(scope=message).update(headers)
         await send(message)
 
     return send_with_headers

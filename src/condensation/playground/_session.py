@@ -14,8 +14,7 @@ import numpy as np
 from .._phrases import printable
 from ..errors import InputError, unknown_name
 from ..training import Moment
-from ._answers import describe_layer, describe_run, seed_name, settings_title
-from ._export import as_program
+from ._answers import describe_experiment, describe_layer, describe_run, seed_name, settings_title
 from ._forecast import forecast, no_forecast
 from ._frame import Answer, FrameBuilder
 from ._library import Library, sweep_map
@@ -49,7 +48,7 @@ class Session:
         largest = np.abs(run.live.y).max()
         if not largest <= MOST_TARGET:
             raise InputError(f"the targets reach {largest:.1g}, and the page shows targets up to {MOST_TARGET:g}")
-        return self._show(run, settings_title(settings), settings)
+        return self.show(run, settings_title(settings), settings)
 
     def open_run(self, name: Any, seed: Any = None) -> Answer:
         """Open one seed of a saved run."""
@@ -62,17 +61,18 @@ class Session:
         run = SavedRun(trajectory, trajectory.seeds[number])
         if not len(run.recording):
             raise InputError(f"this seed of {name} diverged before anything was saved")
-        header, arrays = self._show(run, self.library.title(name), None)
+        header, arrays = self.show(run, self.library.title(name), None)
         return header | {"seeds": [seed_name(seed) for seed in trajectory.seeds], "seed": number}, arrays
 
     def open_cell(self, name: Any, cell: Any, seed: Any = 0) -> Answer:
         """Open a new training of a sweep's cell."""
         experiment, chosen, coordinates = self.library.cell(name, cell, seed)
-        return self._show(
+        return self.show(
             LiveRun(experiment, chosen), printable(f"{name}: {coordinates}, seed {seed_name(chosen)}"), None
         )
 
-    def _show(self, run: ShownRun, title: str, settings: Settings | None) -> Answer:
+    def show(self, run: ShownRun, title: str, settings: Settings | None) -> Answer:
+        """Open a run; ``settings`` is None if the controls cannot express it."""
         layer = run.layers[0]
         builder = FrameBuilder(run, layer, None, no_forecast(run.weights(run.first, layer, None)))
         header, arrays = describe_run(run, title, settings, builder)
@@ -176,8 +176,7 @@ class Session:
         if experiment is None:
             raise InputError("a watched run has no experiment that could be exported")
         experiment = experiment.replace(steps=max(step, 1)) if run.trains else experiment
-        toml = f"# seed {seed_name(run.seed)}\n{experiment.to_toml()}"
-        return {"kind": "text", "toml": toml, "python": as_program(experiment, run.seed, layer)}, {}
+        return {"kind": "text", **describe_experiment(experiment, run.seed, layer)}, {}
 
 
 def _is_whole(value: Any) -> bool:

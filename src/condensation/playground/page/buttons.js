@@ -1,19 +1,19 @@
 /** The buttons of the bar and the keys of the page, and what they do. */
 
-import { fold } from "./controls.js";
+import { fold, NARROW } from "./controls.js";
 import { find } from "./dom.js";
+import { usable } from "./embed.js";
 import { copy, menu, savePicture, saveText } from "./export.js";
 import { help, listen } from "./keys.js";
 import { hush, say } from "./notices.js";
 
 const KEPT = 550; // ms after which the address is that of what is shown
-const NARROW = "(max-width: 760px)"; // there the pictures come first
 const LONG = 4000; // ms for which the page says that a link is copied
 
 /**
  * @param {object} page the parts of the page; `controls` and `tour` are functions, for they come with the first message
  */
-export function wire({ state, player, cards, map, theme, link, attempt, keep, again, controls, tour }) {
+export function wire({ embedded, state, player, cards, map, theme, link, attempt, keep, again, controls, tour }) {
   /** Another initialization; for a saved run or a cell, its next seed. */
   function reseed() {
     const { opened, source } = state;
@@ -51,7 +51,7 @@ export function wire({ state, player, cards, map, theme, link, attempt, keep, ag
   press("rewind", () => player.rewind());
   press("dice", reseed);
   press("fold", () => fold());
-  if (matchMedia(NARROW).matches) fold();
+  if (embedded || !usable("fold") || matchMedia(NARROW).matches) fold();
   press("tour", () => tour()?.toggle());
   press("theme", () => theme.toggle());
   press("help", help);
@@ -66,16 +66,17 @@ export function wire({ state, player, cards, map, theme, link, attempt, keep, ag
       return saveText((message) => link.request(message), state, kind);
     }),
   );
+  const by = (id, act) => () => usable(id) && act(); // a key does what its button would do
   listen(
     {
-      toggle: () => player.toggle(),
-      step: () => player.step(),
-      rewind: () => player.rewind(),
-      latest: () => player.latest(),
-      fold: () => fold(),
-      tour: () => tour()?.toggle(),
-      seed: reseed,
-      back,
+      toggle: by("play", () => player.toggle()),
+      step: by("step", () => player.step()),
+      rewind: by("rewind", () => player.rewind()),
+      latest: by("scrub", () => player.latest()),
+      fold: by("fold", fold),
+      tour: by("tour", () => tour()?.toggle()),
+      seed: by("dice", reseed),
+      back: by("scrub", back),
       close,
     },
     (speed) => {

@@ -1,6 +1,6 @@
 /** The cards with the pictures: laid out, painted, hovered, enlarged, walked through by keys. */
 
-import { make, mark, throttle, write } from "./dom.js";
+import { make, mark, reveal, throttle, write } from "./dom.js";
 import { mount } from "./figure.js";
 
 /** Views whose points are moments rather than neurons: arrow keys there belong to the player. */
@@ -88,7 +88,7 @@ export class Cards {
   watch(name) {
     for (const { view, element } of this.cards) {
       element.classList.toggle("watched", view.name === name);
-      if (view.name === name) element.scrollIntoView({ block: "nearest" });
+      if (view.name === name) reveal(element);
     }
   }
 

@@ -1,11 +1,13 @@
 /** The settings at the left: groups of fields, and a draft that is sent when the user rests. */
 
-import { find, make } from "./dom.js";
+import { find, make, reveal } from "./dom.js";
 import { drawing, STARTER } from "./drawing.js";
 import { choice, field, group, line, number, option, pair, slider, tick } from "./fields.js";
 import { layersField } from "./layers.js";
+import { CANNOT } from "./recorded.js";
 import { Shown } from "./shown.js";
 
+export const NARROW = "(max-width: 760px)"; // there the pictures come first
 const REST = 150; // ms after the last change
 const FUNCTIONS = "+ - * / ** sin cos tan tanh exp log sqrt abs sign relu max min";
 const HINTS = {
@@ -55,7 +57,7 @@ export class Controls {
     this.#figures = presets("figure", "Example", hello.figures, (settings) => this.#change({ ...hello.defaults, ...settings }, null));
     this.#targets = presets("target", "Preset", hello.targets, (settings) => this.#change(settings, null));
     this.#settings = this.#build(hello);
-    this.#shown = new Shown(hello.limits.reduce, {
+    this.#shown = new Shown(hello.limits.reduce, Boolean(hello.recorded), {
       layer: acts.layer,
       reduce: (value) => {
         this.#draft.reduce = value;
@@ -90,15 +92,23 @@ export class Controls {
   opened(opened, source) {
     if (opened.settings) this.set(opened.settings);
     this.#clear();
-    this.#settings.disabled = this.#settings.hidden = !opened.settings;
-    this.#note.hidden = Boolean(opened.settings);
+    const { recorded } = this.#hello;
+    this.#settings.hidden = !opened.settings;
+    this.#settings.disabled = !opened.settings || Boolean(recorded);
+    this.#note.hidden = Boolean(opened.settings) && !recorded;
     if (!opened.settings) this.#describe(opened, source);
+    else if (recorded) this.#note.replaceChildren(make("p", {}, CANNOT));
     this.#shown.list(opened.layers);
   }
 
   /** Shows which layer is looked at. */
   layer(name, views, view, predicted) {
     this.#shown.layer(name, views, view, predicted);
+  }
+
+  /** Puts a list of what can be opened before the settings. */
+  list(group) {
+    this.#note.after(group);
   }
 
   paint(theme) {
@@ -156,7 +166,8 @@ export class Controls {
   /** A note in place of the settings, for a run that has none. */
   #describe(opened, source) {
     const cell = source.do === "cell";
-    const about = cell ? "One cell of a sweep, trained while you watch." : "A saved run. You can watch it, but not change its settings.";
+    const saved = this.#hello.recorded ? `A saved run. ${CANNOT}` : "A saved run. You can watch it, but not change its settings.";
+    const about = cell ? "One cell of a sweep, trained while you watch." : saved;
     const parts = [make("strong", {}, opened.title), make("p", {}, about)];
     if (opened.seeds.length > 1) {
       const select = make("select", { id: "run-seed" }, ...opened.seeds.map((name, k) => option([String(k), name])));
@@ -164,7 +175,8 @@ export class Controls {
       select.addEventListener("change", () => this.#acts.seed(Number(select.value)));
       parts.push(field("run-seed", "Seed", select, [], () => {}).element);
     }
-    parts.push(make("button", { type: "button", id: "leave", onclick: () => this.#acts.leave() }, "Train a new one"));
+    const leave = { type: "button", id: "leave", disabled: Boolean(this.#hello.recorded), onclick: () => this.#acts.leave() };
+    parts.push(make("button", leave, "Train a new one"));
     this.#note.replaceChildren(...parts);
   }
 
@@ -226,10 +238,11 @@ function presets(id, label, list, use) {
   return { element: field(id, label, select, [], () => {}).element, match };
 }
 
-/** Folds the settings away, or shows them again. */
+/** Folds the settings away, or shows them again; on a narrow screen they stand below the pictures. */
 export function fold() {
   const button = find("fold");
   const open = button.getAttribute("aria-expanded") !== "true";
   button.setAttribute("aria-expanded", String(open));
   document.body.classList.toggle("folded", !open);
+  if (open && matchMedia(NARROW).matches) reveal(find("panel"));
 }

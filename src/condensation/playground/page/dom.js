@@ -30,6 +30,15 @@ export function mark(element, name, value) {
   if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
+/** Scrolls within the page until an element is seen. A page around this one, where there is one, stays where it is. */
+export function reveal(element) {
+  const box = [find("main"), document.querySelector(".page")].find((one) => one.scrollHeight > one.clientHeight + 1);
+  if (!box) return;
+  const [inner, outer] = [element.getBoundingClientRect(), box.getBoundingClientRect()];
+  if (inner.top < outer.top) box.scrollTop += inner.top - outer.top;
+  else if (inner.bottom > outer.bottom) box.scrollTop += Math.min(inner.bottom - outer.bottom, inner.top - outer.top);
+}
+
 /**
  * A call that happens at most once in `wait` ms; the last one is never lost.
  * @param {() => void} call

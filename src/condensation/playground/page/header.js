@@ -2,6 +2,7 @@
 
 import { find, make, mark, write } from "./dom.js";
 import { FASTEST } from "./player.js";
+import { CANNOT } from "./recorded.js";
 import { num } from "./views/numbers.js";
 
 const ROWS = [
@@ -76,8 +77,11 @@ export class Header {
     write(find("horizon"), going ? `training to step ${wish}: ${Math.floor((100 * step) / wish)}%` : `of ${this.#horizon}`);
   }
 
-  /** Something else was opened: the numbers of before are not its. */
-  clear() {
+  /** Something else was opened: the numbers of before are not its, and a recording may have no other seed of it. */
+  opened({ hello, opened }) {
+    const dice = find("dice");
+    dice.disabled = Boolean(hello.recorded) && opened.seeds.length < 2;
+    dice.title = dice.disabled ? CANNOT : "New initialization: another seed (n)";
     const { dataset } = find("main");
     for (const name of ["step", "loss", "count", "keff", "predicted", "key"]) delete dataset[name];
   }

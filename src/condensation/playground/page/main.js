@@ -5,12 +5,13 @@ import { wire } from "./buttons.js";
 import { Cards } from "./cards.js";
 import { Controls } from "./controls.js";
 import { find, write } from "./dom.js";
+import { embed, hideable } from "./embed.js";
 import { savePicture } from "./export.js";
 import { Header } from "./header.js";
-import { Link } from "./link.js";
 import { busy, hush, noticeOf, say } from "./notices.js";
 import { Player } from "./player.js";
 import { Session } from "./session.js";
+import { connect } from "./source.js";
 import { libraryList, SweepMap } from "./sweepmap.js";
 import { themes } from "./theme.js";
 import { tip } from "./tip.js";
@@ -35,7 +36,8 @@ const keep = address.keeper(() => {
   const { own, settings, source } = state;
   const shown = source?.do ?? "open";
   const chosen = shown === "open" ? settings : { seed: source.seed || 0 };
-  return address.format(chosen, shown === "open" ? state.hello.defaults : { seed: 0 }, {
+  const usual = shown === "open" ? { ...state.hello.defaults, ...(state.hello.recorded && { seed: null }) } : { seed: 0 };
+  return address.format(chosen, usual, {
     step: (player.wish ?? state.frame?.step) || null,
     speed: player.speed === SPEED ? null : player.speed,
     scene: tour?.scene?.name,
@@ -111,10 +113,7 @@ const theme = themes(
   },
 );
 
-const url = new URL("live", location.href);
-url.protocol = url.protocol.replace("http", "ws");
-url.hash = "";
-const link = new Link(url.href, {
+const link = connect({
   hello: (hello) => {
     hush("link");
     const first = !state.hello;
@@ -137,7 +136,7 @@ const session = new Session(state, link, player, {
     document.title = `${opened.title} \u2013 condensation playground`;
     write(find("about"), opened.title);
     controls.opened(opened, state.source);
-    header.clear();
+    header.opened(state);
     tour.mark(opened.settings);
     map.paint();
   },
@@ -192,11 +191,13 @@ function begin(hello) {
     seed: again,
     leave,
   });
-  const own = libraryList(hello.library, ({ kind, name }) => {
-    if (kind === "run") session.enter({ do: "run", name }, { play: false });
+  const own = libraryList(hello, ({ kind, name, settings }) => {
+    if (kind === "training") session.enter({ do: "open", settings }, { play: true });
+    else if (kind === "run") session.enter({ do: "run", name }, { play: false });
     else mapOf(name);
   });
-  if (own) find("panel").append(own);
+  if (own && hello.recorded) controls.list(own);
+  else if (own) find("panel").append(own);
   tour = new Tour(find("tour-card"), hello, {
     show: (settings, speed, how) => {
       if (speed) player.setSpeed(speed);
@@ -217,21 +218,37 @@ async function mapOf(name) {
   keep();
 }
 
-/** Opens what the address says; for a broken link, shows a notice and opens the defaults. */
+/** What the address says; where it names nothing to open, what a recording begins with. */
+function wished() {
+  const said = address.read();
+  if (Object.keys(said.settings).length || said.own.scene || said.own.run || said.own.sweep) return said;
+  const start = address.read(state.hello.start ?? "");
+  return { settings: start.settings, own: { ...start.own, ...said.own } };
+}
+
+/** Opens what the address says; for a broken link, shows a notice and opens what an empty address opens. */
 async function follow() {
   following = true;
   try {
-    await goto(address.read());
+    await goto(wished());
   } finally {
     following = false;
     keep();
   }
 }
 
+/** The request that opens what an address says. */
+function requestOf({ settings, own }) {
+  const scene = own.scene ? tour.find(own.scene) : null;
+  const seed = Number(settings.seed) || 0;
+  if (own.run) return { do: "run", name: own.run, seed };
+  if (own.sweep && own.cell) return { do: "cell", name: own.sweep, cell: Number(own.cell), seed };
+  return { do: "open", settings: { ...(scene ? tour.settings(scene) : state.hello.defaults), ...settings } };
+}
+
 async function goto({ settings, own }) {
-  const { defaults } = state.hello;
   state.own = own;
-  state.settings = { ...defaults };
+  state.settings = { ...state.hello.defaults };
   player.setSpeed(Number(own.speed) || SPEED);
   const scene = own.scene ? tour.find(own.scene) : null;
   if (scene && !own.speed && scene.speed) player.setSpeed(scene.speed);
@@ -241,19 +258,17 @@ async function goto({ settings, own }) {
   theme.apply();
   const step = Number(own.step) || 0;
   if (own.sweep) await mapOf(own.sweep);
-  let message = { do: "open", settings: { ...(scene ? tour.settings(scene) : defaults), ...settings } };
-  const seed = Number(settings.seed) || 0;
-  if (own.run) message = { do: "run", name: own.run, seed };
-  else if (own.sweep && own.cell) message = { do: "cell", name: own.sweep, cell: Number(own.cell), seed };
-  if ((await session.enter(message, { step, play: Boolean(scene) && !step })) !== false) return;
+  if ((await session.enter(requestOf({ settings, own }), { step, play: Boolean(scene) && !step })) !== false) return;
   const sentence = noticeOf("request");
-  if (await session.enter({ do: "open", settings: { ...defaults } }, { play: false })) {
+  if (await session.enter(requestOf(address.read(state.hello.start ?? "")), { play: false })) {
     say("link-settings", `This link cannot be opened: ${sentence}`);
   }
 }
 
+const { embedded, unknown } = embed(VIEWS.map((view) => view.name));
+if (unknown.length) say("hide", `There is no ${unknown.join(", ")} to hide. Known: ${hideable(VIEWS.map((view) => view.name)).join(", ")}.`);
 addEventListener("hashchange", () => state.hello && follow());
-wire({ state, player, session, cards, map, theme, link, attempt, keep, again, controls: () => controls, tour: () => tour });
+wire({ embedded, state, player, session, cards, map, theme, link, attempt, keep, again, controls: () => controls, tour: () => tour });
 
 const playground = {
   state,

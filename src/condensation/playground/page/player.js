@@ -48,10 +48,13 @@ export class Player {
     return this.playing || this.#resume;
   }
 
+  /** Plays; what has been watched to its end, from its beginning. */
   play() {
     if (this.playing) return;
-    this.playing = true;
-    this.wish = null;
+    const again = Boolean(this.frame?.ended && this.frame.step > 0 && !this.opened.live);
+    this.wish = again ? 0 : null;
+    this.#resume = again;
+    this.playing = !again;
     this.#changed();
   }
 
@@ -193,7 +196,7 @@ export class Player {
       const onTheWay = frame.step < message.at && frame.end < message.at && !stuck;
       if (!onTheWay && this.wish === message.at) {
         this.wish = null;
-        this.playing = this.#resume && !stuck;
+        this.playing = this.#resume && (this.opened.live ? !stuck : !frame.ended);
         this.#resume = false;
       }
       this.#unsettled = true;

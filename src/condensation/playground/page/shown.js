@@ -15,12 +15,15 @@ export class Shown {
   #count;
   #units;
   #predicted = null;
+  #fixed;
 
   /**
    * @param {[number, number]} limits of the reduced network's size
+   * @param {boolean} recorded a recording has one reduced network
    * @param {Acts} acts
    */
-  constructor([least, most], acts) {
+  constructor([least, most], recorded, acts) {
+    this.#fixed = this.#auto.disabled = recorded;
     const tell = () => acts.layer(this.#layer.value, this.#view.value);
     this.#layer.addEventListener("change", tell);
     this.#view.addEventListener("change", tell);
@@ -42,7 +45,7 @@ export class Shown {
   /** Shows the setting "reduce". */
   set(reduce) {
     this.#auto.checked = reduce === "auto";
-    this.#count.disabled = this.#auto.checked;
+    this.#count.disabled = this.#auto.checked || this.#fixed;
     this.#count.value = this.#auto.checked ? "" : reduce;
   }
 

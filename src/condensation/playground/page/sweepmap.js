@@ -5,15 +5,17 @@ import { group, option } from "./fields.js";
 import { mount } from "./figure.js";
 import { map } from "./views/map.js";
 
-/** The group "Your runs and sweeps" in the settings; null where there are none. One that cannot be read says why. */
-export function libraryList(list, open) {
-  if (!list.length) return null;
-  const rows = list.map((entry) => {
-    const about = { type: "button", class: "library", "data-library": entry.name, onclick: () => open(entry) };
-    const button = make("button", about, make("span", { class: "kind" }, entry.kind), entry.title);
+/** The group "Your runs and sweeps" in the settings; null where there are none. One that cannot be opened says why. */
+export function libraryList({ library, recorded }, open) {
+  if (!library.length) return null;
+  const rows = library.map((entry) => {
+    const act = { onclick: () => open(entry), disabled: Boolean(entry.shut) };
+    const about = { type: "button", class: "library", "data-library": entry.name, ...act };
+    const kind = entry.kind === "training" ? [] : [make("span", { class: "kind" }, entry.kind)];
+    const button = make("button", about, ...kind, entry.title);
     return make("li", {}, button, ...(entry.problem ? [make("p", { class: "problem" }, entry.problem)] : []));
   });
-  return group("Your runs and sweeps", make("ul", { class: "library" }, ...rows));
+  return group(recorded ? "Recorded" : "Your runs and sweeps", make("ul", { class: "library" }, ...rows));
 }
 
 /**

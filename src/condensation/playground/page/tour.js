@@ -47,7 +47,7 @@ export class Tour {
   go(scene) {
     this.enter(scene);
     this.#acts.show(this.settings(scene), scene.speed ?? null, { play: true });
-    this.#root.querySelector("h2").focus();
+    this.#root.querySelector("h2").focus({ preventScroll: true });
   }
 
   /** Shows a scene's card without setting anything: the settings are set already. */

@@ -1,0 +1,34 @@
+"""A recording as the page reads it."""
+
+import base64
+import re
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from condensation.playground._messages import unpack
+from condensation.playground._tracks import decode
+
+TOUR = Path(__file__).parents[2] / "docs" / "assets" / "tour.txt"
+
+
+class Opened:
+    """A recording, from its text or from the page that has it."""
+
+    def __init__(self, text: str) -> None:
+        found = re.search(r'id="recording">\n(.*?)\n</script>', text, re.S)
+        self.lines = (found[1] if found else text).strip().split("\n")
+        self.hello = self.part(0)[0]
+
+    def part(self, number: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        return unpack(zlib.decompress(base64.b64decode(self.lines[number])))
+
+    def frames(self, entry: dict[str, Any], layer: int = 0) -> list[tuple[dict[str, Any], dict[str, np.ndarray]]]:
+        """Headers and arrays of the frames of a layer."""
+        header, arrays = self.part(entry["layers"][layer]["frames"])
+        return [*zip(header["frames"], decode(header["tracks"], arrays), strict=True)]
+
+    def texts(self, entry: dict[str, Any], layer: int = 0) -> dict[str, list[str]]:
+        return self.part(entry["layers"][layer]["frames"])[0]["texts"]
