@@ -57,12 +57,12 @@ def test_seeds_that_are_not_finished_are_named(tmp_path):
 
 def test_many_seeds_are_kept_in_few_files(tmp_path):
     small = BASE.replace(network=Dense((5, 3, 1)), steps=4, save=Every(4))
-    few, many = train(small, 300, out=tmp_path), train(small, 1000, out=tmp_path)
+    few, many = train(small, 100, out=tmp_path), train(small, 300, out=tmp_path)
     folder = open_run(run_folder(tmp_path, small))
     assert len(folder.files()) < 40
     same(load_run(folder.path), many)
-    np.testing.assert_array_equal(few.loss, many.loss[:300])
-    same(many, train(small, 1000))
+    np.testing.assert_array_equal(few.loss, many.loss[:100])
+    same(many, train(small, 300))
 
 
 def test_states_of_finished_seeds_are_removed(tmp_path, monkeypatch):
@@ -70,12 +70,12 @@ def test_states_of_finished_seeds_are_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(chunks, "SECONDS_PER_CALL", 0.01)
     monkeypatch.setattr(work, "KEEP_SECONDS", -1.0)
     monkeypatch.setattr(work, "KEEP_SHARE", np.inf)
-    experiment = BASE.replace(steps=5000, save=Every(1000))
+    experiment = BASE.replace(steps=1000, save=Every(200))
     module = sys.modules[train.__module__]
     folder = run_folder(tmp_path, experiment)
 
     def stop(progress):
-        if progress.done > 3000:
+        if progress.done > 600:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -181,13 +181,13 @@ def test_an_interrupted_run_goes_on(tmp_path, block, monkeypatch):
 
     def stop(progress):
         seen.append(progress.done)
-        if progress.done > 3000:
+        if progress.done > 600:
             raise KeyboardInterrupt
 
-    experiment = BASE.replace(steps=5000, save=Every(1000))
+    experiment = BASE.replace(steps=1000, save=Every(200))
     with pytest.raises(KeyboardInterrupt):
         train(experiment, 4, out=tmp_path, progress=stop)
-    assert seen[-1] < 20_000
+    assert seen[-1] < 4000
     same(train(experiment, 4, out=tmp_path), train(experiment, 4))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from fuzzing import told
 from safetensors.numpy import save, save_file
 
 from condensation import InputError
@@ -417,18 +418,18 @@ def test_a_broken_read_is_a_reason():
 def test_names_that_steer_a_terminal_are_neutralised(tmp_path, name):
     """In the table, the JSON, the report and an error: the escape sequence stands as text."""
     save_file({name: normal(8, 24), "[bold]x[/bold].weight": normal(8, 24)}, tmp_path / "model.safetensors")
-    line = [sys.executable, "-m", "condensation", "measure", tmp_path / "model.safetensors"]
     report = tmp_path / "page.html"
     for words in ([], ["--json"], ["--report", report]):
-        done = subprocess.run([*line, *words], capture_output=True, text=True, timeout=300, check=True)
-        shown = done.stdout + done.stderr + (report.read_text(encoding="utf-8") if report.exists() else "")
+        code, out, errors = told("measure", tmp_path / "model.safetensors", *words)
+        assert code == 0
+        shown = out + errors + (report.read_text(encoding="utf-8") if report.exists() else "")
         assert not {"\x1b", "\x07", "\u202e"} & set(shown)
         assert "[bold]x[/bold].weight" in shown
         if "fc\r" not in name:
             assert (r"\x1b" in shown) == ("\x1b" in name)
     with pytest.raises(InputError) as error:
         measure_path(tmp_path / "\x1b[31m.bin")
-    done = subprocess.run([*line[:-1], tmp_path / "\x1b[31m.bin"], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 2
-    assert "\x1b" not in done.stderr
+    code, _, errors = told("measure", tmp_path / "\x1b[31m.bin")
+    assert code == 2
+    assert "\x1b" not in errors
     assert "\x1b" in str(error.value)
