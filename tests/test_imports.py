@@ -28,7 +28,7 @@ LAYERS = (  # from the bottom up; a room imports itself and the layers below its
     ("activations", "seeds", "saving", "schedules", "losses"),
     ("networks", "data"),
     ("initialization", "optimizers"),
-    ("experiment", "measure"),
+    ("derivatives", "experiment", "measure"),
     ("runs", "theory"),
     ("training", "prediction", "reduction"),
     ("sweeps",),

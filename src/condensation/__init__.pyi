@@ -1,5 +1,6 @@
 from . import activations as activations
 from . import data as data
+from . import derivatives as derivatives
 from . import drawing as drawing
 from . import initialization as initialization
 from . import losses as losses

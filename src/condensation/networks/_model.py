@@ -66,6 +66,13 @@ class Model:
             parts = (np.asarray(x[k : k + AT_ONCE], dtype) for k in range(0, len(x), AT_ONCE))
             return np.concatenate([np.asarray(run(parameters, part)) for part in parts])
 
+    def apply(self, parameters: dict[str, Any], x: Any) -> Any:
+        """The outputs with other parameters, as a pure function that JAX can differentiate, compile and map.
+
+        Precision is that of JAX at the call: single, unless ``jax.enable_x64`` says otherwise.
+        """
+        return self.network.assemble(parameters)(x)
+
     def layer(self, layer: str | int) -> LayerShape:
         """A layer by its name, or by its number from 1 on."""
         return find_layer(self.network, layer)
