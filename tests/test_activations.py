@@ -12,7 +12,8 @@ from condensation.activations import get_activation
 @pytest.mark.parametrize(
     ("name", "p"),
     [
-        ("tanh", 1), ("sigmoid", 1), ("softplus", 1), ("gelu", 1), ("swish", 1), ("x_tanh", 2), ("x2_tanh", 3),
+        ("tanh", 1), ("sigmoid", 1), ("softplus", 1), ("gelu", 1), ("swish", 1), ("silu", 1), ("linear", 1),
+        ("quadratic", 2), ("x_tanh", 2), ("x2_tanh", 3),
         ("relu", None), ("leaky_relu", None),
     ],
 )  # fmt: skip

@@ -13,7 +13,7 @@ import processes
 import pytest
 from safetensors.numpy import save_file
 
-from condensation import Experiment, InputError, Model, __version__, find_lines, load_run
+from condensation import At, Experiment, InputError, Model, Seed, __version__, find_lines, load_run
 from condensation.cli._commands import COMMANDS
 from condensation.reduction._reduce import centred_error
 from condensation.runs import run_folder
@@ -56,6 +56,40 @@ def test_train_keeps_a_run_that_python_reads(trained):
     assert trained["loss"] == pytest.approx(trajectory.loss[:, -1].tolist())
     counts = [find_lines(trajectory.weights(1, 500, seed)).count for seed in range(3)]
     assert trained["layers"]["dense1"]["lines"] == counts
+
+
+def test_train_changes_fields_and_takes_a_list_of_seeds(tmp_path):
+    changes = (
+        "optimizer.learning_rate=1e-4",
+        "network.activation=x_tanh",
+        'save={kind = "at", chosen = [0, 30]}',
+        "steps=30",
+    )
+    words = [word for change in changes for word in ("--set", change)]
+    done = command("train", EXAMPLE, *words, "--seeds", "3,7", "--out", tmp_path, "--json")
+    assert done.returncode == 0, done.stderr
+    trajectory = load_run(json.loads(done.stdout)["run"])
+    expected = Experiment.load(EXAMPLE).replace(
+        **{"optimizer.learning_rate": 1e-4, "network.activation": "x_tanh", "save": At((0, 30)), "steps": 30}
+    )
+    assert trajectory.experiment == expected
+    assert trajectory.seeds == (Seed(3, 3), Seed(7, 7))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--set", "steps"), "a change is written as field=value, such as optimizer.learning_rate=1e-4, not 'steps'"),
+        (("--set", "steps=x"), "steps must be a whole number, not 'x'"),
+        (("--set", "stepz=3"), "unknown field of Experiment 'stepz'; did you mean 'steps'"),
+        (("--set", "steps=2", "--set", "steps=3"), "the field steps is set twice"),
+        (("--seeds", "x"), "seeds are a number, such as 10, or a list of them, such as 3,7, not 'x'"),
+        (("--seeds", ","), "seeds are a number"),
+        (("--seeds", "3,3"), "each seed may stand once"),
+    ],
+)
+def test_changes_that_cannot_be_are_refused_in_a_sentence(tmp_path, words, sentence):
+    assert sentence in said(command("train", EXAMPLE, *words, "--out", tmp_path))
 
 
 def test_train_prints_a_table(trained):
@@ -417,8 +451,8 @@ LATE = {
     "a step of no training": ("predict", {"step": 50, "train": False}, "--no-train leaves that out"),
     "no seed of a prediction": ("predict", {"seeds": 0, "train": False}, "at least one seed is needed"),
     "a prediction's folder": ("predict", {"out": Path("file")}, "the folder file cannot be made: Not a directory"),
-    "no seed of a training": ("train", {"seeds": -1}, "at least one seed is needed, not seeds=-1"),
-    "many seeds of a training": ("train", {"seeds": 10**20}, r"a list of some 10\^20 seeds takes"),
+    "no seed of a training": ("train", {"seeds": "-1"}, "at least one seed is needed, not seeds=-1"),
+    "many seeds of a training": ("train", {"seeds": str(10**20)}, r"a list of some 10\^20 seeds takes"),
     "a training's folder": ("train", {"out": Path("file")}, "the folder file cannot be made"),
     "little memory": ("train", {"memory": "1MiB"}, r"of the 1 MiB that are allowed \(--memory\) 0 bytes are left"),
 }

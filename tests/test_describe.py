@@ -23,8 +23,8 @@ from condensation.data import Expression, Points, Synthetic, hinges
 from condensation.initialization import ChannelPower, FanOutPower, Glorot, WidthPower, Zeros
 from condensation.losses import Loss
 from condensation.networks import ResNet
-from condensation.optimizers import Muon, NormalisedGD, SignGD
-from condensation.schedules import Cosine, StepDecay, Warmup
+from condensation.optimizers import Momentum, Muon, NormalisedGD, RMSprop, SignGD
+from condensation.schedules import Cosine, Product, StepDecay, Warmup
 
 
 def sin_plus(x):
@@ -194,6 +194,12 @@ def test_arrays_of_a_file_name_it(tmp_path):
         ),
         (SignGD(1e-5, schedule=StepDecay((10,), 0.5)), "sign descent, learning rate 1e-05 (times 0.5 at step 10)"),
         (SignGD(1e-5, schedule=StepDecay(())), "sign descent, learning rate 1e-05"),
+        (
+            Momentum(0.1, 0.8, nesterov=True, schedule=Product((Warmup(5), Cosine(9)))),
+            "gradient descent, learning rate 0.1 (linear warm-up within 5 steps; down to 0 of it along half a cosine "
+            "within 9 steps), Nesterov momentum 0.8",
+        ),
+        (RMSprop(1e-3, weight_decay=0.1), "RMSprop, learning rate 0.001, decay 0.99, eps 1e-08, weight decay 0.1"),
         (NormalisedGD(1e-5), "neuron-normalised gradient descent, learning rate 1e-05"),
         (Muon(0.02, momentum=0.9, nesterov=False), "Muon, learning rate 0.02, momentum 0.9, eps 1e-08"),
         (GradientFlow(2), "gradient flow, time 2 a step, rtol 1e-08"),

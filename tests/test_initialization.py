@@ -13,7 +13,9 @@ from condensation import (  # fmt: skip
     He,
     Init,
     InputError,
+    LeCun,
     Normal,
+    PyTorchDefault,
     Seed,
     Uniform,
     WidthPower,
@@ -31,6 +33,8 @@ from condensation import (  # fmt: skip
         (WidthPower(0.7), 300**-0.7, 300**-0.7, 300**-0.7),
         (Glorot(), (2 / 500) ** 0.5, (2 / 320) ** 0.5, 0),
         (He(), (2 / 200) ** 0.5, (2 / 300) ** 0.5, 0),
+        (LeCun(), 200**-0.5, 300**-0.5, 0),
+        (PyTorchDefault(), 600**-0.5, 900**-0.5, 600**-0.5),
         (Uniform(0.3), 0.3 / 3**0.5, 0.3 / 3**0.5, 0.3 / 3**0.5),
     ],
 )
@@ -48,7 +52,20 @@ def test_a_uniform_law_fills_its_interval():
     np.testing.assert_allclose(counts, drawn.size / 10, rtol=0.05)
 
 
-@pytest.mark.parametrize("law", [He(), Uniform(0.25)])
+def test_the_law_of_pytorch_is_that_of_its_layers():
+    """The largest weights of many, and zero mean: torch.nn.Linear and Conv2d draw from the same interval."""
+    torch = pytest.importorskip("torch")
+    conv = Conv((3, 8, 8), channels=(400,), kernel=3, outputs=5, hidden=(100,))
+    ours = Init(PyTorchDefault()).draw(conv, np.random.default_rng(0))
+    layer = torch.nn.Conv2d(3, 400, 3)
+    for name, theirs in (("conv1.weight", layer.weight), ("conv1.bias", layer.bias)):
+        theirs = theirs.detach().numpy()
+        assert np.abs(ours[name]).max() <= 27**-0.5
+        assert np.abs(theirs).max() <= 27**-0.5
+        assert np.std(ours[name]) == pytest.approx(np.std(theirs), rel=0.1)
+
+
+@pytest.mark.parametrize("law", [He(), LeCun(), PyTorchDefault(), Uniform(0.25)])
 def test_a_law_comes_back_from_toml(law):
     data = sine_sum(1, 1, 0, dim=2, n=5, low=-1, high=1)
     experiment = Experiment(Dense((2, 4, 1)), Init(law, output=Zeros()), data, GD(0.1), 1)
@@ -104,7 +121,7 @@ def test_an_output_layer_of_zeros_and_a_law_for_each_convolution():
         (lambda: Normal(float("nan")), "std must be a positive finite number, not nan"),
         (
             lambda: Init(0.005),
-            "Normal or Uniform or FanOutPower or WidthPower or Glorot or He or ChannelPower or Zeros or a list",
+            "or He or LeCun or PyTorchDefault or ChannelPower or Zeros or a list",
         ),
         (lambda: Uniform(-1.0), "high must be a positive finite number, not -1.0"),
         (lambda: WidthPower(float("nan")), "gamma must be a finite number"),

@@ -25,20 +25,24 @@ schedules = st.one_of(
     st.builds(c.Evenly, st.integers(2, 99)),
     st.builds(c.Geometric, sizes),
 )
-rates = st.one_of(
-    st.just(Constant()), st.builds(c.Cosine, sizes, share),
-    st.builds(c.StepDecay, st.lists(sizes).map(tuple), positive), st.builds(c.Warmup, sizes),
-)  # fmt: skip
+courses = st.one_of(
+    st.builds(c.Cosine, sizes, share),
+    st.builds(c.StepDecay, st.lists(sizes).map(tuple), positive),
+    st.builds(c.Warmup, sizes),
+)
+rates = st.one_of(st.just(Constant()), courses, st.builds(c.Product, st.lists(courses, max_size=3).map(tuple)))
 optimizers = st.one_of(
     st.builds(c.GD, positive, share, rates), st.builds(c.Adam, positive, share, share, positive, share, rates),
     st.builds(c.NormalisedGD, positive, rates), st.builds(c.SignGD, positive, rates),
+    st.builds(c.Momentum, positive, share, st.booleans(), share, rates),
+    st.builds(c.RMSprop, positive, share, positive, share, rates),
     st.builds(c.Muon, positive, share, st.booleans(), positive, rates),
 )  # fmt: skip
 laws = st.one_of(
     st.builds(c.Normal, positive),
     st.just(c.FanOutPower(1.5)),
     st.builds(c.WidthPower, st.floats(-3, 3)),
-    st.just(c.Glorot()),
+    st.sampled_from([c.Glorot(), c.He(), c.LeCun(), c.PyTorchDefault()]),
 )
 finite = st.floats(-1e6, 1e6)
 datas = st.builds(
@@ -141,7 +145,11 @@ GOOD = (EXAMPLES / "tanh.toml").read_text()
         ("learning_rate = 1e-3", "", "missing in optimizer: learning_rate"),
         ("learning_rate = 1e-3", "learning_rate = -1", "optimizer.learning_rate must be a positive finite number"),
         ('kind = "adam"', 'kind = "adan"', "unknown kind of optimizer 'adan'; did you mean 'adam'"),
-        ('kind = "adam"', "", "optimizer has no kind; one of gd, adam, normalised_gd, sign_gd, muon, gradient_flow"),
+        (
+            'kind = "adam"',
+            "",
+            "optimizer has no kind; one of gd, momentum, rmsprop, adam, normalised_gd, sign_gd, muon, gradient_flow",
+        ),
         ('"tanh"', '"tahn"', "network: unknown activation 'tahn'; did you mean 'tanh'"),
         ('"tanh"', '"no.such:thing"', "the function 'no.such:thing' cannot be imported: ModuleNotFoundError"),
         ("[5, 50, 1]", "[5, 50.5, 1]", r"network.widths\[1\] must be a whole number, not 50.5"),

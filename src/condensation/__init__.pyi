@@ -37,7 +37,9 @@ from .initialization import FanOutPower as FanOutPower
 from .initialization import Glorot as Glorot
 from .initialization import He as He
 from .initialization import Init as Init
+from .initialization import LeCun as LeCun
 from .initialization import Normal as Normal
+from .initialization import PyTorchDefault as PyTorchDefault
 from .initialization import Uniform as Uniform
 from .initialization import WidthPower as WidthPower
 from .initialization import Zeros as Zeros
@@ -51,8 +53,10 @@ from .networks import ResNet as ResNet
 from .optimizers import GD as GD
 from .optimizers import Adam as Adam
 from .optimizers import GradientFlow as GradientFlow
+from .optimizers import Momentum as Momentum
 from .optimizers import Muon as Muon
 from .optimizers import NormalisedGD as NormalisedGD
+from .optimizers import RMSprop as RMSprop
 from .optimizers import SignGD as SignGD
 from .reduction import Reduction as Reduction
 from .reduction import embed as embed
@@ -64,6 +68,7 @@ from .saving import Evenly as Evenly
 from .saving import Every as Every
 from .saving import Geometric as Geometric
 from .schedules import Cosine as Cosine
+from .schedules import Product as Product
 from .schedules import StepDecay as StepDecay
 from .schedules import Warmup as Warmup
 from .seeds import Seed as Seed

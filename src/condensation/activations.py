@@ -29,6 +29,16 @@ def x2_tanh(x: Any) -> Any:
     return x * x * jnp.tanh(x)
 
 
+def linear(x: Any) -> Any:
+    """X itself, of multiplicity 1: a linear network."""
+    return x
+
+
+def quadratic(x: Any) -> Any:
+    r"""$x^2$, of multiplicity 2."""
+    return x * x
+
+
 ACTIVATIONS: dict[str, Function] = {
     "tanh": jnp.tanh,
     "sigmoid": jax.nn.sigmoid,
@@ -36,11 +46,14 @@ ACTIVATIONS: dict[str, Function] = {
     "relu": jax.nn.relu,
     "leaky_relu": jax.nn.leaky_relu,
     "gelu": partial(jax.nn.gelu, approximate=False),
-    "swish": jax.nn.swish,
+    "silu": jax.nn.silu,
+    "swish": jax.nn.swish,  # another name of silu
+    "linear": linear,
+    "quadratic": quadratic,
     "x_tanh": x_tanh,
     "x2_tanh": x2_tanh,
 }
-LABELS = {"x_tanh": "x tanh x", "x2_tanh": "x² tanh x", "leaky_relu": "leaky relu"}
+LABELS = {"x_tanh": "x tanh x", "x2_tanh": "x² tanh x", "leaky_relu": "leaky relu", "quadratic": "x²"}
 HIGHEST_ORDER = 8
 FAR, NEAR = np.array([-1.0, -0.3, 0.3, 1.0]), np.geomspace(1e-1, 1e-6, 26)  # where a function is looked at
 

@@ -150,6 +150,33 @@ class He(_Law, kind="he"):
 
 
 @dataclass(frozen=True)
+class LeCun(_Law, kind="lecun"):
+    """N(0, 1/m_in) for weights, zero for biases."""
+
+    draws_bias: ClassVar[bool] = False
+    phrase: ClassVar[str] = "LeCun normal"
+
+    def std_of(self, shape: LayerShape, width: int) -> float:
+        """1 / sqrt(m_in), kernel entries counted."""
+        return float(shape.fans[0] ** -0.5)
+
+
+@dataclass(frozen=True)
+class PyTorchDefault(_Law, kind="pytorch_default"):
+    """Uniform on [-1/sqrt(m_in), 1/sqrt(m_in)], the bias too: what ``torch.nn.Linear`` and ``Conv2d`` begin with."""
+
+    phrase: ClassVar[str] = "PyTorch's default (uniform, up to 1/√m_in)"
+
+    def std_of(self, shape: LayerShape, width: int) -> float:
+        """1 / sqrt(3 m_in), kernel entries counted."""
+        return float((3 * shape.fans[0]) ** -0.5)
+
+    def draw(self, shape: tuple[int, ...], std: float, stream: np.random.Generator) -> np.ndarray:
+        """Weights up to sqrt(3) std."""
+        return stream.uniform(-(3**0.5) * std, 3**0.5 * std, shape)
+
+
+@dataclass(frozen=True)
 class Zeros(_Law, kind="zeros"):
     """All weights zero, for an output layer: the network's output is zero at step 0."""
 
@@ -160,7 +187,7 @@ class Zeros(_Law, kind="zeros"):
         return 0.0
 
 
-Law = Normal | Uniform | FanOutPower | WidthPower | Glorot | He | ChannelPower | Zeros
+Law = Normal | Uniform | FanOutPower | WidthPower | Glorot | He | LeCun | PyTorchDefault | ChannelPower | Zeros
 
 
 @dataclass(frozen=True)

@@ -87,12 +87,64 @@ class GD(_Descent, kind="gd"):
 
 
 @dataclass(frozen=True)
+class Momentum(_Descent, kind="momentum"):
+    r"""Gradient descent with momentum: $\theta \leftarrow \theta - \eta_t (v + \lambda \theta)$.
+
+    Here $v \leftarrow \mu v + \nabla L$ before each step.
+
+    With ``nesterov`` the step is along $\nabla L + \mu v$. Where gradients change slowly it is gradient descent with a
+    learning rate of $\eta/(1 - \mu)$. Weight decay $\lambda$ is apart from the momentum.
+    """
+
+    name: ClassVar[str] = "gradient descent"
+
+    learning_rate: Positive
+    momentum: Average = 0.9
+    nesterov: bool = False
+    weight_decay: Annotated[float, _check_decay] = 0.0
+    schedule: Schedule = Constant()
+
+    def transform(self, network: Network, learning_rate: Any) -> optax.GradientTransformation:
+        """The Optax transformation."""
+        return self._finish([optax.trace(self.momentum, self.nesterov)], learning_rate)
+
+    def _others(self) -> list[str]:
+        return [f"{'Nesterov momentum' if self.nesterov else 'momentum'} {self.momentum:g}"]
+
+
+@dataclass(frozen=True)
+class RMSprop(_Descent, kind="rmsprop"):
+    r"""RMSprop: $\theta \leftarrow \theta - \eta_t (\nabla L / (\sqrt v + \epsilon) + \lambda \theta)$.
+
+    v is the moving average of squared gradients, which forgets by ``decay``, begins at zero and is not corrected for
+    that, as in PyTorch: a weight's first step has the length $\eta / \sqrt{1 - \mathrm{decay}}$. Weight decay $\lambda$
+    is apart from it.
+    """
+
+    name: ClassVar[str] = "RMSprop"
+    traced: ClassVar[tuple[str, ...]] = ("learning_rate", "eps")
+
+    learning_rate: Positive
+    decay: Average = 0.99
+    eps: Positive = 1e-8
+    weight_decay: Annotated[float, _check_decay] = 0.0
+    schedule: Schedule = Constant()
+
+    def transform(self, network: Network, learning_rate: Any, eps: Any) -> optax.GradientTransformation:
+        """The Optax transformation."""
+        return self._finish([optax.scale_by_rms(self.decay, eps, eps_in_sqrt=False)], learning_rate)
+
+    def _others(self) -> list[str]:
+        return [f"decay {self.decay:g}", f"eps {self.eps:g}"]
+
+
+@dataclass(frozen=True)
 class Adam(_Descent, kind="adam"):
     r"""Adam: $\theta \leftarrow \theta - \eta_t (\hat m / (\sqrt{\hat v} + \epsilon) + \lambda \theta)$.
 
     Where gradients are below eps the step shrinks with them, and Adam is no longer Adam: training warns, and
     records the gradient sizes. A small eps (1e-30) wants float64: in float32 the second moment underflows.
-    Weight decay $\lambda$ is apart from the moments (as in AdamW).
+    Weight decay $\lambda$ is apart from the moments: with one this is AdamW.
     """
 
     name: ClassVar[str] = "Adam"
@@ -262,7 +314,7 @@ class GradientFlow(Part, kind="gradient_flow"):
         return f"gradient flow{stop}, time {self.time_step:g} a step, rtol {self.rtol:g}{atol}{most}"
 
 
-Optimizer = GD | Adam | NormalisedGD | SignGD | Muon | GradientFlow
+Optimizer = GD | Momentum | RMSprop | Adam | NormalisedGD | SignGD | Muon | GradientFlow
 
 
 def traced_hyperparameters(optimizer: Optimizer) -> dict[str, float]:

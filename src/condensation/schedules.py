@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, cast
 
 import jax.numpy as jnp
@@ -128,4 +129,31 @@ class Warmup(_Scheduled, kind="warmup"):
         return replace(self, steps=times * self.steps)
 
 
-Schedule = Constant | Cosine | StepDecay | Warmup
+@dataclass(frozen=True)
+class Product(_Scheduled, kind="product"):
+    """Several schedules at once, their factors multiplied: ``Product((Warmup(100), Cosine(1000)))``."""
+
+    parts: tuple[Cosine | StepDecay | Warmup, ...]
+
+    def factor(self, step: Any) -> Any:
+        """The product of the factors.
+
+        >>> [round(float(Product((Warmup(2), Cosine(10))).factor(step)), 6) for step in (0, 5, 10)]
+        [0.5, 0.5, 0.0]
+        """
+        return prod((part.factor(step) for part in self.parts), start=jnp.ones_like(step))
+
+    def describe(self) -> str:
+        """The courses in words.
+
+        >>> Product((Warmup(100), StepDecay((500,)))).describe()
+        'linear warm-up within 100 steps; times 0.1 at step 500'
+        """
+        return "; ".join(text for part in self.parts if (text := part.describe()))
+
+    def stretched(self, times: int) -> "Product":
+        """Each of them within more steps."""
+        return replace(self, parts=tuple(part.stretched(times) for part in self.parts))
+
+
+Schedule = Constant | Cosine | StepDecay | Warmup | Product

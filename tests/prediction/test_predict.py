@@ -11,6 +11,7 @@ from condensation import (  # fmt: skip
     Conv,
     Dense,
     Evenly,
+    Every,
     Experiment,
     GradientFlow,
     Images,
@@ -18,8 +19,10 @@ from condensation import (  # fmt: skip
     InputError,
     Loss,
     Model,
+    Momentum,
     Normal,
     NormalisedGD,
+    RMSprop,
     Seed,
     sine_sum,
     train,
@@ -45,6 +48,27 @@ def test_equally_spaced_points_have_p_attracting_lines(activation, lines):
     assert found.directions.certified
     assert found.fates is not None
     assert found.fates.lines.shape == (100,)
+
+
+@pytest.mark.parametrize(
+    "optimizer", [Momentum(2e-3), Momentum(2e-3, nesterov=True), RMSprop(1e-7)], ids=["momentum", "nesterov", "rmsprop"]
+)
+def test_momentum_takes_the_lines_of_the_flow_and_rmsprop_those_of_the_cube(optimizer):
+    data = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
+    experiment = Experiment(Dense((5, 50, 1)), Init(Normal(5e-6)), data, optimizer, 2000, save=Every(20))
+    trajectory = train(experiment, 5)
+    on_lines = []
+    for seed in range(5):
+        found = predict(experiment, seed)["dense1"].directions
+        standing = (
+            trajectory.loss[seed, np.isin(trajectory.recorded, trajectory.saved)] > 0.99 * trajectory.loss[seed, 0]
+        )
+        lines = found.directions[found.attracts] / np.linalg.norm(found.directions[found.attracts], axis=1)[:, None]
+        for step in (0, trajectory.saved[standing][-1]):
+            close = cosines(trajectory.weights("dense1", int(step), seed), lines).max(axis=1) > 0.95
+            on_lines.append(close.mean())
+    assert max(on_lines[::2]) < 0.1
+    assert np.median(on_lines[1::2]) > 0.95
 
 
 @pytest.mark.trials

@@ -89,7 +89,7 @@ def test_planted_duplicate_and_scaled_relu_neurons_are_reduced_exactly(kind, act
     }
 
 
-SMOOTH = ("tanh", "x_tanh", "sigmoid", "softplus", "x2_tanh", "gelu", "swish", jax.numpy.sin)
+SMOOTH = ("tanh", "x_tanh", "sigmoid", "softplus", "x2_tanh", "gelu", "swish", "quadratic", jax.numpy.sin)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,9 @@ from condensation import (  # fmt: skip
     Glorot,
     Init,
     Loss,
+    Momentum,
     Normal,
+    RMSprop,
     sine_sum,
     train,
 )
@@ -23,6 +25,7 @@ from condensation import (  # fmt: skip
 ACTIVATIONS = {
     "tanh": torch.tanh, "sigmoid": torch.sigmoid, "softplus": torch.nn.functional.softplus, "relu": torch.relu,
     "leaky_relu": torch.nn.functional.leaky_relu, "gelu": torch.nn.functional.gelu, "swish": torch.nn.functional.silu,
+    "silu": torch.nn.functional.silu, "linear": lambda z: z, "quadratic": torch.square,
     "x_tanh": lambda z: z * torch.tanh(z), "x2_tanh": lambda z: z**2 * torch.tanh(z),
 }  # fmt: skip
 
@@ -59,11 +62,16 @@ def torch_run(experiment: Experiment, start: dict[str, np.ndarray], x: np.ndarra
         if layer.bias is not None:
             layer.bias.data = torch.tensor(start[f"{name}.bias"])
     given = experiment.optimizer
-    optimizer = (
-        torch.optim.SGD(network.parameters(), given.learning_rate)
-        if isinstance(given, GD)
-        else torch.optim.Adam(network.parameters(), given.learning_rate, betas=(given.b1, given.b2), eps=given.eps)
-    )
+    parameters, rate = network.parameters(), given.learning_rate
+    match given:
+        case GD():
+            optimizer = torch.optim.SGD(parameters, rate)
+        case Momentum():
+            optimizer = torch.optim.SGD(parameters, rate, given.momentum, nesterov=given.nesterov)
+        case RMSprop():
+            optimizer = torch.optim.RMSprop(parameters, rate, given.decay, given.eps)
+        case _:
+            optimizer = torch.optim.Adam(parameters, rate, betas=(given.b1, given.b2), eps=given.eps)
     inputs, targets = torch.tensor(x), torch.tensor(y)
     loss = torch.tensor(0.0)
     for _ in range(steps):
@@ -90,10 +98,22 @@ def compare(experiment: Experiment, steps: int, tolerance: float) -> None:
         assert ours.loss[0, 0] == pytest.approx(last_loss, rel=1e-12)
 
 
-@pytest.mark.parametrize("optimizer", [GD(1e-2), Adam(1e-3), Adam(1e-3, b1=0.8, b2=0.99, eps=1e-4)])
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        *(GD(1e-2), Adam(1e-3), Adam(1e-3, b1=0.8, b2=0.99, eps=1e-4), RMSprop(1e-4, 0.9, 1e-4)),
+        *(Momentum(1e-3), Momentum(1e-3, 0.5, nesterov=True)),
+    ],
+)
 def test_the_two_layer_network_after_1000_steps(optimizer):
     data = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
     compare(Experiment(Dense((5, 50, 1)), Init(Normal(0.005)), data, optimizer, 1000, save=At(())), 1000, 1e-9)
+
+
+def test_rmsprop_with_its_own_eps():
+    """Over longer times rounding grows: where gradients change signs each step is of full length."""
+    data = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
+    compare(Experiment(Dense((5, 50, 1)), Init(Normal(0.005)), data, RMSprop(1e-4), 30, save=At(())), 30, 1e-11)
 
 
 NETWORKS = [

@@ -22,6 +22,7 @@ from condensation import (  # fmt: skip
     InputError,
     Loss,
     Normal,
+    Product,
     StepDecay,
     Warmup,
     sine_sum,
@@ -54,11 +55,12 @@ RATES = [
     (Cosine(30, final=0.1), lambda step: 0.1 + 0.45 * (1 + math.cos(math.pi * min(step, 30) / 30))),
     (StepDecay((10, 25)), lambda step: 0.1 ** ((step >= 10) + (step >= 25))),
     (Warmup(15), lambda step: min((step + 1) / 15, 1)),
+    (Product((Warmup(15), StepDecay((25,), 0.5))), lambda step: min((step + 1) / 15, 1) * (0.5 if step >= 25 else 1)),
 ]
 
 
 @pytest.mark.parametrize("optimizer", [GD(0.01, weight_decay=0.3), Adam(0.01, weight_decay=0.3)], ids=["gd", "adam"])
-@pytest.mark.parametrize(("rate", "factor"), RATES, ids=["cosine", "step_decay", "warmup"])
+@pytest.mark.parametrize(("rate", "factor"), RATES, ids=["cosine", "step_decay", "warmup", "product"])
 def test_schedules_and_weight_decay_agree_with_torch(optimizer, rate, factor):
     experiment = BASE.replace(optimizer=replace(optimizer, schedule=rate))
     trajectory, theirs = torch_steps(experiment, [np.arange(80)] * 40, factor)

@@ -2,11 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import tyro
 from rich.markup import escape
 
 from .._functions import look_in
+from .._plain import parse_toml
 from .._writing import check_folder
 from ..errors import InputError
 from ._output import DIVERGED, File, limit, number, print_json, print_rows, training_progress
@@ -20,14 +22,60 @@ def load_experiment(path: Path) -> Any:
     return Experiment.load(path)
 
 
+def change_fields(experiment: Any, changes: tuple[str, ...]) -> Any:
+    """The experiment with fields changed, each as ``field=value`` with a dotted path and a value as TOML writes it."""
+    from .._serialization import value_at
+
+    values = {}
+    for change in changes:
+        path, equals, text = (part.strip() for part in change.partition("="))
+        if not (path and equals and text):
+            raise InputError(
+                f"a change is written as field=value, such as optimizer.learning_rate=1e-4, not {change!r}"
+            )
+        if path in values:
+            raise InputError(f"the field {path} is set twice")
+        try:
+            value = parse_toml(f"value = {text}")["value"]
+        except InputError:
+            value = text  # a word, without the quotation marks that a shell takes away
+        values[path] = value_at(experiment, path, value)
+    return experiment.replace(**values) if values else experiment
+
+
+def read_seeds(text: str) -> Any:
+    """How many seeds, or a list of them: ``10`` are the seeds 0 to 9, ``3,7`` are these two, ``7,`` is this one.
+
+    >>> read_seeds("10"), read_seeds("3,7"), read_seeds("7,")
+    (10, [3, 7], [7])
+    """
+    parts = text.split(",")
+    try:
+        numbers = [int(part) for part in parts if part.strip() or len(parts) == 1]
+    except ValueError:
+        numbers = []
+    if not numbers:
+        raise InputError(f"seeds are a number, such as 10, or a list of them, such as 3,7, not {text!r}")
+    return numbers if len(parts) > 1 else numbers[0]
+
+
 def train(
-    experiment: File, /, seeds: int = 10, out: Path = Path("runs"), memory: str | None = None, json: bool = False
+    experiment: File,
+    /,
+    seeds: str = "10",
+    changes: Annotated[
+        tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(name="set", metavar="FIELD=VALUE")
+    ] = (),
+    out: Path = Path("runs"),
+    memory: str | None = None,
+    json: bool = False,
 ) -> None:
     """Train an experiment for several seeds and save the run. Finished seeds are not trained again.
 
     Args:
         experiment: the TOML file of the experiment (see examples/).
-        seeds: number of seeds, from 0 on; each draws its own data and initial weights.
+        seeds: number of seeds, from 0 on, or a list of them (3,7); each draws its own data and initial weights.
+        changes: change a field of the experiment, such as optimizer.learning_rate=1e-4; may be given several times.
         out: the folder of runs; the run's own folder is named by the experiment's fingerprint.
         memory: the most memory that it may take, such as 4GiB; by default what is free.
         json: print the result as JSON.
@@ -36,18 +84,18 @@ def train(
 
     from ..measure import count_lines
     from ..runs import run_folder
-    from ..seeds import check_count
+    from ..seeds import as_seeds
     from ..training import train as run
 
     limit(memory)
-    check_count(seeds)
+    wanted = as_seeds(read_seeds(seeds))
     check_folder(out)
-    chosen = load_experiment(experiment)
+    chosen = change_fields(load_experiment(experiment), changes)
     chosen.check_data()
     if not json:
         print_rows((), ((name, escape(phrase)) for name, phrase in chosen.describe().items()))
     with training_progress(experiment.stem) as report:
-        trajectory = run(chosen, seeds, out=out, progress=report)
+        trajectory = run(chosen, wanted, out=out, progress=report)
     folder = run_folder(out, chosen)
     layers = {}
     for layer in (name for name in trajectory.layers if name != "output"):

@@ -18,7 +18,7 @@ from ..activations import Activation, derivatives_at_zero, label, multiplicity
 from ..errors import InputError
 from ..losses import Loss
 from ..networks import Dense, Model
-from ..optimizers import Adam, Muon, Optimizer, SignGD
+from ..optimizers import Adam, Muon, Optimizer, RMSprop, SignGD
 from ..theory import (
     CubeDirections,
     Directions,
@@ -49,7 +49,7 @@ class LayerLines(NamedTuple):
 
 def by_signs(optimizer: Optimizer | None) -> bool:
     """Whether an optimizer moves each coordinate by its sign, in the initial stage at least."""
-    return isinstance(optimizer, Adam | SignGD)
+    return isinstance(optimizer, Adam | RMSprop | SignGD)
 
 
 def output_residual(model: Model, x: ArrayLike, y: ArrayLike, loss: Loss) -> Float[np.ndarray, "samples outputs"]:
