@@ -279,3 +279,18 @@ def test_other_measures_are_taken_from_the_kept_runs(tmp_path):
     assert "dense1.change" not in table.rows.column_names
     assert before.items() <= driving.stamps(tmp_path).items()
     assert len(driving.stamps(tmp_path)) == 2 * len(before)
+
+
+class Hiding(Local):
+    """A library that is interrupted while it starts a process, and raises an error of its own for it."""
+
+    def run(self, payloads):
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise UnboundLocalError("parent_r")
+
+
+def test_an_interruption_is_not_taken_for_a_breakdown(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(driving.small(**QUICK), tmp_path, Hiding(2))

@@ -1,9 +1,11 @@
 """Ctrl-C and its like: the first stops a command and saves what it has, the second ends it at once."""
 
+import asyncio
 import os
 import pty
 import re
 import select
+import selectors
 import signal
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import processes
 import psutil
 import pytest
 
+from condensation.cli import _signals
 from condensation.runs._store import ExperimentFolder, open_run
 from condensation.seeds import Seed
 
@@ -338,3 +341,17 @@ def test_a_terminal_that_is_closed_stops_a_training_which_saves_first(tmp_path):
         os.close(terminal)
         assert process.wait(processes.PATIENCE) == 129
     assert saved(tmp_path)[0].stat().st_mtime_ns > at
+
+
+def test_no_signal_is_raised_while_an_event_loop_is_made():
+    """A half-made loop would print a traceback when it goes."""
+    seen = []
+
+    class Selector(selectors.DefaultSelector):
+        def register(self, *args, **kwargs):
+            seen.append(_signals._is_fragile(sys._getframe()))
+            return super().register(*args, **kwargs)
+
+    asyncio.SelectorEventLoop(Selector()).close()
+    assert seen == [True]
+    assert not _signals._is_fragile(sys._getframe())

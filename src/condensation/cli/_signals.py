@@ -31,7 +31,7 @@ def exit_code(stopped: KeyboardInterrupt) -> int:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    if _is_importing(frame):
+    if _is_fragile(frame):
         _give_again(number)
         return
     for each in NUMBERS:
@@ -43,10 +43,15 @@ def _stop(number: int, frame: FrameType | None) -> None:
     raise Stopped(number)
 
 
-def _is_importing(frame: FrameType | None) -> bool:
-    """Whether a module is being imported: native ones crash if something is raised while they start."""
+def _is_fragile(frame: FrameType | None) -> bool:
+    """Whether nothing may be raised now.
+
+    While a module is imported: native ones crash. While an event loop is made: a half-made one complains when it goes.
+    """
     while frame is not None and frame.f_globals.get("__name__") != __package__:  # where the command begins
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        if frame.f_code.co_name == "__init__" and str(frame.f_globals.get("__name__")).startswith("asyncio."):
             return True
         frame = frame.f_back
     return False

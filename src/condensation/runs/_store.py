@@ -84,9 +84,10 @@ class ExperimentFolder(RunFolder):
 
     def load(self) -> Trajectory:
         """The trajectory of all finished seeds; a warning names the others, and one that is gone is an error."""
+        named = self.listed()  # before the files: a process that trains writes a seed's file first
         checkpoints = self.checkpoints()
         records = {seed: checkpoint.record for seed, checkpoint in checkpoints.items() if checkpoint.finished}
-        for seed in self.listed():
+        for seed in named:
             if seed not in records:
                 raise Damaged(f"{seed} was finished in {self.path}, and its file is gone: train the experiment again")
         if not records:

@@ -199,6 +199,8 @@ class _Driver:
             except InputError:
                 raise
             except Exception as error:  # a lost worker, a lost scheduler: each backend raises its own errors
+                if (stopped := _interruption(error)) is not None:
+                    raise stopped from error
                 log.warning("%s broke down: %s", self.backend.name, one_line(error))
                 begun = self.folder.begun(round)
                 left = [task for task in tasks if task.name not in begun]
@@ -228,6 +230,14 @@ def _block(pairs: list[Pair], backend: Backend, given: int | None) -> int:
     if given is not None and most < min(given, len(pairs)):
         raise InputError(f"tasks of {given} networks do not fit into memory: {most} would (block)")
     return min(several, most)
+
+
+def _interruption(error: BaseException) -> KeyboardInterrupt | None:
+    """The signal that an error hides: a library that is stopped while it starts a process may raise its own."""
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, KeyboardInterrupt):
+        seen = seen.__cause__ or seen.__context__
+    return seen
 
 
 @contextmanager
