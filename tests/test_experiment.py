@@ -91,7 +91,7 @@ def test_an_unknown_path_is_named(path, said):
         ({"dtype": "float16"}, "unknown dtype 'float16'"),
         ({"save": 10}, "save must be At or Every or Evenly or Geometric, not 10"),
         ({"loss": "mse"}, "loss must be Loss, not 'mse'"),
-        ({"optimizer": "adam"}, "optimizer must be GD or Adam"),
+        ({"optimizer": "adam"}, "optimizer must be GD or Momentum or RMSprop or Adam"),
         ({"network": Dense}, "network must be Dense or Conv"),
         ({"data": (1, 2)}, "data must be Synthetic or Arrays"),
         ({"batch_size": 0}, "batch_size must be a whole number of at least 1"),

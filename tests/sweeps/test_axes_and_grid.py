@@ -243,7 +243,7 @@ def test_cells_of_one_experiment():
         ({RATE: [0.1, "fast"]}, {}, "learning_rate must be a number, not 'fast'"),
         ({RATE: [True]}, {}, "learning_rate must be a number, not True"),
         ({RATE: [0.1, -1]}, {}, "axis optimizer.learning_rate cannot be: optimizer.learning_rate must be a pos"),
-        ({"optimizer": [c.Adam(1.0), c.Normal(1.0)]}, {}, "optimizer must be GD or Adam"),
+        ({"optimizer": [c.Adam(1.0), c.Normal(1.0)]}, {}, "optimizer must be GD or Momentum or RMSprop or Adam"),
         ({"optimizer": [{"kind": "adm"}]}, {}, "unknown kind of optimizer 'adm'; did you mean 'adam'"),
         ({"network.bias": [1]}, {}, "network.bias must be true or false, not 1"),
         ({"network.activation": ["tanhh"]}, {}, "unknown activation 'tanhh'"),
