@@ -83,7 +83,7 @@ def test_the_wheel_is_the_package_with_its_tables_pages_and_stubs(built):
         licenses = [name for name in archive.namelist() if name.endswith(".dist-info/licenses/LICENSE")]
     package = {name.removeprefix("src/") for name in tracked("src/condensation")}
     assert names == package, "something is missing, or a file is not under version control"
-    needed = ("py.typed", "__init__.pyi", "data/catalog.toml", "papers/report.html", "playground/page/index.html")
+    needed = ("py.typed", "__init__.pyi", "data/catalog.toml", "papers/report/index.html", "playground/page/index.html")
     assert {f"condensation/{name}" for name in needed} <= names
     assert len(licenses) == 1
     assert built[1].stat().st_size < 4 * MIB
