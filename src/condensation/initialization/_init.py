@@ -1,0 +1,125 @@
+"""Initialization: how a network's weights are drawn, by a law for each layer."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._memory import in_digits, require
+from .._serialization import Part
+from ..errors import InputError, check_positive
+from ..networks import LayerShape, Network
+from ..networks._model import network_size
+from ._laws import Law, Zeros
+
+
+@dataclass(frozen=True)
+class Init(Part):
+    """The laws of a network's layers.
+
+    Args:
+        hidden: the law of all hidden layers, or a tuple with one for each.
+        output: the law of the output layer (the paper's a); the last hidden layer's law if not given.
+        convolution: the law of the convolution layers, or a tuple with one for each; ``hidden`` is then for the dense
+            hidden layers.
+        antisymmetric: units in pairs of equal input weights and opposite output weights, so that the output
+            is zero at step 0. The last hidden layer is paired; with residual connections all of them are.
+    """
+
+    hidden: Law | tuple[Law, ...]
+    output: Law | None = None
+    convolution: Law | tuple[Law, ...] | None = None
+    antisymmetric: bool = False
+
+    def laws(self, network: Network) -> tuple[Law, ...]:
+        """The law of each layer, the output layer last."""
+        *hidden, _ = network.layers
+        own = [layer for layer in hidden if self.convolution is None or not layer.is_convolution]
+        if self.convolution is not None and len(own) == len(hidden):
+            raise InputError("the initialization has a law for convolution layers, the network has none")
+        given = _laws_of(self.hidden, len(own), "hidden")
+        convolutions = _laws_of(self.convolution, len(hidden) - len(own), "convolution")
+        remaining, kernels = iter(given), iter(convolutions)
+        chosen = [next(remaining) if layer in own else next(kernels) for layer in hidden]
+        if any(isinstance(law, Zeros) for law in chosen):
+            raise InputError("only the output layer can be zero: a hidden layer of zeros has no directions")
+        single = None if isinstance(self.hidden, tuple) else self.hidden
+        last = self.output or (given[-1] if given else single)
+        if last is None:
+            raise InputError("the initialization names no law for the output layer")
+        return (*chosen, last)
+
+    def draw(self, network: Network, stream: np.random.Generator) -> dict[str, np.ndarray]:
+        """Parameters by name, float64, drawn in the order of the layers, a layer's weight before its bias."""
+        parameters = {}
+        count = network_size(network)
+        require(2 * 8 * count, f"drawing {in_digits(count)} weights", "a smaller network would fit")
+        for layer, law in zip(network.layers, self.laws(network), strict=True):
+            std = law.std_of(layer, layer.weight[1 if layer.name == "output" else 0])
+            if not isinstance(law, Zeros):
+                check_positive(f"the std of {layer.name}", std)
+            for name, shape in layer.parameters.items():
+                drawn = law.draw(shape, std, stream)
+                parameters[name] = drawn if law.draws_bias or not name.endswith(".bias") else np.zeros(shape)
+        if self.antisymmetric:
+            _pair(network, parameters)
+        for norm in network.norms:
+            parameters |= norm.parameters | norm.statistics
+        return parameters
+
+    def describe(self, network: Network) -> str:
+        """The laws of a network's layers in words; biases follow their layer's law where nothing is said.
+
+        >>> from condensation.networks import Dense
+        >>> Init(Normal(0.1), output=Zeros()).describe(Dense((5, 50, 1)))
+        'hidden layer N(0, 0.1²); output layer zero'
+        """
+        layers_by_law: dict[Law, list[LayerShape]] = {}
+        for layer, law in zip(network.layers, self.laws(network), strict=True):
+            layers_by_law.setdefault(law, []).append(layer)
+        phrases = []
+        for law, layers in layers_by_law.items():
+            biases = "" if law.draws_bias or not any(layer.has_bias for layer in layers) else ", zero biases"
+            phrases.append(f"{_describe_layers(layers, network)}{law.describe()}{biases}")
+        if self.antisymmetric:
+            phrases.append("units in antisymmetric pairs, so that the output is zero at step 0")
+        return "; ".join(phrases)
+
+
+def _describe_layers(chosen: list[LayerShape], network: Network) -> str:
+    """Some of a network's layers in words, with a space behind; nothing for all of them."""
+    layers = list(network.layers)
+    convolutions = [layer for layer in layers if layer.is_convolution]
+    dense = [layer for layer in layers if not layer.is_convolution]
+    kinds = (
+        ("", layers),
+        ("output layer ", layers[-1:]),
+        ("convolutions " if len(convolutions) > 1 else "convolution ", convolutions),
+        ("hidden layers " if len(layers) > 2 else "hidden layer ", layers[:-1]),
+        ("dense layers ", dense),
+        ("dense hidden layers " if len(dense) > 2 else "dense hidden layer ", dense[:-1]),
+    )
+    names = ", ".join(layer.name for layer in chosen)
+    return next((kind for kind, members in kinds if chosen == members), f"{names} ")
+
+
+def _laws_of(given: Law | tuple[Law, ...] | None, count: int, what: str) -> list[Law]:
+    """The law of each of some layers."""
+    laws = list(given) if isinstance(given, tuple) else [] if given is None else [given] * count
+    if len(laws) != count:
+        raise InputError(f"the initialization has laws for {len(laws)} {what} layers, the network has {count}")
+    return laws
+
+
+def _pair(network: Network, parameters: dict[str, np.ndarray]) -> None:
+    """Make the second half of the units a copy of the first with opposite output weights, in place."""
+    *hidden, output = network.layers
+    for layer in hidden if getattr(network, "residual", False) else hidden[-1:]:
+        if layer.weight[0] % 2:
+            raise InputError(f"antisymmetric pairs need an even width, not {layer.weight[0]} in {layer.name}")
+        half = layer.weight[0] // 2
+        for name in layer.parameters:
+            parameters[name][half:] = parameters[name][:half]
+    half = output.weight[1] // 2
+    parameters[f"{output.name}.weight"][:, half:] = -parameters[f"{output.name}.weight"][:, :half]
+    if output.has_bias:
+        parameters[f"{output.name}.bias"][:] = 0
