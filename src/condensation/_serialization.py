@@ -1,9 +1,10 @@
 """Frozen values as plain data and back: what experiment files and fingerprints are made of.
 
 A ``Part`` is a frozen dataclass with a ``kind``, the name it has in plain data. A part becomes a dictionary of its
-fields with its kind in front; tuples become lists; a function becomes ``module:name``. Back, the types that the fields
-declare decide (``steps: Count``); whatever does not fit is refused with its place. It is written by hand: cattrs and
-pydantic would need as many lines of hooks (kinds in unions, NumPy's numbers, functions, files) and give longer errors.
+fields with its kind in front; tuples become lists; a function becomes ``module:name`` (see ``_functions``), and such a
+name may stand wherever a function may. Back, the types that the fields declare decide (``steps: Count``); whatever
+does not fit is refused with its place. It is written by hand: cattrs and pydantic would need as many lines of hooks
+(kinds in unions, NumPy's numbers, functions, files) and give longer errors.
 """
 
 import dataclasses
@@ -41,10 +42,12 @@ class Part:
     """
 
     kind: ClassVar[str] = ""
+    of_function: ClassVar[bool] = False  # whether a user's function, where the part may stand, makes the part
 
-    def __init_subclass__(cls, kind: str = "", **options: Any) -> None:
+    def __init_subclass__(cls, kind: str = "", of_function: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls.kind = kind or cls.kind
+        cls.of_function = of_function
 
     def __post_init__(self) -> None:
         coerce_fields(self)
@@ -183,13 +186,23 @@ def coerce(hint: Any, value: Any, place: str) -> Any:
     >>> coerce(tuple[float, ...], [1, 2], "widths")
     (1.0, 2.0)
     """
+    if isinstance(value, str) and ":" in value and any(map(_takes_function, _options(hint))):
+        value = function_at(value)
+    made = [option for option in _options(hint) if getattr(option, "of_function", False)]
     for option, *checks in _checked_options(hint):
-        fitted = _fit(option, value, place)
+        fitted = MISFIT if made and get_origin(option) is Callable else _fit(option, value, place)
         if fitted is not MISFIT:
             for check in checks:
                 check(place, fitted)
             return fitted
+    if made and callable(value) and not isinstance(value, type):
+        return made[0](value)
     raise InputError(f"{place} must be {' or '.join(map(_type_name, _options(hint)))}, not {brief(value)}")
+
+
+def _takes_function(option: Any) -> bool:
+    """Whether a type is that of a function, or of a part that a function makes."""
+    return get_origin(option) is Callable or getattr(option, "of_function", False)
 
 
 def _fit(option: Any, value: Any, place: str) -> Any:
@@ -239,8 +252,6 @@ def from_plain(hint: Any, plain: Any, place: str = "", folder: Path = Path()) ->
     if isinstance(plain, list):
         for hints in (get_args(option) for option in options if get_origin(option) is tuple):
             return _items(partial(from_plain, folder=folder), hints, plain, place)
-    if isinstance(plain, str) and ":" in plain and any(get_origin(option) is Callable for option in options):
-        return function_at(plain)
     return coerce(hint, plain, place)
 
 

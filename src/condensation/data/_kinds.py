@@ -1,9 +1,10 @@
 """The kinds of data that an experiment can have."""
 
 from ._arrays import Arrays
+from ._drawn import Drawn
 from ._images import Images
 from ._inline import Expression, Points
 from ._synthetic import Synthetic
 
-Data = Synthetic | Arrays | Images | Expression | Points
+Data = Synthetic | Arrays | Images | Expression | Points | Drawn
 """The kinds of data that an experiment can have."""
