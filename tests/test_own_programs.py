@@ -76,10 +76,8 @@ def test_a_script_keeps_its_runs_and_sweeps_and_finds_them_again(program, tmp_pa
     assert said.split("\n")[0] == "['__main__:bump', 'tanh']"
     written = files(tmp_path)
     assert sum(name.endswith(".parquet") for name in written) == 4 + 4
-    again = (
-        DEFINE + TRAIN + SWEEP + 'print(c.load_run(next(__import__("pathlib").Path("runs").iterdir())).loss.shape)\n'
-    )
-    assert program("# moved down\n\n" + again).split("\n")[1] == "(2, 5)"
+    load = 'from pathlib import Path\nprint(c.load_run(next(Path("runs").iterdir())).loss.shape)\n'
+    assert program("# moved down\n\n" + DEFINE + TRAIN + SWEEP + load).split("\n")[1] == "(2, 5)"
     assert files(tmp_path) == written
     with pytest.raises(c.InputError, match="'__main__:bump' is not defined here as it was"):
         c.load_run(next((tmp_path / "runs").iterdir()))
