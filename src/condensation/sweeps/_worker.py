@@ -18,6 +18,7 @@ from .._locks import lock_file, own_folder
 
 if TYPE_CHECKING:
     from ..data import Arrays
+    from ..networks import Weights
     from ..runs import Trajectory
     from ._task import Outcome, TableRows, Task
 
@@ -31,12 +32,13 @@ def pack(task: "Task", trajectories: "list[Trajectory] | None" = None) -> bytes:
     """
     from .._functions import sent
     from ..data import Arrays
+    from ..networks import Weights
     from ._texts import array_file
 
     class Pickler(pickle.Pickler):
         def reducer_override(self, obj: Any, /) -> Any:
-            if isinstance(obj, Arrays):
-                return _arrays, (str(task.folder / array_file(obj)),)
+            if isinstance(obj, Arrays | Weights):
+                return _arrays, (type(obj), str(task.folder / array_file(obj)))
             wrapped = callable(obj) and not isinstance(obj, type) and hasattr(obj, "__wrapped__")
             return (sent(obj) if wrapped or isinstance(obj, types.FunctionType) else None) or NotImplemented
 
@@ -46,10 +48,8 @@ def pack(task: "Task", trajectories: "list[Trajectory] | None" = None) -> bytes:
 
 
 @lru_cache(maxsize=4)
-def _arrays(file: str) -> "Arrays":
-    from ..data import Arrays
-
-    return Arrays.load(file)
+def _arrays(kind: "type[Arrays | Weights]", file: str) -> "Arrays | Weights":
+    return kind.load(file)
 
 
 def work(payload: bytes, pinned: bool) -> "Outcome":

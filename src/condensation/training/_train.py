@@ -210,7 +210,7 @@ def member_of(experiment: Experiment, seed: Seed) -> Member:
     """One network of an experiment, its data and its initial weights drawn."""
     x, y = _samples(experiment, experiment.data, seed)
     test = None if experiment.test is None else _samples(experiment, experiment.test, seed.held_out())
-    init = experiment.init.draw(experiment.network, seed.init_stream())
+    init = experiment.init.draw(experiment.network, seed.init_stream(), seed)
     return Member(init, x, y, test, traced_hyperparameters(experiment.optimizer), seed.training_key())
 
 
