@@ -17,6 +17,7 @@ import condensation as c
 from condensation._functions import KEPT, function_at, function_fingerprint, function_path, received, sent
 from condensation._writing import write_json
 from condensation.runs import run_folder
+from condensation.runs._store import ExperimentFolder
 
 CELL = """
 import jax, jax.numpy as jnp
@@ -186,6 +187,17 @@ def test_a_run_is_found_again_where_its_function_is_defined_as_it_was(kernel, tm
     assert c.Model.load(tmp_path / "model.safetensors").network == again.experiment.network
 
 
+def test_a_longer_training_goes_on_from_a_shorter_one(kernel, tmp_path):
+    own = of(kernel(CELL).bump)
+    c.train(own, out=tmp_path)
+    longer = of(kernel(CELL).bump).extended(3)
+    assert [*ExperimentFolder.make(tmp_path, longer).from_shorter({c.Seed(0, 0)})] == [c.Seed(0, 0)]
+    went_on = c.train(longer, out=tmp_path)
+    np.testing.assert_array_equal(went_on.loss, c.train(longer).loss)
+    (first, *_), (second, *_) = c.train(own, out=tmp_path).loss, went_on.loss
+    np.testing.assert_array_equal(second[: len(first)], first)
+
+
 def test_a_run_whose_function_is_not_here_is_refused_and_nothing_runs(kernel, tmp_path, monkeypatch):
     own = of(kernel(CELL).bump)
     c.train(own, out=tmp_path)
@@ -209,6 +221,29 @@ def test_a_digest_opens_no_other_functions(tmp_path, name):
     write_json(file, plain)
     with pytest.raises(c.InputError, match=r"is not imported, and opening data|is not defined here|is no function"):
         c.load_run(file.parent)
+
+
+@pytest.mark.parametrize(
+    "field", ["network.activation", "init.hidden", "init.output", "data", "test", "loss", "loss.name"]
+)
+@pytest.mark.parametrize("name", ["subprocess:run", "no_such_module:f"])
+def test_no_field_of_a_run_imports_what_it_names(tmp_path, field, name):
+    own = of("tanh")
+    c.train(own, out=tmp_path)
+    file = run_folder(tmp_path, own) / "run.json"
+    plain = json.loads(file.read_text())
+    *path, last = field.split(".")
+    functools.reduce(dict.__getitem__, path, plain["experiment"])[last] = name
+    write_json(file, plain)
+    with pytest.raises(c.InputError, match=f"the function '{name}' is not imported, and opening data runs no code"):
+        c.load_run(file.parent)
+
+
+def test_a_link_to_the_page_names_no_function():
+    from condensation.playground._settings import Settings
+
+    with pytest.raises(c.InputError, match=r"unknown activation 'jax\.nn:relu'"):
+        Settings.from_text({"layers": "jax.nn:relu"})
 
 
 def test_a_file_of_settings_names_functions_of_modules_only(kernel):

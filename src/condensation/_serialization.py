@@ -191,23 +191,26 @@ def coerce(hint: Any, value: Any, place: str) -> Any:
     >>> coerce(tuple[float, ...], [1, 2], "widths")
     (1.0, 2.0)
     """
-    if isinstance(value, str) and ":" in value and any(map(_takes_function, _options(hint))):
-        value = function_at(value)
-    made = [option for option in _options(hint) if getattr(option, "of_function", False)]
-    for option, *checks in _checked_options(hint):
-        fitted = MISFIT if made and get_origin(option) is Callable else _fit(option, value, place)
+    options = _checked_options(hint)
+    if callable(value) or (isinstance(value, str) and ":" in value):
+        value = _of_function([option for option, *_ in options], value)
+    for option, *checks in options:
+        fitted = _fit(option, value, place)
         if fitted is not MISFIT:
             for check in checks:
                 check(place, fitted)
             return fitted
-    if made and callable(value) and not isinstance(value, type):
-        return made[0](value)
     raise InputError(f"{place} must be {' or '.join(map(_type_name, _options(hint)))}, not {brief(value)}")
 
 
-def _takes_function(option: Any) -> bool:
-    """Whether a type is that of a function, or of a part that a function makes."""
-    return get_origin(option) is Callable or getattr(option, "of_function", False)
+def _of_function(options: list[Any], value: Any) -> Any:
+    """A function, or ``module:function``, as what it stands for among some types: itself, or the part that it makes."""
+    parts = [option for option in options if getattr(option, "of_function", False)]
+    if isinstance(value, str):
+        if not parts and not any(get_origin(option) is Callable for option in options):
+            return value
+        value = function_at(value)
+    return parts[0](value) if parts and not isinstance(value, type | Part) else value
 
 
 def _fit(option: Any, value: Any, place: str) -> Any:
@@ -225,7 +228,7 @@ def _fit(option: Any, value: Any, place: str) -> Any:
         return int(value) if number and isinstance(value, numbers.Integral) else MISFIT
     if option in (str, bool, types.NoneType, np.ndarray) or dataclasses.is_dataclass(option):
         return value if isinstance(value, option) else MISFIT  # type: ignore[arg-type]
-    return value if callable(value) else MISFIT
+    return value if callable(value) and not isinstance(value, type | Part) else MISFIT
 
 
 def _items(make: Callable[..., Any], hints: tuple[Any, ...], items: list[Any], place: str) -> tuple[Any, ...]:

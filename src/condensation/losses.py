@@ -116,8 +116,8 @@ class Loss(Part, of_function=True):
         >>> Loss("squared_error").describe(), Loss(jnp.hypot).describe()
         ('1/n sum of squares', 'own loss hypot, mean over the samples')
         """
-        named = {("mse", "mean"): "1/(2n) sum of squares", ("squared_error", "mean"): "1/n sum of squares"}
-        if (self.name, self.reduction) in named:
-            return named[self.name, self.reduction]
+        means = {"mse": "1/(2n) sum of squares", "squared_error": "1/n sum of squares"}
+        if isinstance(self.name, str) and self.name in means and self.reduction == "mean":
+            return means[self.name]
         phrase = PHRASES[self.name] if isinstance(self.name, str) else described("own loss", self.name)
         return f"{phrase}, {'mean' if self.reduction == 'mean' else 'summed'} over the samples"
