@@ -1,6 +1,7 @@
 """Initialization: how a network's weights are drawn, by a law for each layer."""
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from ..errors import InputError, check_positive
 from ..networks import LayerShape, Network
 from ..networks._model import network_size
 from ..seeds import Seed
-from ._laws import Law, Zeros
+from ._laws import GivenLaw, Law, Zeros
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,8 @@ class Init(Part):
     """The laws of a network's layers.
 
     Args:
-        hidden: the law of all hidden layers, or a tuple with one for each.
+        hidden: the law of all hidden layers, or a tuple with one for each. A function ``function(shape, rng)`` of yours
+            is a law, too (``OwnLaw``), wherever one may stand.
         output: the law of the output layer (the paper's a); the last hidden layer's law if not given.
         convolution: the law of the convolution layers, or a tuple with one for each; ``hidden`` is then for the dense
             hidden layers.
@@ -26,9 +28,9 @@ class Init(Part):
             is zero at step 0. The last hidden layer is paired; with residual connections all of them are.
     """
 
-    hidden: Law | tuple[Law, ...]
-    output: Law | None = None
-    convolution: Law | tuple[Law, ...] | None = None
+    hidden: GivenLaw | tuple[GivenLaw, ...]
+    output: GivenLaw | None = None
+    convolution: GivenLaw | tuple[GivenLaw, ...] | None = None
     antisymmetric: bool = False
 
     def check(self, network: Network) -> None:
@@ -48,7 +50,7 @@ class Init(Part):
         if not zeros and any(isinstance(law, Zeros) for law in chosen):
             raise InputError("only the output layer can be zero: a hidden layer of zeros has no directions")
         single = None if isinstance(self.hidden, tuple) else self.hidden
-        last = self.output or (given[-1] if given else single)
+        last = cast(Law | None, self.output or (given[-1] if given else single))
         if last is None:
             raise InputError("the initialization names no law for the output layer")
         return (*chosen, last)
@@ -110,12 +112,12 @@ def _describe_layers(chosen: list[LayerShape], network: Network) -> str:
     return next((kind for kind, members in kinds if chosen == members), f"{names} ")
 
 
-def _laws_of(given: Law | tuple[Law, ...] | None, count: int, what: str) -> list[Law]:
+def _laws_of(given: GivenLaw | tuple[GivenLaw, ...] | None, count: int, what: str) -> list[Law]:
     """The law of each of some layers."""
     laws = list(given) if isinstance(given, tuple) else [] if given is None else [given] * count
     if len(laws) != count:
         raise InputError(f"the initialization has laws for {len(laws)} {what} layers, the network has {count}")
-    return laws
+    return cast(list[Law], laws)
 
 
 def _pair(network: Network, parameters: dict[str, np.ndarray]) -> None:
