@@ -11,7 +11,7 @@ from posixpath import normpath, relpath
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[1]
-SHOWN = ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/*.md", "examples/*", "results/figures/*.png")
+SHOWN = ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/*.md", "examples/*", "examples/experiments/*", "results/figures/*.png")
 LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 
 
