@@ -19,8 +19,10 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
+from ._display import Shown, short_number, short_numbers
 from ._memory import in_digits, require
 from ._precision import precision
+from ._sketch import bars
 from .errors import InputError, check_whole
 from .losses import Loss
 from .networks import Model, Network
@@ -159,7 +161,7 @@ def hessian_product(model: Model, vector: ArrayLike, x: ArrayLike, y: ArrayLike,
 
 
 @dataclass(frozen=True, eq=False)
-class HessianSpectrum:
+class HessianSpectrum(Shown):
     """Eigenvalues of a Hessian, the smallest first, and their eigenvectors.
 
     Attributes:
@@ -173,6 +175,16 @@ class HessianSpectrum:
     vectors: Float[np.ndarray, "found parameters"]
     size: int
     error: float
+
+    def _title(self) -> str:
+        return f"HessianSpectrum: {len(self.values)} of {self.size} eigenvalues"
+
+    def _facts(self) -> dict[str, str]:
+        ends = {"smallest": short_numbers(self.values[:5]), "largest": short_numbers(self.values[-5:])}
+        return ends | {"negative": f"{self.escapes} of these", "error": short_number(self.error)}
+
+    def _picture(self) -> str:
+        return bars(self.values, label="eigenvalues", strong=(self.values < 0).tolist())
 
     @property
     def escapes(self) -> int:

@@ -19,6 +19,9 @@ import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
+from .._display import Shown, entries, short_number, short_numbers
+from .._phrases import plural
+from .._sketch import bars
 from ..errors import InputError
 from . import _circle as circle
 from ._dimensions import effective_inputs
@@ -34,7 +37,7 @@ ONE_INPUT = "a single input carries all weights: there are no directions to cond
 
 
 @dataclass(frozen=True)
-class Lines:
+class Lines(Shown):
     """The lines found in a layer, the heaviest first.
 
     Attributes:
@@ -72,6 +75,26 @@ class Lines:
     def count(self) -> int:
         """Number of lines {u, -u}."""
         return len(self.shares)
+
+    def _title(self) -> str:
+        return f"Lines: {plural(len(self.labels), 'unit')} on {plural(self.count, 'line')}"
+
+    def _facts(self) -> dict[str, str]:
+        if self.reason:
+            return {"reason": self.reason}
+        first = {} if not self.count else {"first direction": entries(self.directions[0])}
+        return {
+            "condensed": "yes" if self.condensed else "no",
+            "k_eff": f"{short_number(self.k_eff)} (of random units {short_number(self.chance_k_eff)})",
+            "cover": f"{self.cover:.1%} of the norm" + (f": {short_numbers(self.shares)}" if self.count > 1 else ""),
+            "orientations": str(self.orientations),
+            **first,
+            "dimensions": str(self.dimensions),
+            "threshold": f"|cos| of at least {short_number(self.threshold)}",
+        }
+
+    def _picture(self) -> str:
+        return bars(self.shares, label="share of the norm by line")
 
 
 def find_lines(weights: ArrayLike, *, threshold: float | None = None) -> Lines:

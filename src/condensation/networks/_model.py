@@ -11,11 +11,13 @@ import numpy as np
 from jaxtyping import Float
 
 from .._device import convolution_options
+from .._display import Shown, short_number
 from .._files import read_tensors
 from .._functions import opening
 from .._plain import parse_json
 from .._precision import precision
 from .._serialization import from_plain, to_plain, without_none
+from .._sketch import heat
 from .._writing import write_tensors
 from ..errors import InputError, unknown_name
 from ._conv import Conv
@@ -29,7 +31,7 @@ AT_ONCE = 1000  # samples that go through the network together
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class Model(Shown):
     """A network's description and its parameters by name, as NumPy arrays; it can be called on samples.
 
     Batch norm's running statistics are among the parameters: the model is as after training.
@@ -80,6 +82,24 @@ class Model:
     def weights(self, layer: str | int, *, view: str | None = None) -> Float[np.ndarray, "units inputs"]:
         """Input weights of a layer's units, the bias as the last input."""
         return self.layer(layer).units(self.parameters, view)
+
+    def _title(self) -> str:
+        return f"Model: {self.network.describe()}"
+
+    def _facts(self) -> dict[str, str]:
+        dtype = np.result_type(*self.parameters.values())
+        facts = {"parameters": f"{sum(value.size for value in self.parameters.values())}, {dtype}"}
+        for layer in self.network.layers:
+            weight = self.parameters[f"{layer.name}.weight"]
+            shape, bias = " x ".join(map(str, weight.shape)), " and bias" if layer.has_bias else ""
+            size = float(np.linalg.norm(weight.ravel())) / weight.size**0.5
+            facts[layer.name] = f"{shape}{bias}, entries of size {short_number(size)}"
+        return facts
+
+    def _picture(self) -> str:
+        name = self.network.layers[0].name
+        weight = self.parameters[f"{name}.weight"]
+        return heat(weight.reshape(len(weight), -1), label=f"weights of {name}")
 
     def save(self, path: str | Path) -> None:
         """Write the model to a .safetensors file that ``Model.load`` and ``condensation measure`` read."""

@@ -13,6 +13,7 @@ from ..networks import Conv, Dense, Model, Network, ResNet
 from ._activations import TorchFunction, name_of_module, to_module
 from ._network import TorchConv, TorchDense, TorchNetwork, TorchResNet
 from ._sequential import read_sequential
+from ._units import unwrapped
 
 _MODULES: dict[type, tuple[type[TorchNetwork], set[str]]] = {  # with the fields that they know
     Dense: (TorchDense, {"widths", "activation", "residual", "bias", "output_bias", "dropout", "concatenated"}),
@@ -84,14 +85,12 @@ def from_torch(module: nn.Module, network: Network | None = None) -> Model:
     >>> model.network.describe()
     '5-50-1, tanh, no output bias'
     """
-    while not isinstance(module, TorchNetwork | nn.Sequential):
-        inner = getattr(module, "_orig_mod", None) or getattr(module, "module", None)
-        if not isinstance(inner, nn.Module):
-            raise InputError(
-                f"a {type(module).__name__} is neither what to_torch made nor an nn.Sequential of Linear, Conv2d, "
-                "activations, Flatten and Dropout"
-            )
-        module = inner
+    module = unwrapped(module)
+    if not isinstance(module, TorchNetwork | nn.Sequential):
+        raise InputError(
+            f"a {type(module).__name__} is neither what to_torch made nor an nn.Sequential of Linear, Conv2d, "
+            "activations, Flatten and Dropout"
+        )
     if isinstance(module, nn.Sequential):
         own, tensors = read_sequential(module, network)
     else:

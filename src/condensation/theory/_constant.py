@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from .._display import Shown
 from ..activations import Activation, derivatives_at_zero
 from ..errors import check_whole
 from ._leading import coefficient
@@ -25,7 +26,7 @@ FIRST = 3.0  # ratio of the rates from which on the lines are those of y - mean(
 
 
 @dataclass(frozen=True, eq=False)
-class EffectiveResidual:
+class EffectiveResidual(Shown):
     r"""What the neurons see once a constant, if any, is learned.
 
     Attributes:

@@ -22,6 +22,7 @@ from jaxtyping import Float, Int
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 
+from .._display import Shown
 from ..errors import InputError, check_positive, check_whole
 from ..losses import Loss
 from ..measure._similarity import as_floats
@@ -96,7 +97,7 @@ def _mean_product(r: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class KernelDynamics:
+class KernelDynamics(Shown):
     r"""The linear dynamics $\dot\theta = Z^T a$, $\dot a = Z \theta$ of filters and their output weights.
 
     Attributes:
