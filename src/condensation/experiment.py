@@ -135,6 +135,11 @@ class Experiment(Part):
                     f"the {'data' if data is self.data else 'test data'} has samples of shape {data.input_shape} and "
                     f"{data.outputs} outputs, the network {network.input_shape} and {network.outputs}"
                 )
+            if self.loss.name != "mse" and isinstance(data, Images) and data.target != "one_hot":
+                raise InputError(
+                    f"the loss {self.loss.name} needs targets that are shares of classes, and these images have "
+                    f"target = {data.target!r}: one_hot would do"
+                )
         if self.loss.name != "mse" and network.outputs == 1:
             raise InputError(
                 f"the loss {self.loss.name} needs targets that are shares of at least two classes, and there is one: "

@@ -11,7 +11,7 @@ from .._functions import look_in
 from .._plain import parse_toml
 from .._writing import check_folder
 from ..errors import InputError
-from ._output import DIVERGED, File, limit, number, print_json, print_rows, training_progress
+from ._output import DIVERGED, File, Maybe, limit, number, print_json, print_rows, training_progress
 
 
 def load_experiment(path: Path) -> Any:
@@ -67,7 +67,7 @@ def train(
         tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(name="set", metavar="FIELD=VALUE")
     ] = (),
     out: Path = Path("runs"),
-    memory: str | None = None,
+    memory: Maybe[str] = None,
     json: bool = False,
 ) -> None:
     """Train an experiment for several seeds and save the run. Finished seeds are not trained again.
