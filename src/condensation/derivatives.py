@@ -7,6 +7,8 @@ The Hessian of a large network is never formed: ``hessian_product`` multiplies b
 largest and smallest eigenvalues by Lanczos' method (ARPACK).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache

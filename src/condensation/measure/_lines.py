@@ -11,6 +11,8 @@ a single input carries all weights there is no direction to condense to, and ``r
 the antisymmetric initial weights, count as one each: a unit and its copy are no line.
 """
 
+from __future__ import annotations
+
 import numbers
 import warnings
 from dataclasses import dataclass
@@ -158,7 +160,7 @@ class Layer:
     in_plane: bool  # two dimensions and no threshold given: modes of a density are counted
 
     @staticmethod
-    def of(array: np.ndarray, threshold: float | None) -> "Layer":
+    def of(array: np.ndarray, threshold: float | None) -> Layer:
         """The units of weights that ``as_weights`` gave; refused where they have no directions."""
         if array.shape[1] < 2:
             raise InputError(f"directions need at least 2 inputs (the bias counts as one), not {array.shape[1]}")

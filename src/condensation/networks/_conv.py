@@ -4,6 +4,8 @@ $x^{[l]}_{uv\beta} = \sigma(\sum_\alpha \sum_{pq} x^{[l-1]}_{u+p,v+q,\alpha} W^{
 stride 1; images are channels x height x width.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar

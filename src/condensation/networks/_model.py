@@ -1,5 +1,7 @@
 """A network together with its parameters: what training leaves at one step, and what can be reduced."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import dataclass
 from functools import lru_cache
@@ -107,7 +109,7 @@ class Model(Shown):
         write_tensors(Path(path), self.parameters, about)
 
     @classmethod
-    def load(cls, path: str | Path, trust: bool = False) -> "Model":
+    def load(cls, path: str | Path, trust: bool = False) -> Model:
         """The model in a file written by ``save``; ``trust`` as in ``load_run``."""
         about, tensors = read_tensors(Path(path))
         if "network" not in about:

@@ -9,6 +9,8 @@ that holds; the layer's predicted lines are those of $\rho = s_1$ times its left
 place of the output weights.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any

@@ -4,6 +4,8 @@ At a later plateau of the loss the theory is applied to the network as it is the
 lines appear (saddle to saddle), and its small neurons go there.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -61,7 +63,7 @@ class Prediction(Shown):
 
     layer: str
     field: LayerField | None
-    residual: Float[np.ndarray, "samples *outputs"]
+    residual: Float[np.ndarray, samples * outputs]
     directions: Directions | CubeDirections
     fates: Fates | CubeFates | None
     note: str = ""

@@ -8,6 +8,8 @@ paper has two definitions of the initial stage, the Taylor expansion holding and
 side by side. Its Remark 1 compares $\dot u$ with $\dot r$; fair is $|\dot u|$ against $|\dot r| / r$, two rates.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 

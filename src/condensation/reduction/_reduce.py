@@ -6,6 +6,8 @@ two others of the same size: the untrained network's own reduction, which must f
 units, and magnitude pruning, which keeps the units of largest $|a_j| |w_j|$ and drops the others.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -3,6 +3,8 @@
 A ``Record`` is what one network leaves while it trains, a ``Checkpoint`` what it takes to go on with it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -139,7 +141,7 @@ class Run(Shown):
 
     def weights(
         self, layer: str | int, step: int, seed: int | Seed | None = None, *, view: str | None = None
-    ) -> Float[np.ndarray, "..."]:
+    ) -> Float[np.ndarray, ...]:
         """Input weights of a layer's units at a saved step, the bias as the last input.
 
         Args:

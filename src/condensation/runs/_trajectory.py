@@ -1,5 +1,7 @@
 """A trajectory: what the training of an experiment leaves, for all seeds, as NumPy arrays."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """A watched run: the curves and the kept weights of a training that another program did."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn

@@ -15,6 +15,8 @@ coordinate inside a face goes to and fro by that step. Of a and w, w moves secon
 could change signs in turn for ever, which is what a large learning rate does to neurons near zero (see ``SignGD``).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Lines on which neurons can end, on the sphere (gradient flow) or on the cube (sign descent), and their sides."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -129,7 +131,7 @@ class Destinations:
     side: Int[np.ndarray, " ends"]  # +1 along the line's direction, -1 against it
 
     @staticmethod
-    def of(lines: AttractingLines) -> "Destinations":
+    def of(lines: AttractingLines) -> Destinations:
         """The destinations on some lines."""
         rows = []
         for sign in (1, -1):

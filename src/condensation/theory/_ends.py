@@ -1,5 +1,7 @@
 """Where neurons end under gradient flow, as predicted, and how that compares with where they were trained to."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -10,6 +10,8 @@ The loss falls by what the neurons gain: $L_0 - L = \sum_j V(w_j, a_j)$ with $V 
 second order in the output.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -12,6 +12,8 @@ output zero. With $Z = U \Lambda V^T$ the parts along $v_k$ and $u_k$ grow as co
 lies outside does not move: filters turn to $\pm v_1$, if there is a gap between $\lambda_1$ and $\lambda_2$.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -123,7 +125,7 @@ class KernelDynamics(Shown):
     @staticmethod
     def of(
         x: ArrayLike, y: ArrayLike, kernel: int, loss: Loss | None = None, *, padding: int = 0, slope: float = 1.0
-    ) -> "KernelDynamics":
+    ) -> KernelDynamics:
         """The dynamics that images, targets and a loss give at output zero."""
         images = np.asarray(x)
         z = patch_matrix(images, residual_at_zero(y, loss), kernel, padding=padding, slope=slope)

@@ -11,6 +11,8 @@ width. While r stands still the line is that of g; where 1% of the loss is a lar
 learn, it turns noticeably before the loss has moved by that much.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

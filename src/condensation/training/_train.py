@@ -15,6 +15,8 @@ The way from an experiment to its trajectory:
 - ``runs/_trajectory.py``: ``collect`` makes the ``Trajectory`` of all seeds from their records.
 """
 
+from __future__ import annotations
+
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
