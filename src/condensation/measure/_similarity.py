@@ -39,7 +39,7 @@ def as_weights(weights: ArrayLike) -> Float[np.ndarray, "units inputs"]:
     return array if scale == 1 else array / scale
 
 
-def scale_of(array: Float[np.ndarray, ...], axis: tuple[int, ...] | None = None) -> Float[np.ndarray, ...]:
+def scale_of(array: Float[np.ndarray, "..."], axis: tuple[int, ...] | None = None) -> Float[np.ndarray, "..."]:
     """What weights are divided by lest their squares overflow or vanish: 1, but for very large or small ones.
 
     >>> scale_of(np.array([[0.5, -2.0], [0.0, 1e-20]]), axis=(1,))

@@ -63,7 +63,7 @@ class Prediction(Shown):
 
     layer: str
     field: LayerField | None
-    residual: Float[np.ndarray, samples * outputs]
+    residual: Float[np.ndarray, "samples *outputs"]
     directions: Directions | CubeDirections
     fates: Fates | CubeFates | None
     note: str = ""

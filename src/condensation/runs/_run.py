@@ -141,7 +141,7 @@ class Run(Shown):
 
     def weights(
         self, layer: str | int, step: int, seed: int | Seed | None = None, *, view: str | None = None
-    ) -> Float[np.ndarray, ...]:
+    ) -> Float[np.ndarray, "..."]:
         """Input weights of a layer's units at a saved step, the bias as the last input.
 
         Args:

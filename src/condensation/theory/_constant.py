@@ -39,13 +39,13 @@ class EffectiveResidual(Shown):
         note: the decision in a sentence.
     """
 
-    residual: Float[np.ndarray, samples * outputs]
+    residual: Float[np.ndarray, "samples *outputs"]
     learned_first: bool
     ratio: float
     sum_of_outputs: float | Float[np.ndarray, " outputs"]
     note: str
 
-    def outputs(self, outputs: ArrayLike) -> Float[np.ndarray, units * outputs]:
+    def outputs(self, outputs: ArrayLike) -> Float[np.ndarray, "units *outputs"]:
         """The output weights once the constant is learned: all shifted by the same amount."""
         a = np.asarray(outputs, float)
         a = a.ravel() if self.residual.ndim == 1 else a
