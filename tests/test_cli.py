@@ -13,7 +13,21 @@ import processes
 import pytest
 from safetensors.numpy import save_file
 
-from condensation import At, Experiment, InputError, Model, Seed, __version__, find_lines, load_run
+from condensation import (  # fmt: skip
+    AdamW,
+    At,
+    Conv,
+    Experiment,
+    Init,
+    InputError,
+    LeCun,
+    Model,
+    Seed,
+    __version__,
+    find_lines,
+    load_run,
+    train,
+)
 from condensation.cli._commands import COMMANDS
 from condensation.reduction._reduce import centred_error
 from condensation.runs import run_folder
@@ -76,9 +90,41 @@ def test_train_changes_fields_and_takes_a_list_of_seeds(tmp_path):
     assert trajectory.seeds == (Seed(3, 3), Seed(7, 7))
 
 
+def test_train_takes_every_part_by_its_field(tmp_path):
+    """The command and the Python call give the same experiment and the same loss."""
+    pooled = 'padding = "same", stride = 2, pooling = "sum", pool_size = "all"'
+    changes = (
+        f'network={{kind = "conv", image = [5], channels = [4], kernel = 3, outputs = 1, {pooled}}}',
+        "init.balance=dominated",
+        'init.hidden={kind = "lecun", uniform = true}',
+        'optimizer={kind = "adamw", learning_rate = 1e-3}',
+        "label_noise=0.5",
+        "save.chosen=[0]",
+        "steps=3",
+    )
+    words = [word for change in changes for word in ("--set", change)]
+    done = command("train", EXAMPLE, *words, "--seeds", "1", "--out", tmp_path, "--json")
+    assert done.returncode == 0, done.stderr
+    network = Conv((5,), (4,), 3, 1, padding="same", stride=2, pooling="sum", pool_size="all")
+    expected = Experiment.load(EXAMPLE).replace(
+        network=network,
+        init=Init(LeCun(uniform=True), balance="dominated"),
+        optimizer=AdamW(1e-3),
+        label_noise=0.5,
+        save=At((0,)),
+        steps=3,
+    )
+    run = load_run(json.loads(done.stdout)["run"])
+    assert run.experiment == expected
+    np.testing.assert_array_equal(run.loss, train(expected, 1).loss)
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (("--set", "network.padding=1"), "unknown field of Dense 'padding'"),
+        (("--set", "label_noise=-1"), "label_noise must be a finite number of at least 0, not -1"),
+        (("--set", "init.balance=even"), "unknown balance 'even'; known: balanced, dominated"),
         (("--set", "steps"), "a change is written as field=value, such as optimizer.learning_rate=1e-4, not 'steps'"),
         (("--set", "steps=x"), "steps must be a whole number, not 'x'"),
         (("--set", "stepz=3"), "unknown field of Experiment 'stepz'; did you mean 'steps'"),
@@ -90,6 +136,41 @@ def test_train_changes_fields_and_takes_a_list_of_seeds(tmp_path):
 )
 def test_changes_that_cannot_be_are_refused_in_a_sentence(tmp_path, words, sentence):
     assert sentence in said(command("train", EXAMPLE, *words, "--out", tmp_path))
+
+
+def test_train_continues_a_run(trained):
+    run = Path(trained["run"])
+    done = command("train", "--continue", run, "--steps", 20, "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    longer = load_run(result["run"])
+    assert (result["step"], Path(result["run"]).parent, len(longer.seeds)) == (520, run.parent, 3)
+    np.testing.assert_array_equal(longer.weights(1, 500), load_run(run).weights(1, 500))
+    assert longer.experiment == Experiment.load(EXAMPLE).extended(20)
+    changed = ("--set", "optimizer.learning_rate=1e-4", "--seeds", "2,")
+    done = command("train", "--continue", run, "--steps", 20, *changed, "--json")
+    other = load_run(json.loads(done.stdout)["run"])
+    assert (other.seeds, other.saved[-1], other.experiment.optimizer.learning_rate) == ((Seed(2, 2),), 20, 1e-4)
+    np.testing.assert_array_equal(other.weights(1, 0, 2), load_run(run).weights(1, 500, 2))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "either an experiment file or --continue RUN is needed, and not both"),
+        ((EXAMPLE, "--continue", "RUN"), "either an experiment file or --continue RUN is needed, and not both"),
+        (("--continue", "RUN"), "--continue needs --steps"),
+        (("--continue", "RUN", "--steps", 0), "steps must be a whole number of at least 1, not 0"),
+        (
+            ("--continue", "RUN", "--steps", 9, "--out", "elsewhere"),
+            "kept beside the one that goes on, not in elsewhere",
+        ),
+        (("--continue", "RUN", "--steps", 9, "--seeds", "7,", "--set", "steps=3"), "there are none for Seed(data=7"),
+        (("--continue", EXAMPLE.parent, "--steps", 9), "there is no file"),
+    ],
+)
+def test_train_continues_only_what_it_can(trained, words, sentence):
+    assert sentence in said(command("train", *(trained["run"] if word == "RUN" else word for word in words)))
 
 
 def test_train_prints_a_table(trained):

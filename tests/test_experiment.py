@@ -51,8 +51,10 @@ def test_the_fingerprint_tells_experiments_apart(rate, steps, activation):
 def test_a_function_is_fingerprinted_by_its_place():
     named = BASE.replace(**{"network.activation": x_tanh})
     assert named.to_plain()["network"]["activation"] == "condensation.activations:x_tanh"
-    with pytest.raises(InputError, match="top level of an importable module"):
-        BASE.replace(**{"network.activation": lambda x: jnp.sin(x)}).fingerprint()
+    own = BASE.replace(**{"network.activation": lambda x: jnp.sin(x)})
+    assert own.fingerprint() != BASE.replace(**{"network.activation": lambda x: jnp.cos(x)}).fingerprint()
+    with pytest.raises(InputError, match="top level of a module that can be imported"):
+        own.to_toml()
 
 
 def test_arrays_are_fingerprinted_by_their_numbers():
@@ -89,7 +91,7 @@ def test_an_unknown_path_is_named(path, said):
     [
         ({"steps": 0}, "steps must be a whole number of at least 1, not 0"),
         ({"dtype": "float16"}, "unknown dtype 'float16'"),
-        ({"save": 10}, "save must be At or Every or Evenly or Geometric, not 10"),
+        ({"save": 10}, "save must be At or Every or Evenly or Geometric or Continued, not 10"),
         ({"loss": "mse"}, "loss must be Loss, not 'mse'"),
         ({"optimizer": "adam"}, "optimizer must be GD or Momentum or RMSprop or Adam"),
         ({"network": Dense}, "network must be Dense or Conv"),

@@ -10,7 +10,7 @@ import condensation
 ROOT = Path(condensation.__file__).parent
 LAYERS = (  # from the bottom up; a room imports itself and the layers below its own
     ("errors", "_locks", "_phrases", "_source"),
-    ("_display", "_memory", "_regular", "_sketch"),
+    ("_captured", "_display", "_memory", "_regular", "_sketch"),
     ("_functions", "_leftovers", "_plain", "_seals"),
     (
         "_dependencies",
@@ -25,9 +25,11 @@ LAYERS = (  # from the bottom up; a room imports itself and the layers below its
         "_versions",
     ),
     ("_writing",),
+    ("_stored",),
     ("activations", "seeds", "saving", "schedules", "losses"),
-    ("networks", "data"),
+    ("networks",),
     ("initialization", "optimizers"),
+    ("data",),
     ("derivatives", "experiment", "measure"),
     ("runs", "theory"),
     ("training", "prediction", "reduction"),

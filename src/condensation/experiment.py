@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import tomli_w
+from jaxtyping import Float
 
+from ._functions import importable_path
 from ._memory import in_digits, require
 from ._plain import parse_toml, read_text
 from ._precision import DTYPES, describe_precision
@@ -25,13 +28,16 @@ from ._serialization import (
     to_plain,
     without_none,
 )
-from .data import Arrays, Data, Images
-from .errors import InputError, one_of, unknown_name
-from .initialization import Init
+from ._stored import StoredArrays, stored_parts
+from .data import Data, Images
+from .data._labels import as_targets, takes_labels
+from .errors import InputError, check_not_negative, check_whole, one_of, unknown_name
+from .initialization import Given, Init
 from .losses import Loss
-from .networks import Network
+from .networks import Model, Network
 from .optimizers import GradientFlow, NormalisedGD, Optimizer
-from .saving import At, Evenly, SaveSchedule
+from .saving import At, Continued, Evenly, SaveSchedule
+from .seeds import Seed, as_seed
 
 LISTED = 200  # bytes of a step in the lists it goes through
 
@@ -42,7 +48,7 @@ class Experiment(Part):
 
     Args:
         network: what is trained.
-        init: how its weights are initialized.
+        init: how its weights are initialized: drawn (``Init``), or given (``Given``) to continue, perturb or fine-tune.
         data: what it is trained on.
         optimizer: how it is trained.
         steps: how long.
@@ -55,10 +61,12 @@ class Experiment(Part):
             (by the init seed) and leaves out a last incomplete batch; loss and accuracy are recorded on all samples.
         test: held-out data, on which loss and accuracy are recorded too.
         kept_layers: the layers whose weights are kept; all of them if not given.
+        label_noise: standard deviation of the Gaussian noise that each step adds to the targets it sees, fresh at each
+            step (by the init seed). Its mean gradient is that of the true targets, on which losses are recorded.
     """
 
     network: Network
-    init: Init
+    init: Init | Given
     data: Data
     optimizer: Optimizer
     steps: Count
@@ -69,6 +77,7 @@ class Experiment(Part):
     batch_size: Count | None = None
     test: Data | None = None
     kept_layers: tuple[str, ...] | None = None
+    label_noise: Annotated[float, check_not_negative] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -79,9 +88,11 @@ class Experiment(Part):
         for schedule in (self.save, self.record):
             if isinstance(schedule, At):  # the only one that can ask for a step after the last
                 schedule.steps(self.steps)
-        self.init.laws(self.network)
+        self.init.check(self.network)
         if isinstance(self.optimizer, GradientFlow) and (self.batch_size is not None or self.network.dropout):
             raise InputError("gradient flow sees all samples and the whole network: no batch_size, no dropout")
+        if isinstance(self.optimizer, GradientFlow) and self.label_noise is not None:
+            raise InputError("gradient flow has no steps at which labels could be noisy: no label_noise")
         if isinstance(self.optimizer, GradientFlow) and self.network.norms:
             raise InputError("gradient flow has no batch norm: its running statistics depend on the steps")
         drawn = [(data.name, data.split) for data in (self.data, self.test) if isinstance(data, Images)]
@@ -126,31 +137,55 @@ class Experiment(Part):
         """
         return [self.replace(**{path: value}) for value in values]
 
+    def extended(self, steps: int) -> "Experiment":
+        """The same training for so many more steps. What is saved and recorded up to today's end stays the same.
+
+        ``train(experiment.extended(1000), out=...)`` goes on from the end of the run in that folder, if it is there.
+        """
+        check_whole("steps", steps)
+        longer = {name: _continued(getattr(self, name), self.steps, steps) for name in ("save", "record")}
+        return self.replace(steps=self.steps + steps, **longer)
+
     def check_data(self) -> None:
-        """Refuse data whose shapes do not fit network, loss and batch; nothing is drawn for it."""
+        """Refuse data whose shapes do not fit network, loss and batch; nothing is drawn for it but by own functions."""
         network = self.network
         for data in (self.data, self.test):
             if data is None:
                 continue
-            if (data.input_shape, data.outputs) != (network.input_shape, network.outputs):
+            labels = data.outputs == 1 and takes_labels(self.loss, network.outputs)
+            if data.input_shape != network.input_shape or not (labels or data.outputs == network.outputs):
                 raise InputError(
                     f"the {'data' if data is self.data else 'test data'} has samples of shape {data.input_shape} and "
                     f"{data.outputs} outputs, the network {network.input_shape} and {network.outputs}"
                 )
-            if self.loss.name != "mse" and isinstance(data, Images) and data.target != "one_hot":
+            if self.loss.of_classes and isinstance(data, Images) and data.target == "sign":
                 raise InputError(
                     f"the loss {self.loss.name} needs targets that are shares of classes, and these images have "
                     f"target = {data.target!r}: one_hot would do"
                 )
-        if self.loss.name != "mse" and network.outputs == 1:
+        self.loss.check(network.outputs)
+        if self.loss.of_classes and network.outputs == 1:
             raise InputError(
-                f"the loss {self.loss.name} needs targets that are shares of at least two classes, and there is one: "
-                "for labels 0 to K-1 pass np.eye(K)[labels]"
+                f"the loss {self.loss.name} needs a network with an output for each of at least two classes, and there "
+                "is one output: with K of them labels 0 to K-1 can be the targets"
             )
         if self.batch_size is not None and self.batch_size > self.data.most_samples:
             raise InputError(
                 f"a batch of {self.batch_size} samples is asked for, but there are only {self.data.most_samples}"
             )
+
+    def samples(
+        self, seed: Seed, held_out: bool = False
+    ) -> tuple[Float[np.ndarray, "samples ..."], Float[np.ndarray, "samples outputs"]]:
+        """The samples of a seed, or the held-out ones, and their targets as the loss reads them.
+
+        Labels 0 to K-1, where the loss compares classes, become rows of one 1 and zeros.
+        """
+        data = self.test if held_out else self.data
+        if data is None:
+            raise InputError("this experiment has no held-out data (test)")
+        x, y = data.draw(seed.held_out() if held_out else seed)
+        return x, as_targets(y, self.network.outputs, self.loss, every=not held_out)
 
     def saved_steps(self) -> list[int]:
         """The steps at which the weights are kept."""
@@ -183,6 +218,7 @@ class Experiment(Part):
             **({} if self.test is None else {"test data": self.test.describe()}),
             "optimizer": self.optimizer.describe(),
             "batch": "full batch" if self.batch_size is None else f"batches of {self.batch_size}",
+            **({} if self.label_noise is None else {"label noise": f"N(0, {self.label_noise:g}²), anew at each step"}),
             "steps": str(self.steps),
             "loss": self.loss.describe(),
             "precision": describe_precision(self.dtype),
@@ -190,15 +226,20 @@ class Experiment(Part):
 
     def to_plain(self) -> dict[str, Any]:
         """The experiment as dictionaries, lists, strings and numbers."""
-        plain = {"format": FORMAT} | to_plain(self)
-        for name, arrays in self.arrays().items():
-            if arrays.file is not None:
-                plain[name]["file"] = arrays.file
-        return plain
+        return self.to_plain_at(lambda arrays: arrays.origin)
 
-    def arrays(self) -> dict[str, Arrays]:
-        """The user's own arrays among the data, by the field they stand in."""
-        return {n: part for n, part in (("data", self.data), ("test", self.test)) if isinstance(part, Arrays)}
+    def to_plain_at(self, place_of: Callable[[StoredArrays], dict[str, Any]]) -> dict[str, Any]:
+        """The same, with the files of arrays where ``place_of`` says that they are kept."""
+        return {"format": FORMAT} | to_plain(self, place_of=place_of)
+
+    def arrays(self) -> dict[str, StoredArrays]:
+        """The user's own arrays, data or weights, by the dotted path of the field they stand in."""
+        return stored_parts(self)
+
+    def initial_model(self, seed: int | Seed = 0) -> Model:
+        """The network at step 0 of a seed."""
+        chosen = as_seed(seed)
+        return Model(self.network, self.init.draw(self.network, chosen.init_stream(), chosen))
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any], folder: str | Path = ".") -> Experiment:
@@ -211,8 +252,13 @@ class Experiment(Part):
 
     def to_toml(self) -> str:
         """The experiment as TOML."""
-        if any(arrays.file is None for arrays in self.arrays().values()):
-            raise InputError("arrays cannot stand in TOML: write x and y to an .npz file and use Arrays.load(file)")
+        for path, arrays in self.arrays().items():
+            if not arrays.origin:
+                raise InputError(
+                    f"arrays cannot stand in TOML, and those of {path} are in no file: write them to an .npz or "
+                    f".safetensors file and use {type(arrays).__name__}.load(file)"
+                )
+        to_plain(self, importable_path)  # refused for functions that no other program could find
         return tomli_w.dumps(without_none(self.to_plain()))
 
     @classmethod
@@ -233,6 +279,16 @@ class Experiment(Part):
     def fingerprint(self) -> str:
         """SHA-256 of the experiment's canonical JSON: the one key under which its results are known."""
         return fingerprint(self)
+
+
+def _continued(schedule: SaveSchedule, last: int, more: int) -> SaveSchedule:
+    """The schedule of a training that goes on: itself where it names the same steps so far."""
+    if not isinstance(schedule, At) and [s for s in schedule.steps(last + more) if s <= last] == schedule.steps(last):
+        return schedule
+    later = schedule.then if isinstance(schedule, Continued) else schedule
+    if isinstance(later, At):
+        later = Evenly(max(2, len(later.steps(last))))
+    return Continued(schedule, last, later)
 
 
 @lru_cache(maxsize=64)  # the thousands of cells of a sweep share a few

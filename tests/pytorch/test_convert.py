@@ -25,6 +25,12 @@ NETWORKS = {
     "concatenated": Dense((3, 4, 6, 5, 2), ("gelu", "softplus", "silu"), concatenated=True, output_bias=True),
     "dropout": Dense((3, 8, 8, 1), "relu", dropout=0.5),
     "convolutions": Conv((2, 6, 5), (3, 4), 3, 2, activation=("tanh", "x_tanh"), padding=1),
+    "strides": Conv((2, 9, 8), (3, 2), (3, 2), 2, stride=(2, 1), padding=("same", 1), activation="gelu"),
+    "even kernels": Conv((1, 6, 6), (2, 3), (4, 2), 1, padding="same"),
+    "max": Conv((1, 9, 8), (3, 2), 2, 2, pooling="max", pool_size=(2, 1)),
+    "average": Conv((1, 11, 13), (3, 2), 2, 2, pooling=("average", "sum"), pool_size=(3, 2)),
+    "one dimension": Conv((2, 9), (3, 2), (3, 2), 2, pooling="sum", pool_size=("all", 1), padding="same"),
+    "vectors": Conv((7,), (4,), 4, 1, stride=2, padding="same", pooling="sum", pool_size="all"),
     "convolutions, dense": Conv((1, 7, 7), (3,), 3, 2, hidden=(5, 4), dropout=0.2, output_bias=True),
     "resnet": ResNet((2, 9, 9), 3, hidden=(6,), channels=(3, 4), depth=1),
     "small stem": ResNet((1, 6, 6), 2, hidden=(5, 5), channels=(3, 4), stem="small", dropout=0.1, output_bias=True),
@@ -206,6 +212,14 @@ SEQUENTIALS = {
         nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Dropout(0.3), nn.Linear(4, 1)),
         Dense((3, 4, 1), "relu", output_bias=True, dropout=0.3),
     ),
+    "padded": (
+        nn.Sequential(nn.Conv2d(1, 2, 3, padding="same"), nn.ReLU(), nn.Flatten(), nn.Linear(32, 1)),
+        Conv((1, 4, 4), (2,), 3, 1, activation="relu", padding="same", output_bias=True),
+    ),
+    "one dimension": (
+        nn.Sequential(nn.Conv1d(2, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(15, 1)),
+        Conv((2, 7), (3,), 3, 1, output_bias=True),
+    ),
     "convolutions": (
         nn.Sequential(
             nn.Conv2d(2, 3, 3, padding=1), nn.Tanh(), nn.Conv2d(3, 4, 3, padding=1), nn.Tanh(), nn.Flatten(),
@@ -228,13 +242,24 @@ def test_a_plain_sequential_is_the_network_that_it_is(module, network):
 
 def test_a_sequential_with_the_network_given():
     wide = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Tanh(), nn.Flatten(), nn.Linear(2 * 2 * 5, 1, bias=False)).double()
-    with pytest.raises(InputError, match="20 inputs of the first Linear layer are no square images"):
+    with pytest.raises(InputError, match="the images cannot be told from the 20 inputs of the first Linear layer"):
         from_torch(wide)
     network = Conv((1, 4, 7), (2,), 3, 1)
     x = samples(network)
     np.testing.assert_allclose(from_torch(wide, network)(x), outputs(wide, x), rtol=0, atol=1e-12)
     with pytest.raises(InputError, match=r"the module is the network .* kernels, tanh; .*, not .*relu"):
         from_torch(wide, Conv((1, 4, 7), (2,), 3, 1, activation="relu"))
+
+    pooled = nn.Sequential(
+        nn.Conv2d(1, 2, 3, stride=2), nn.Tanh(), nn.MaxPool2d(2), nn.Conv2d(2, 3, 2), nn.Tanh(), nn.Flatten(),
+        nn.Linear(12, 1, bias=False),
+    ).double()  # fmt: skip
+    with pytest.raises(InputError, match="the images cannot be told from the 12 inputs"):
+        from_torch(pooled)
+    network = Conv((1, 13, 14), (2, 3), (3, 2), 1, stride=(2, 1), pooling="max", pool_size=(2, 1))
+    assert from_torch(pooled, network).network == network
+    x = samples(network)
+    np.testing.assert_allclose(from_torch(pooled, network)(x), outputs(pooled, x), rtol=0, atol=1e-12)
 
     class Sine(nn.Module):
         def forward(self, x):
@@ -262,6 +287,8 @@ REFUSED = {
     "with dilation": nn.Sequential(nn.Conv2d(2, 2, 3, dilation=2), nn.Tanh(), nn.Flatten(), nn.Linear(2, 1)),
     "have a bias, and one": nn.Sequential(nn.Conv2d(2, 2, 3, bias=False), nn.Tanh(), nn.Flatten(), nn.Linear(2, 1)),
     "kernels are square": nn.Sequential(nn.Conv2d(2, 2, (3, 1)), nn.Tanh(), nn.Flatten(), nn.Linear(2, 1)),
+    "do not overlap": nn.Sequential(nn.Conv2d(1, 2, 3), nn.Tanh(), nn.MaxPool2d(2, 1), nn.Flatten(), nn.Linear(2, 1)),
+    "pooling stands once": nn.Sequential(nn.Conv2d(1, 2, 3), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(2, 1)),
     "Flatten stands between": nn.Sequential(nn.Conv2d(2, 2, 3), nn.Tanh(), nn.Linear(2, 1)),
     "behind a Linear layer": nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Conv2d(2, 2, 3), nn.Linear(4, 1)),
     "dropout stands behind": nn.Sequential(nn.Dropout(0.1), nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)),

@@ -1,4 +1,5 @@
 from ._arrays import Arrays as Arrays
+from ._drawn import Drawn as Drawn
 from ._images import Images as Images
 from ._images import images_or_digits as images_or_digits
 from ._inline import Expression as Expression
@@ -8,3 +9,5 @@ from ._synthetic import Synthetic as Synthetic
 from ._synthetic import hinges as hinges
 from ._synthetic import sine_sum as sine_sum
 from ._synthetic import two_waves as two_waves
+from ._teacher import Gaussian as Gaussian
+from ._teacher import Teacher as Teacher

@@ -10,7 +10,7 @@ from torch import nn
 
 from ..errors import InputError
 from ..networks import Conv, Dense, Model, Network, ResNet
-from ._activations import TorchFunction, name_of_module, to_module
+from ._activations import MODULES, TorchFunction, name_of_module, to_module
 from ._network import TorchConv, TorchDense, TorchNetwork, TorchResNet
 from ._sequential import read_sequential
 from ._units import unwrapped
@@ -21,7 +21,7 @@ _MODULES: dict[type, tuple[type[TorchNetwork], set[str]]] = {  # with the fields
         TorchConv,
         {
             *("image", "channels", "kernel", "outputs", "hidden", "activation", "dense_activation", "padding"),
-            *("output_bias", "dropout"),
+            *("output_bias", "dropout", "stride", "pooling", "pool_size"),
         },
     ),
     ResNet: (
@@ -74,9 +74,11 @@ def from_torch(module: nn.Module, network: Network | None = None) -> Model:
 
     Args:
         module: what ``to_torch`` made, also within ``torch.compile`` or DistributedDataParallel; or an
-            ``nn.Sequential`` of Linear, Conv2d, activations, Flatten and Dropout that is a ``Dense`` or a ``Conv``.
-        network: the description that the module must have. A Sequential that begins with convolutions of images that
-            are not square needs it, and one with an activation that has no name here.
+            ``nn.Sequential`` of Linear, Conv1d, Conv2d, activations, pooling, Flatten and Dropout that is a ``Dense`` or
+            a ``Conv``.
+        network: the description that the module must have. A Sequential that begins with convolutions needs it
+            where they have strides or pooling or the images are not square, and one with an activation that has no name
+            here.
 
     Returns:
         The network and its parameters, as the module has them now; float32 for half precision.
@@ -88,22 +90,30 @@ def from_torch(module: nn.Module, network: Network | None = None) -> Model:
     module = unwrapped(module)
     if not isinstance(module, TorchNetwork | nn.Sequential):
         raise InputError(
-            f"a {type(module).__name__} is neither what to_torch made nor an nn.Sequential of Linear, Conv2d, "
-            "activations, Flatten and Dropout"
+            f"a {type(module).__name__} is neither what to_torch made nor an nn.Sequential of Linear, Conv1d, "
+            "Conv2d, activations, pooling, Flatten and Dropout"
         )
     if isinstance(module, nn.Sequential):
         own, tensors = read_sequential(module, network)
     else:
         own, tensors = module.network, _tensors(module)
-    if network is not None and own != network:
+    if network is not None and not _same(own, network):
         raise InputError(f"the module is the network {own.describe()}, not {network.describe()}")
-    return Model(own, {name: _array(tensor) for name, tensor in tensors.items()})
+    return Model(network or own, {name: _array(tensor) for name, tensor in tensors.items()})
+
+
+def _same(own: Network, network: Network) -> bool:
+    """Whether two descriptions are of one network, however a convolution's options are written."""
+    if not (isinstance(own, Conv) and isinstance(network, Conv)):
+        return own == network
+    fields = ("image", "channels", "geometry", "outputs", "hidden", "activations", "output_bias", "dropout")
+    return all(getattr(own, name) == getattr(network, name) for name in fields)
 
 
 def _tensors(module: TorchNetwork) -> dict[str, torch.Tensor]:
     """The tensors of a module that ``to_torch`` made; one whose activations were exchanged since is refused."""
     for found, activation in zip(module.activations, module.network.activations, strict=False):
-        if isinstance(activation, str) and name_of_module(found) != name_of_module(to_module(activation)):
+        if activation in MODULES and name_of_module(found) != name_of_module(to_module(activation)):
             raise InputError(f"the network has the activation {activation}, and the module now {type(found).__name__}")
     state = module.state_dict()
     missing = [place for place in module.names().values() if place not in state]

@@ -1,14 +1,16 @@
 """The networks of this package as PyTorch modules: the same layers under the same names."""
 
+import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.functional import relu
+from torch.nn.functional import avg_pool1d, avg_pool2d, max_pool1d, max_pool2d, pad, relu
 
 from ..networks import Conv, Dense, LayerShape, Network, ResNet
+from ..networks._geometry import as_image
 from ..networks._norm import EPS, PACE
 from ..networks._resnet import ConvNorm, ResidualBlock
 from ._activations import to_module
@@ -67,22 +69,64 @@ class TorchDense(TorchNetwork):
 
 
 class TorchConv(TorchNetwork):
-    """A convolutional network."""
+    """A convolutional network, in one or two dimensions."""
 
     network: Conv
 
     def __init__(self, network: Conv, own: Any = None) -> None:
         super().__init__(network, own)
-        self._convolutions = [layer.name for layer in network.layers if layer.is_convolution]
-        for layer in network.layers:
-            if layer.is_convolution:
-                self.add_module(layer.name, convolution(layer, padding=network.padding))
+        flat = len(network.image) < 3
+        self._image = (as_image(network.image)[0], *as_image(network.image)[2 if flat else 1 :])
+        shapes = [layer for layer in network.layers if layer.is_convolution]
+        self._convolutions = [layer.name for layer in shapes]
+        pads, pools = [], []
+        for layer, one in zip(shapes, network.geometry, strict=True):
+            zeros = one.padding[1:] if flat else one.padding
+            even = all(before == behind for before, behind in zeros)
+            pads.append(nn.Identity() if even else Zeros([side for pair in reversed(zeros) for side in pair]))
+            padding = tuple(before for before, _ in zeros) if even else (0,) * len(zeros)
+            stride = one.stride[1:] if flat else one.stride
+            make: Any = nn.Conv1d if flat else nn.Conv2d
+            outputs, inputs, *kernel = layer.weight
+            self.add_module(layer.name, make(inputs, outputs, tuple(kernel), stride=stride, padding=padding))
+            pools.append(Pool(str(one.pooling), one.window[1:] if flat else one.window) if one.pools else nn.Identity())
+        self.pads, self.pools = nn.ModuleList(pads), nn.ModuleList(pools)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The outputs for samples x channels x height x width."""
-        for name, activation in zip(self._convolutions, self.activations, strict=False):
-            x = activation(self.get_submodule(name)(x))
-        return self.through_dense(torch.flatten(x, 1))
+        """The outputs for samples x channels x height x width, or x channels x length, or x length."""
+        h = x.reshape(len(x), *self._image)
+        parts = zip(self._convolutions, self.pads, self.activations, self.pools, strict=False)
+        for name, padded, activation, pool in parts:
+            h = pool(activation(self.get_submodule(name)(padded(h))))
+        return self.through_dense(torch.flatten(h, 1))
+
+
+class Zeros(nn.Module):
+    """Zeros around an image, not as many before it as behind it."""
+
+    def __init__(self, sides: Sequence[int]) -> None:
+        super().__init__()
+        self.sides = list(sides)
+
+    def forward(self, h: torch.Tensor) -> torch.Tensor:
+        """The larger image."""
+        return pad(h, self.sides)
+
+
+class Pool(nn.Module):
+    """The largest value, the mean or the sum of each window; what is left over at the end is in none."""
+
+    def __init__(self, pooling: str, window: tuple[int, ...]) -> None:
+        super().__init__()
+        self.pooling, self.window = pooling, window
+
+    def forward(self, h: torch.Tensor) -> torch.Tensor:
+        """What the windows give."""
+        flat = len(self.window) == 1
+        if self.pooling == "max":
+            return (max_pool1d if flat else max_pool2d)(h, self.window)
+        mean = (avg_pool1d if flat else avg_pool2d)(h, self.window)
+        return mean * math.prod(self.window) if self.pooling == "sum" else mean
 
 
 class TorchResNet(TorchNetwork):
@@ -131,6 +175,5 @@ def _normed(conv: ConvNorm) -> nn.Sequential:
 
 def convolution(layer: LayerShape, padding: int, stride: int = 1) -> nn.Conv2d:
     """The convolution of a layer."""
-    outputs, inputs, *kernel = layer.weight
-    sides: Sequence[int] = kernel
-    return nn.Conv2d(inputs, outputs, (sides[0], sides[1]), stride=stride, padding=padding, bias=layer.has_bias)
+    outputs, inputs, high, wide = layer.weight
+    return nn.Conv2d(inputs, outputs, (high, wide), stride=stride, padding=padding, bias=layer.has_bias)

@@ -88,6 +88,13 @@ class Trajectory(Run):
             raise InputError(f"only the layers {', '.join(self.experiment.kept_layers)} were kept, not a whole network")
         return Model(self.experiment.network, self.parameters_at(step, seed))
 
+    def models(self, step: int) -> dict[Seed, Model]:
+        """The networks of all seeds at a saved step, but for those that have diverged before it.
+
+        ``Given(trajectory.models(step))`` is the initialization that goes on from them, each seed from its own.
+        """
+        return {seed: self.model(step, seed) for seed in self.seeds if self.diverged.get(seed, step + 1) > step}
+
     def output(
         self, x: Float[np.ndarray, "samples ..."], step: int, seed: int | Seed
     ) -> Float[np.ndarray, "samples outputs"]:
@@ -95,8 +102,8 @@ class Trajectory(Run):
         return self.model(step, seed)(x)
 
     def data(self, seed: int | Seed) -> tuple[Float[np.ndarray, "samples ..."], Float[np.ndarray, "samples outputs"]]:
-        """Samples and targets that a seed was trained on."""
-        return self.experiment.data.draw(self.seeds[self._seed(seed)])
+        """Samples and targets that a seed was trained on; labels of classes as rows of one 1 and zeros."""
+        return self.experiment.samples(self.seeds[self._seed(seed)])
 
     def _units(self, layer: str | int, view: str | None, get: Callable[[str], np.ndarray]) -> np.ndarray:
         shape = find_layer(self.experiment.network, layer)

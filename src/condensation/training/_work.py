@@ -22,12 +22,13 @@ from ._program import Program, TrainState
 BYTES_PER_CALL = 64 * 2**20
 COMPILED = 32  # programs that are kept compiled, some 10 MB each
 KEEP_SECONDS = 2.0  # what is kept for resuming is written at most this often
+SMALL_STATE = 2**20  # bytes of a finished state that are kept for a longer training, or as many as the record has
 KEEP_SHARE = 0.04  # and so rarely that writing takes at most this share of the time
 
 
 @dataclass(frozen=True)
 class Member:
-    """One network to train: initial weights, data, traced hyperparameters, key of the random numbers."""
+    """One network to train: initial weights, data, traced hyperparameters, key of the random numbers, label noise."""
 
     init: dict[str, np.ndarray]
     x: np.ndarray
@@ -35,6 +36,7 @@ class Member:
     test: tuple[np.ndarray, np.ndarray] | None
     hyperparameters: dict[str, float]
     key: np.ndarray
+    noise: float | None = None
 
 
 class Work:
@@ -82,7 +84,8 @@ class Work:
 
     def gather_fixed(self) -> Any:
         """What stays fixed during the run, on the device of this thread."""
-        fixed = {name: self._gather(attrgetter(name)) for name in ("x", "y", "test", "hyperparameters")}
+        names = ("x", "y", "test", "hyperparameters", *["noise"] * self.program.noisy)
+        fixed = {name: self._gather(attrgetter(name)) for name in names}
         if not self.batched and not self.program.sees_part:
             fixed["x"] = self.program.network.arrange(fixed["x"])
         return jax.device_put(fixed | {"key": self._gather(attrgetter("key"), np.uint32)})
@@ -160,7 +163,9 @@ class Work:
 
     def _keep(self, records: list[Record], chunks: Chunks, state: Any, finished: bool) -> None:
         assert self.plan.checkpoints is not None
-        leaves = [] if finished else [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
+        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
+        if finished and sum(leaf.nbytes for leaf in leaves) > max(SMALL_STATE, sum(r.nbytes for r in records)):
+            leaves = []
         checkpoints = {}
         for k, (place, record) in enumerate(zip(self.places, records, strict=True)):
             own = [np.asarray(leaf[k]) if self.batched else leaf for leaf in leaves]
