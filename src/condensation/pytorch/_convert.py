@@ -74,8 +74,8 @@ def from_torch(module: nn.Module, network: Network | None = None) -> Model:
 
     Args:
         module: what ``to_torch`` made, also within ``torch.compile`` or DistributedDataParallel; or an
-            ``nn.Sequential`` of Linear, Conv1d, Conv2d, activations, pooling, Flatten and Dropout that is a ``Dense`` or
-            a ``Conv``.
+            ``nn.Sequential`` of Linear, Conv1d, Conv2d, activations, pooling, Flatten and Dropout that is a ``Dense``
+            or a ``Conv``.
         network: the description that the module must have. A Sequential that begins with convolutions needs it
             where they have strides or pooling or the images are not square, and one with an activation that has no name
             here.
