@@ -7,6 +7,8 @@ The Hessian of a large network is never formed: ``hessian_product`` multiplies b
 largest and smallest eigenvalues by Lanczos' method (ARPACK).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,8 +21,10 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
+from ._display import Shown, short_number, short_numbers
 from ._memory import in_digits, require
 from ._precision import precision
+from ._sketch import bars
 from .data._labels import as_targets
 from .errors import InputError, check_whole
 from .losses import Loss
@@ -160,7 +164,7 @@ def hessian_product(model: Model, vector: ArrayLike, x: ArrayLike, y: ArrayLike,
 
 
 @dataclass(frozen=True, eq=False)
-class HessianSpectrum:
+class HessianSpectrum(Shown):
     """Eigenvalues of a Hessian, the smallest first, and their eigenvectors.
 
     Attributes:
@@ -174,6 +178,16 @@ class HessianSpectrum:
     vectors: Float[np.ndarray, "found parameters"]
     size: int
     error: float
+
+    def _title(self) -> str:
+        return f"HessianSpectrum: {len(self.values)} of {self.size} eigenvalues"
+
+    def _facts(self) -> dict[str, str]:
+        ends = {"smallest": short_numbers(self.values[:5]), "largest": short_numbers(self.values[-5:])}
+        return ends | {"negative": f"{self.escapes} of these", "error": short_number(self.error)}
+
+    def _picture(self) -> str:
+        return bars(self.values, label="eigenvalues", strong=(self.values < 0).tolist())
 
     @property
     def escapes(self) -> int:

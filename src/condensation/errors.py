@@ -23,7 +23,7 @@ def brief(value: object) -> str:
     ('0.5', 85, 'a very large int')
     """
     try:
-        text = repr(value)
+        text = repr(value).replace("\n", " ")
     except (ValueError, RecursionError):  # numbers of thousands of digits, lists in lists in lists
         return f"a very large {type(value).__name__}"
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN // 2]} ... {text[-_SHOWN // 2 :]}"

@@ -1,5 +1,7 @@
 """The experiment: a frozen value that fixes a training run except the seeds."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
@@ -113,11 +115,11 @@ class Experiment(Part):
         """Whether a parameter, by its full name, is kept at the saved steps."""
         return self.kept_layers is None or any(name.startswith(f"{layer}.") for layer in self.kept_layers)
 
-    def replace(self, **changes: Any) -> "Experiment":
+    def replace(self, **changes: Any) -> Experiment:
         """A copy with some fields changed; a dotted path reaches inside: ``**{"optimizer.learning_rate": 1e-4}``."""
         return replace_at(self, changes)
 
-    def with_parts(self, parts: dict[str, Any]) -> "Experiment":
+    def with_parts(self, parts: dict[str, Any]) -> Experiment:
         """A copy with whole fields changed to values of their types; whether they go together is checked again.
 
         Faster than ``replace``, which makes sure of the types: for the many cells of a sweep.
@@ -128,7 +130,7 @@ class Experiment(Part):
         changed._check()
         return changed
 
-    def vary(self, path: str, values: Iterable[Any]) -> list["Experiment"]:
+    def vary(self, path: str, values: Iterable[Any]) -> list[Experiment]:
         """One experiment for each value of the field at a dotted path, to be trained as one ensemble.
 
         ``train(experiment.vary("init.hidden.std", [1e-3, 1e-4]), seeds=10)``
@@ -155,6 +157,11 @@ class Experiment(Part):
                 raise InputError(
                     f"the {'data' if data is self.data else 'test data'} has samples of shape {data.input_shape} and "
                     f"{data.outputs} outputs, the network {network.input_shape} and {network.outputs}"
+                )
+            if self.loss.of_classes and isinstance(data, Images) and data.target == "sign":
+                raise InputError(
+                    f"the loss {self.loss.name} needs targets that are shares of classes, and these images have "
+                    f"target = {data.target!r}: one_hot would do"
                 )
         self.loss.check(network.outputs)
         if self.loss.of_classes and network.outputs == 1:
@@ -235,7 +242,7 @@ class Experiment(Part):
         return Model(self.network, self.init.draw(self.network, chosen.init_stream(), chosen))
 
     @classmethod
-    def from_plain(cls, plain: dict[str, Any], folder: str | Path = ".") -> "Experiment":
+    def from_plain(cls, plain: dict[str, Any], folder: str | Path = ".") -> Experiment:
         """The experiment that plain data stands for; file names in it are relative to ``folder``."""
         if not isinstance(plain, dict):
             raise InputError(f"an experiment is a table of fields, not {type(plain).__name__}")
@@ -255,12 +262,12 @@ class Experiment(Part):
         return tomli_w.dumps(without_none(self.to_plain()))
 
     @classmethod
-    def from_toml(cls, text: str, folder: str | Path = ".") -> "Experiment":
+    def from_toml(cls, text: str, folder: str | Path = ".") -> Experiment:
         """The experiment that a TOML text stands for."""
         return cls.from_plain(parse_toml(text), folder)
 
     @classmethod
-    def load(cls, path: str | Path) -> "Experiment":
+    def load(cls, path: str | Path) -> Experiment:
         """The experiment in a TOML file."""
         path = Path(path)
         text = read_text(path, "experiment")

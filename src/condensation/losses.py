@@ -9,6 +9,8 @@ With $f_i$ the output and $y_i$ the target of sample i, the loss of a sample is
 - a function of yours of the outputs and the targets of one sample.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any

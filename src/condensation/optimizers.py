@@ -4,6 +4,8 @@ An optimizer's *traced* hyperparameters (its learning rate, Adam's and Muon's ep
 program, so that networks which differ only in them are trained by one program. The others are its *static part*.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 

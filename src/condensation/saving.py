@@ -4,6 +4,8 @@
 tells the next one for a training that ends when it ends; equal spacing cannot.
 """
 
+from __future__ import annotations
+
 import bisect
 import math
 from dataclasses import dataclass

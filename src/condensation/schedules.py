@@ -1,5 +1,7 @@
 """Learning-rate schedules: a factor of the learning rate that depends on the step."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
@@ -24,7 +26,7 @@ class _Scheduled(Part):
         """The factor's course in words; nothing for a constant one."""
         return ""
 
-    def stretched(self, times: int) -> "Schedule":
+    def stretched(self, times: int) -> Schedule:
         """The schedule for ``times`` as many, shorter steps: the same factor at the same time.
 
         >>> Cosine(10, 0.1).stretched(2), StepDecay((10, 20)).stretched(2)
@@ -66,7 +68,7 @@ class Cosine(_Scheduled, kind="cosine"):
         """
         return f"down to {self.final:g} of it along half a cosine within {counted(self.steps, 'step')}"
 
-    def stretched(self, times: int) -> "Cosine":
+    def stretched(self, times: int) -> Cosine:
         """The same course within more steps."""
         return replace(self, steps=times * self.steps)
 
@@ -97,7 +99,7 @@ class StepDecay(_Scheduled, kind="step_decay"):
         each = "each of the steps" if len(self.at) > 1 else "step"
         return f"times {self.factor_each:g} at {each} {listed(self.at)}"
 
-    def stretched(self, times: int) -> "StepDecay":
+    def stretched(self, times: int) -> StepDecay:
         """Each decay as much later."""
         return replace(self, at=tuple(times * step for step in self.at))
 
@@ -124,7 +126,7 @@ class Warmup(_Scheduled, kind="warmup"):
         """
         return f"linear warm-up within {counted(self.steps, 'step')}"
 
-    def stretched(self, times: int) -> "Warmup":
+    def stretched(self, times: int) -> Warmup:
         """Within more steps, of which the first is lower."""
         return replace(self, steps=times * self.steps)
 
@@ -151,7 +153,7 @@ class Product(_Scheduled, kind="product"):
         """
         return "; ".join(text for part in self.parts if (text := part.describe()))
 
-    def stretched(self, times: int) -> "Product":
+    def stretched(self, times: int) -> Product:
         """Each of them within more steps."""
         return replace(self, parts=tuple(part.stretched(times) for part in self.parts))
 

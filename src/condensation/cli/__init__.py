@@ -39,6 +39,10 @@ def main() -> None:
             _check_folder()
             from ._commands import COMMANDS  # their libraries take a while to import: signals are heard by then
 
+            if sys.argv[1:2] == ["reproduce"] and {"-h", "--help"} & {*sys.argv}:
+                from ._reproduce import list_figures
+
+                list_figures()
             tyro.extras.subcommand_cli_from_dict(
                 COMMANDS,
                 prog="condensation",

@@ -11,13 +11,15 @@ from rich.markup import escape
 from rich.progress import DownloadColumn, TaskID, TransferSpeedColumn
 
 from ..errors import InputError
-from ._output import print_json, print_rows, progress_bars
+from ._output import Maybe, print_json, print_rows, progress_bars
 
 
 def fetch(
-    names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAME [NAME ...]")],
+    names: Annotated[
+        tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAME [NAME ...]", help_behavior_hint="")
+    ],
     /,
-    data_dir: Path | None = None,
+    data_dir: Maybe[Path] = None,
     again: bool = False,
     json: bool = False,
 ) -> None:

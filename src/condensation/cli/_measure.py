@@ -10,7 +10,7 @@ from rich.table import Table
 
 from .._functions import look_in
 from ..errors import InputError
-from ._output import File, console, limit, number, print_json
+from ._output import File, Maybe, console, limit, number, print_json
 
 if TYPE_CHECKING:
     from ..weights import Measured
@@ -22,14 +22,14 @@ _NOT_IN_SERIES = ("kind", "inputs")  # columns that would repeat at every step
 def measure(
     path: File,
     /,
-    threshold: float | None = None,
+    threshold: Maybe[float] = None,
     heads: bool = False,
     view: Literal["filter", "kernel"] = "filter",
     errors: bool = False,
     trust: bool = False,
-    memory: str | None = None,
+    memory: Maybe[str] = None,
     json: bool = False,
-    report: Path | None = None,
+    report: Maybe[Path] = None,
 ) -> None:
     """Measure how condensed weights are: one row a layer, the most condensed first; of several steps one row a step.
 

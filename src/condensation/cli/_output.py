@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import tyro
 from rich.console import Console, Group
@@ -26,9 +26,13 @@ from rich.table import Table
 from .._memory import limit_memory
 from .._phrases import printable
 
+BETWEEN = 10.0  # seconds at least between two lines of progress in a log
 BAD_INPUT, DIVERGED, FAILED, UNREAD = 2, 3, 4, 141
 
+T = TypeVar("T")
 File = Annotated[Path, tyro.conf.Positional]
+Maybe = Annotated[T | None, tyro.conf.DisallowNone, tyro.conf.arg(help_behavior_hint="")]  # may be left out
+Several = Annotated[tuple[T, ...], tyro.conf.arg(help_behavior_hint="")]
 Report = Callable[[Any], None]  # called with the progress of a training
 
 
@@ -88,15 +92,25 @@ def progress_bars(*columns: ProgressColumn) -> Progress:
     return Progress(*first, *columns, console=errors, disable=not errors.is_terminal)
 
 
+def log(line: str) -> None:
+    """Print a line of progress to standard error, where that is no terminal."""
+    print(shown(line), file=sys.stderr, flush=True)
+
+
 @contextmanager
 def training_progress(name: str) -> Iterator[Report]:
-    """A progress bar for one training, with the time left and the loss."""
+    """A progress bar for one training, with the time left and the loss; in a log, a line now and then."""
+    from ..training._progress import Tenths, told
+
+    tenths = Tenths(BETWEEN)
     with progress_bars(TimeRemainingColumn(), TextColumn("loss {task.fields[loss]}")) as display:
         task = display.add_task(name, total=None, loss="-")
 
         def report(progress: Any) -> None:
             loss = "-" if math.isnan(progress.loss) else f"{progress.loss:.3g}"
             display.update(task, completed=progress.done, total=progress.total, loss=loss)
+            if display.disable and tenths.due(progress.done / max(progress.total, 1)):
+                log(f"{name}: {progress.done} of {progress.total} steps, {told(progress)}")
 
         yield report
 
@@ -115,7 +129,7 @@ def recording_progress() -> Iterator[Callable[[str, int, int], None]]:
 
 @contextmanager
 def figure_progress() -> Iterator[Callable[[str, int, int], Report]]:
-    """Two progress bars: the figures that are finished, and the training of the current figure."""
+    """Two progress bars: the figures that are finished, and the current one's training; in a log a line a figure."""
     display = progress_bars(TimeElapsedColumn())
     figures, training = display.add_task("figures"), display.add_task("")
 
@@ -123,6 +137,8 @@ def figure_progress() -> Iterator[Callable[[str, int, int], Report]]:
         display.start()
         display.update(figures, completed=number, total=count, description=f"figure {number + 1} of {count}")
         display.reset(training, total=None, description=name)
+        if display.disable:
+            log(f"figure {number + 1} of {count}: {name}")
         return lambda progress: display.update(training, completed=progress.done, total=progress.total)
 
     try:
@@ -137,11 +153,14 @@ class SweepDisplay:
     """A progress bar for a sweep and, in a terminal, the map of its first two axes as it fills."""
 
     def __init__(self, name: str, sweep: Any) -> None:
+        from ..training._progress import Tenths
+
         self.sweep, self.quantity = sweep, ""
         self.axes = [axis for axis, values in sweep.axes.items() if len(values) > 1][:2]
         self.values: dict[tuple[Any, Any], list[float]] = {}
         self.bar = progress_bars(TimeRemainingColumn(), TextColumn("{task.completed} of {task.total} networks"))
         self.task = self.bar.add_task(name, total=None)
+        self.name, self.tenths = name, Tenths(BETWEEN)
         self.live = Live(self.bar, console=self.bar.console, refresh_per_second=4)
 
     def __enter__(self) -> Report:
@@ -155,6 +174,8 @@ class SweepDisplay:
     def report(self, state: Any) -> None:
         """Show how far the sweep is."""
         self.bar.update(self.task, completed=state.done, total=state.total)
+        if self.bar.disable and self.tenths.due(state.done / max(state.total, 1)):
+            log(f"{self.name}: {state.done} of {state.total} networks")
         if not self.bar.console.is_terminal or len(self.axes) < 2:
             return
         for path in state.new:

@@ -11,7 +11,7 @@ import tyro
 
 from .._functions import look_in
 from ..errors import InputError
-from ._output import recording_progress
+from ._output import Maybe, Several, recording_progress
 
 if TYPE_CHECKING:
     from ..playground._server import Server
@@ -21,16 +21,16 @@ SWITCH = 5e-4  # seconds a thread keeps the interpreter: ten pages then get 21 f
 
 
 def play(
-    folders: tyro.conf.Positional[tuple[Path, ...]] = (),
+    folders: tyro.conf.Positional[Several[Path]] = (),
     /,
     port: int = PORT,
     host: str = "127.0.0.1",
-    token: str | None = None,
-    embed_from: tuple[str, ...] = (),
+    token: Maybe[str] = None,
+    embed_from: Several[str] = (),
     browser: bool = True,
     trust: bool = False,
-    export: Path | None = None,
-    preset: tuple[str, ...] = (),
+    export: Maybe[Path] = None,
+    preset: Several[str] = (),
     tour: bool = False,
 ) -> None:
     """Open the playground: watch neurons condense in a browser.

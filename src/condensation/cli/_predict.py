@@ -5,7 +5,7 @@ from typing import Any
 
 from .._writing import check_folder
 from ..errors import InputError
-from ._output import File, cell_text, limit, print_json, print_rows, training_progress
+from ._output import File, Maybe, cell_text, limit, print_json, print_rows, training_progress
 from ._train import load_experiment
 
 
@@ -14,9 +14,9 @@ def predict(
     /,
     seeds: int = 1,
     train: bool = True,
-    step: int | None = None,
+    step: Maybe[int] = None,
     out: Path = Path("runs"),
-    memory: str | None = None,
+    memory: Maybe[str] = None,
     json: bool = False,
 ) -> None:
     """Predict the lines of each layer before training, then train and count the neurons on them.

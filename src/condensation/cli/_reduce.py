@@ -5,7 +5,7 @@ from pathlib import Path
 from .._functions import look_in
 from .._writing import check_folder, make_folder
 from ..errors import InputError, check_whole
-from ._output import File, cell_text, limit, number, print_json, print_rows
+from ._output import File, Maybe, Several, cell_text, limit, number, print_json, print_rows
 
 ERRORS = ("centred_error", "untrained_error", "pruned_error")
 
@@ -13,14 +13,14 @@ ERRORS = ("centred_error", "untrained_error", "pruned_error")
 def reduce(
     run: File,
     /,
-    step: int | None = None,
-    threshold: float | None = None,
-    units: int | None = None,
-    error: float | None = None,
-    layers: tuple[str, ...] = (),
-    out: Path | None = None,
+    step: Maybe[int] = None,
+    threshold: Maybe[float] = None,
+    units: Maybe[int] = None,
+    error: Maybe[float] = None,
+    layers: Several[str] = (),
+    out: Maybe[Path] = None,
     trust: bool = False,
-    memory: str | None = None,
+    memory: Maybe[str] = None,
     json: bool = False,
 ) -> None:
     """Reduce a run's networks: the units of one line become one unit.

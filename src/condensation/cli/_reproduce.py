@@ -7,28 +7,30 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from .._writing import check_folder
-from ._output import FAILED, figure_progress, limit, print_json, print_rows
+from ._output import FAILED, Maybe, figure_progress, limit, print_json, print_rows
 
 COLOURS = {"reproduced": "green", "partly": "yellow", "not reproduced": "red", "not decided": "blue", "not run": "dim"}
 
 
 def reproduce(
-    names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[NAME ...]")] = (),
+    names: Annotated[
+        tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[NAME ...]", help_behavior_hint="")
+    ] = (),
     /,
-    scale: Literal["quick", "paper"] | None = None,
-    seeds: int | None = None,
+    scale: Maybe[Literal["quick", "paper"]] = None,
+    seeds: Maybe[int] = None,
     out: Path = Path("out"),
     force: bool = False,
-    n_jobs: int | None = None,
-    optimizer: Literal["adam", "gradient_flow", "normalised_gd", "gd"] | None = None,
-    learning_rate: float | None = None,
-    eps: float | None = None,
-    threshold: float | None = None,
-    init_scale: float | None = None,
-    output_scale: float | None = None,
-    dtype: Literal["float64", "float32", "tf32"] | None = None,
+    n_jobs: Maybe[int] = None,
+    optimizer: Maybe[Literal["adam", "gradient_flow", "normalised_gd", "gd"]] = None,
+    learning_rate: Maybe[float] = None,
+    eps: Maybe[float] = None,
+    threshold: Maybe[float] = None,
+    init_scale: Maybe[float] = None,
+    output_scale: Maybe[float] = None,
+    dtype: Maybe[Literal["float64", "float32", "tf32"]] = None,
     rotated: bool = False,
-    memory: str | None = None,
+    memory: Maybe[str] = None,
     json: bool = False,
 ) -> None:
     """Make the papers' figures and a report on their claims.
@@ -37,7 +39,7 @@ def reproduce(
     --optimizer on make a variant, a section of its own in the report.
 
     Args:
-        names: figures to make, such as fc-fig3; by default all of them.
+        names: figures to make, such as fc-fig3; by default all of them (listed above).
         scale: paper for the captioned settings, quick for what two cores can do; on a CPU quick by default.
         seeds: number of seeds of data and initialization; by default 10, and 3 for convolutional networks and ResNets
             (5 and 1 at the paper's scale).
@@ -83,6 +85,16 @@ def reproduce(
         print(f"report: {out / 'index.html'}")
     if any(section.status == "failed" for section in sections):
         sys.exit(FAILED)
+
+
+def list_figures() -> None:
+    """Put the names and titles of all figures into the help text; they are imported for nothing else."""
+    from ..papers import FIGURES
+
+    width = max(map(len, FIGURES))
+    rows = "\n    ".join(f"- {name:{width}}  {figure.title}" for name, figure in FIGURES.items())
+    assert reproduce.__doc__ is not None
+    reproduce.__doc__ = reproduce.__doc__.replace("    Args:\n", f"    {rows}\n\n    Args:\n", 1)
 
 
 def row_of(claim: dict[str, Any]) -> tuple[str, ...]:

@@ -9,25 +9,25 @@ import tyro
 from .._functions import look_in
 from .._writing import check_folder
 from ..errors import InputError, check_whole, unknown_name
-from ._output import DIVERGED, FAILED, SweepDisplay, limit, print_json
+from ._output import DIVERGED, FAILED, Maybe, SweepDisplay, limit, print_json
 
 
 def sweep(
     target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SWEEP.toml|NAME")],
     /,
-    out: Path | None = None,
+    out: Maybe[Path] = None,
     backend: Literal["local", "dask", "ray"] = "local",
-    n_jobs: int | None = None,
-    scheduler: str | None = None,
-    address: str | None = None,
-    size: int | None = None,
-    seeds: int | None = None,
-    block: int | None = None,
+    n_jobs: Maybe[int] = None,
+    scheduler: Maybe[str] = None,
+    address: Maybe[str] = None,
+    size: Maybe[int] = None,
+    seeds: Maybe[int] = None,
+    block: Maybe[int] = None,
     keep_runs: bool = False,
-    memory: str | None = None,
-    x: str | None = None,
-    y: str | None = None,
-    quantity: str | None = None,
+    memory: Maybe[str] = None,
+    x: Maybe[str] = None,
+    y: Maybe[str] = None,
+    quantity: Maybe[str] = None,
     json: bool = False,
 ) -> None:
     """Train an experiment over a grid of settings and draw a map. Finished tasks are not trained again.

@@ -11,7 +11,7 @@ from .._functions import look_in
 from .._plain import parse_toml
 from .._writing import check_folder
 from ..errors import InputError
-from ._output import DIVERGED, limit, number, print_json, print_rows, training_progress
+from ._output import DIVERGED, Maybe, limit, number, print_json, print_rows, training_progress
 
 
 def load_experiment(path: Path) -> Any:
@@ -87,17 +87,19 @@ def continued_experiment(run: Path, steps: int | None, changes: tuple[str, ...],
 
 
 def train(
-    experiment: Annotated[Path | None, tyro.conf.Positional] = None,
+    experiment: tyro.conf.Positional[Maybe[Path]] = None,
     /,
-    seeds: str | None = None,
+    seeds: Maybe[str] = None,
     changes: Annotated[
         tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(name="set", metavar="FIELD=VALUE")
     ] = (),
-    continued: Annotated[Path | None, tyro.conf.arg(name="continue", metavar="RUN")] = None,
-    steps: int | None = None,
-    out: Path | None = None,
+    continued: Annotated[
+        Path | None, tyro.conf.DisallowNone, tyro.conf.arg(name="continue", metavar="RUN", help_behavior_hint="")
+    ] = None,
+    steps: Maybe[int] = None,
+    out: Maybe[Path] = None,
     trust: bool = False,
-    memory: str | None = None,
+    memory: Maybe[str] = None,
     json: bool = False,
 ) -> None:
     """Train an experiment for several seeds and save the run. Finished seeds are not trained again.

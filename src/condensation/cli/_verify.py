@@ -13,7 +13,9 @@ from ._output import FAILED, print_json, shown
 
 
 def verify(
-    paths: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATH [PATH ...]")],
+    paths: Annotated[
+        tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATH [PATH ...]", help_behavior_hint="")
+    ],
     /,
     json: bool = False,
 ) -> None:

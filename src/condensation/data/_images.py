@@ -1,5 +1,7 @@
 """Sets of images as data: which images, how their pixels are scaled, and what the targets are."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Annotated, Any

@@ -1,5 +1,7 @@
 """Data that stand in text: a target as a formula, or the samples themselves. An experiment file holds them whole."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
 

@@ -5,6 +5,8 @@ takes any formula; this kind stays beside it because its amplitudes, frequencies
 change, and because the fingerprints of the papers' experiments hold it.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Annotated
 

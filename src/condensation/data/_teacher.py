@@ -1,5 +1,7 @@
 """Targets that another network gives: a teacher, whose student is trained."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import lru_cache
 

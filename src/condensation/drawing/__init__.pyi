@@ -10,6 +10,7 @@ from ._map_annotations import Regime as Regime
 from ._network import draw_network as draw_network
 from ._phase_map import draw_phase_map as draw_phase_map
 from ._phase_map import draw_phase_maps as draw_phase_maps
+from ._run import draw_run as draw_run
 from ._similarity import draw_bar as draw_bar
 from ._similarity import draw_similarity as draw_similarity
 from ._style import look as look

@@ -1,5 +1,7 @@
 """The orientation-amplitude picture of a layer with one-dimensional input."""
 
+from __future__ import annotations
+
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike

@@ -1,5 +1,7 @@
 """All layers of a model in one picture, a layer beside its null, and layers against the steps of training."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 

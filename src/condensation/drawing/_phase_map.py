@@ -1,5 +1,7 @@
 """Phase maps: a quantity over two axes of a sweep, with boundaries, regimes and named initializations on it."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

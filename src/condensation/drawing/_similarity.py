@@ -1,5 +1,7 @@
 """The papers' heat map: cosine similarity of all pairs of units, beige +1, navy -1."""
 
+from __future__ import annotations
+
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from .._phrases import printable
 from ..runs import WatchedLayer, WatchedRun
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -41,7 +42,7 @@ def frame(run: WatchedRun, finished: bool = False) -> Group:
     for layer in watched.layers:
         table.add_row(*_row(layer, run))
     loss = float(run.loss[0, -1])
-    title = f"{watched.model}, step {run.recorded[-1]}" + ("" if math.isnan(loss) else f", loss {loss:.4g}")
+    title = f"{printable(watched.model)}, step {run.recorded[-1]}" + ("" if math.isnan(loss) else f", loss {loss:.4g}")
     if run.diverged:
         title += f", weights not finite from step {next(iter(run.diverged.values()))} on"
     return Group(Text(title + (", closed" if finished else ""), style="bold"), table)
@@ -61,7 +62,7 @@ def _row(layer: WatchedLayer, run: WatchedRun) -> list[str]:
             f"{last('effective_rank'):.3g}",
             "-" if math.isnan(change) else f"{change:.3g}",
         ]
-    return [escape(layer.name), str(layer.units), *cells, sparkline(run.curves[f"k_eff/{layer.name}"][0])]
+    return [escape(printable(layer.name)), str(layer.units), *cells, sparkline(run.curves[f"k_eff/{layer.name}"][0])]
 
 
 class LiveTable:

@@ -1,5 +1,7 @@
 """A small heat map for the terminal, shown while a sweep runs; it needs no matplotlib."""
 
+from __future__ import annotations
+
 from functools import cache
 
 import numpy as np

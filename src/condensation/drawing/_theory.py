@@ -1,5 +1,7 @@
 """Pictures of the theory: where weight and bias of a neuron move, lines predicted beside lines found, a spectrum."""
 
+from __future__ import annotations
+
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes

@@ -1,5 +1,7 @@
 """Initialization from given weights: to continue a run, to perturb a critical point, to fine-tune."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated

@@ -1,5 +1,7 @@
 """Initialization: how a network's weights are drawn, by a law for each layer."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Annotated, cast
 

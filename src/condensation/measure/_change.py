@@ -1,5 +1,7 @@
 """Numbers that say how far a layer has moved and how many units it really has, without grouping them."""
 
+from __future__ import annotations
+
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from .._display import Shown, spread
+from .._sketch import curves
 from ..errors import InputError
 from ._dimensions import has_all_inputs
 from ._lines import LEAST_COVER, LEAST_SHARE, LEAST_UNITS, deciding_cosine, find_lines
@@ -25,7 +27,7 @@ Counts = Float[np.ndarray, "networks 5"]  # the quantities of each
 
 
 @dataclass(frozen=True)
-class LineHistory:
+class LineHistory(Shown):
     """For each layer, of each seed and saved step: lines, orientations, k_eff, cover, and whether it is condensed.
 
     Where the weights are not finite (a seed that diverged) or all zero there is nothing to count: NaN, and not
@@ -38,6 +40,24 @@ class LineHistory:
     cover: Float[np.ndarray, "..."]
     condensed: Bool[np.ndarray, "..."]
     reason: str = ""
+
+    def _title(self) -> str:
+        return f"LineHistory of {' x '.join(map(str, self.lines.shape))} networks"
+
+    def _facts(self) -> dict[str, str]:
+        facts = {"reason": self.reason}
+        for name in ("lines", "orientations", "k_eff", "cover"):
+            values = getattr(self, name).reshape(-1)
+            known = values[np.isfinite(values)]
+            if len(known):
+                facts[name] = spread(known)
+        unknown = int(np.isnan(self.lines).sum())
+        facts["condensed"] = f"{int(self.condensed.sum())} of {self.condensed.size}"
+        return facts | ({"not counted": str(unknown)} if unknown else {})
+
+    def _picture(self) -> str:
+        steps = self.k_eff.shape[-1] if self.k_eff.ndim else 0
+        return curves(range(steps), self.k_eff.reshape(-1, steps), label="k_eff", log=True) if steps else ""
 
 
 def count_lines(weights: Float[np.ndarray, "... units inputs"], threshold: float | None = None) -> LineHistory:

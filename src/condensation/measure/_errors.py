@@ -1,5 +1,7 @@
 """How far k_eff and the ranks of a layer depend on which units it happens to have: their standard errors."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -11,6 +11,8 @@ a single input carries all weights there is no direction to condense to, and ``r
 the antisymmetric initial weights, count as one each: a unit and its copy are no line.
 """
 
+from __future__ import annotations
+
 import numbers
 import warnings
 from dataclasses import dataclass
@@ -19,6 +21,9 @@ import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
+from .._display import Shown, entries, short_number, short_numbers
+from .._phrases import plural
+from .._sketch import bars
 from ..errors import InputError
 from . import _circle as circle
 from ._dimensions import effective_inputs
@@ -34,7 +39,7 @@ ONE_INPUT = "a single input carries all weights: there are no directions to cond
 
 
 @dataclass(frozen=True)
-class Lines:
+class Lines(Shown):
     """The lines found in a layer, the heaviest first.
 
     Attributes:
@@ -72,6 +77,26 @@ class Lines:
     def count(self) -> int:
         """Number of lines {u, -u}."""
         return len(self.shares)
+
+    def _title(self) -> str:
+        return f"Lines: {plural(len(self.labels), 'unit')} on {plural(self.count, 'line')}"
+
+    def _facts(self) -> dict[str, str]:
+        if self.reason:
+            return {"reason": self.reason}
+        first = {} if not self.count else {"first direction": entries(self.directions[0])}
+        return {
+            "condensed": "yes" if self.condensed else "no",
+            "k_eff": f"{short_number(self.k_eff)} (of random units {short_number(self.chance_k_eff)})",
+            "cover": f"{self.cover:.1%} of the norm" + (f": {short_numbers(self.shares)}" if self.count > 1 else ""),
+            "orientations": str(self.orientations),
+            **first,
+            "dimensions": str(self.dimensions),
+            "threshold": f"|cos| of at least {short_number(self.threshold)}",
+        }
+
+    def _picture(self) -> str:
+        return bars(self.shares, label="share of the norm by line")
 
 
 def find_lines(weights: ArrayLike, *, threshold: float | None = None) -> Lines:
@@ -135,7 +160,7 @@ class Layer:
     in_plane: bool  # two dimensions and no threshold given: modes of a density are counted
 
     @staticmethod
-    def of(array: np.ndarray, threshold: float | None) -> "Layer":
+    def of(array: np.ndarray, threshold: float | None) -> Layer:
         """The units of weights that ``as_weights`` gave; refused where they have no directions."""
         if array.shape[1] < 2:
             raise InputError(f"directions need at least 2 inputs (the bias counts as one), not {array.shape[1]}")

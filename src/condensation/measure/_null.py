@@ -4,6 +4,8 @@ The entries of each input are permuted among the units. That keeps what an input
 outliers, a common mean) and destroys what makes two units alike.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike

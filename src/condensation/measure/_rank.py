@@ -4,6 +4,8 @@ The effective rank counts small singular values, too: noise of 1% in all dimensi
 sees them. Neither knows of lines: k lines in general position have rank k, but many lines in a plane have rank 2.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike

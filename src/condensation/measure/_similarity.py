@@ -1,5 +1,7 @@
 """Cosine similarity: of units and of whole networks, the order in which its blocks show, and what chance gives."""
 
+from __future__ import annotations
+
 import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike

@@ -1,5 +1,7 @@
 """A table of measures: one row for each layer of units."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

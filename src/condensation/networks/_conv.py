@@ -5,6 +5,8 @@ with the stride s; images are channels x height x width. Pooling stands behind t
 mean or the sum of each window.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from functools import partial

@@ -6,6 +6,8 @@ hidden layers before it, $(h_1, ..., h_l)$ in one column: what a residual networ
 width.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -71,7 +73,7 @@ class DenseNetwork(eqx.Module):
         residual: bool,
         dropout: float,
         concatenated: bool = False,
-    ) -> "DenseNetwork":
+    ) -> DenseNetwork:
         """The network of some layers with the parameters of their names."""
         maps = tuple(Affine.of(layer, parameters) for layer in layers)
         return DenseNetwork(maps, tuple(map(get_activation, activations)), residual, dropout, concatenated)

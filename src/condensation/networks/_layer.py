@@ -1,5 +1,7 @@
 """A layer with weights: its name and shape, and the affine map it is."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -93,7 +95,7 @@ class Affine(eqx.Module):
         return product if self.bias is None else product + _repeat(self.bias, h.shape[1])
 
     @staticmethod
-    def of(shape: LayerShape, parameters: dict[str, Any]) -> "Affine":
+    def of(shape: LayerShape, parameters: dict[str, Any]) -> Affine:
         """The layer's map with the parameters of its name."""
         bias = parameters[f"{shape.name}.bias"] if shape.has_bias else None
         return Affine(parameters[f"{shape.name}.weight"], bias)

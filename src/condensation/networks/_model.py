@@ -1,5 +1,7 @@
 """A network together with its parameters: what training leaves at one step, and what can be reduced."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,11 +13,13 @@ import numpy as np
 from jaxtyping import Float
 
 from .._device import convolution_options
+from .._display import Shown, short_number
 from .._files import read_tensors
 from .._functions import opening
 from .._plain import parse_json
 from .._precision import precision
 from .._serialization import from_plain, to_plain, without_none
+from .._sketch import heat
 from .._writing import write_tensors
 from ..errors import InputError, unknown_name
 from ._conv import Conv
@@ -29,7 +33,7 @@ AT_ONCE = 1000  # samples that go through the network together
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class Model(Shown):
     """A network's description and its parameters by name, as NumPy arrays; it can be called on samples.
 
     Batch norm's running statistics are among the parameters: the model is as after training.
@@ -81,13 +85,31 @@ class Model:
         """Input weights of a layer's units, the bias as the last input."""
         return self.layer(layer).units(self.parameters, view)
 
+    def _title(self) -> str:
+        return f"Model: {self.network.describe()}"
+
+    def _facts(self) -> dict[str, str]:
+        dtype = np.result_type(*self.parameters.values())
+        facts = {"parameters": f"{sum(value.size for value in self.parameters.values())}, {dtype}"}
+        for layer in self.network.layers:
+            weight = self.parameters[f"{layer.name}.weight"]
+            shape, bias = " x ".join(map(str, weight.shape)), " and bias" if layer.has_bias else ""
+            size = float(np.linalg.norm(weight.ravel())) / weight.size**0.5
+            facts[layer.name] = f"{shape}{bias}, entries of size {short_number(size)}"
+        return facts
+
+    def _picture(self) -> str:
+        name = self.network.layers[0].name
+        weight = self.parameters[f"{name}.weight"]
+        return heat(weight.reshape(len(weight), -1), label=f"weights of {name}")
+
     def save(self, path: str | Path) -> None:
         """Write the model to a .safetensors file that ``Model.load`` and ``condensation measure`` read."""
         about = {"network": json.dumps(without_none(to_plain(self.network)))}
         write_tensors(Path(path), self.parameters, about)
 
     @classmethod
-    def load(cls, path: str | Path, trust: bool = False) -> "Model":
+    def load(cls, path: str | Path, trust: bool = False) -> Model:
         """The model in a file written by ``save``; ``trust`` as in ``load_run``."""
         about, tensors = read_tensors(Path(path))
         if "network" not in about:

@@ -8,6 +8,8 @@ convolution with batch norm, else the identity. The mean over the image goes to 
 each convolution has a bias instead.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -66,7 +68,7 @@ class ResNetwork(eqx.Module):
     """One residual network: a value that can be called on images."""
 
     parameters: dict[str, Array | np.ndarray]
-    network: "ResNet" = eqx.field(static=True)
+    network: ResNet = eqx.field(static=True)
 
     def __call__(
         self, x: Float[Array | np.ndarray, "samples channels h w"], key: Any = None

@@ -1,5 +1,7 @@
 """Claims: a statement of a paper bound to what is measured of it, its rule and its reason, and how it is judged."""
 
+from __future__ import annotations
+
 import math
 import tomllib
 from collections.abc import Callable, Sequence
@@ -186,10 +188,10 @@ class Finding:
         why: where it fails, why; where it was not run, the reason.
     """
 
-    figure: "type[PaperFigure]"
+    figure: type[PaperFigure]
     claim: Claim[Any]
     scale: str
-    variant: "Variant"
+    variant: Variant
     measured: PerSeed | None = None
     untrained: PerSeed | None = None
     why: str = ""

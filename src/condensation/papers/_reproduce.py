@@ -14,6 +14,8 @@ All trainings of all figures are one list of tasks. A figure is made as soon as 
 written after each figure: a job that is interrupted leaves a report of what it had finished.
 """
 
+from __future__ import annotations
+
 import json
 import time
 from collections.abc import Callable, Sequence

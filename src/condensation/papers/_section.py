@@ -1,5 +1,7 @@
 """A section of the report: one figure made, not run or failed, as plain data that a later run can take up again."""
 
+from __future__ import annotations
+
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -64,7 +66,7 @@ class Section:
         write_json(folder / f"{self.name}.json", asdict(self))
 
     @classmethod
-    def read(cls, path: Path) -> "Section | None":
+    def read(cls, path: Path) -> Section | None:
         """What a file holds; None where there is none, or one that is damaged or of another form."""
         try:
             plain = read_sealed_json(path)

@@ -1,6 +1,7 @@
 from ._deep import LayerField as LayerField
 from ._deep import layer_fields as layer_fields
 from ._predict import Prediction as Prediction
+from ._predict import Predictions as Predictions
 from ._predict import plateaus as plateaus
 from ._predict import predict as predict
 from ._predict import predict_model as predict_model

@@ -9,6 +9,8 @@ that holds; the layer's predicted lines are those of $\rho = s_1$ times its left
 place of the output weights.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -19,6 +21,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from .._display import Shown, in_short
 from .._precision import precision
 from ..activations import Activation, get_activation, label, multiplicity
 from ..data._labels import as_targets
@@ -29,7 +32,7 @@ from ..theory import Directions, stationary_directions
 
 
 @dataclass(frozen=True, eq=False)
-class LayerField:
+class LayerField(Shown):
     r"""What the neurons of one layer see: $\dot w_j = \frac1n \sum_i B_{ij}\, \sigma'(w_j \cdot x_i)\, x_i$.
 
     Attributes:
@@ -48,6 +51,13 @@ class LayerField:
     activation: Activation
     inputs: Float[np.ndarray, "samples inputs"]
     factors: Float[np.ndarray, "samples neurons"]
+
+    def _title(self) -> str:
+        samples, neurons = self.factors.shape
+        return f"LayerField of {self.layer}: {neurons} neurons ({label(self.activation)}) that see {samples} samples"
+
+    def _facts(self) -> dict[str, str]:
+        return {"inputs": in_short(self.inputs), "factors": in_short(self.factors)}
 
     @property
     def share(self) -> float:

@@ -4,6 +4,8 @@ At a later plateau of the loss the theory is applied to the network as it is the
 lines appear (saddle to saddle), and its small neurons go there.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +13,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from .._display import Shown, short_numbers
+from .._phrases import plural
 from ..activations import Activation, derivatives_at_zero, label, multiplicity
 from ..data._labels import as_targets
 from ..errors import InputError, unknown_name
@@ -38,7 +42,7 @@ DEEPER = 3.0  # a plateau's relative slope is this much below that of the drops 
 
 
 @dataclass(frozen=True, eq=False)
-class Prediction:
+class Prediction(Shown):
     r"""The lines of one layer by the optimizer that trains it, and its neurons' fates.
 
     Attributes:
@@ -70,6 +74,42 @@ class Prediction:
         """``"cube"`` or ``"sphere"``."""
         return "cube" if isinstance(self.directions, CubeDirections) else "sphere"
 
+    def _title(self) -> str:
+        return f"Prediction for {self.layer}: {self._brief()}"
+
+    def _brief(self) -> str:
+        """What is predicted, in a line."""
+        attract = int(self.directions.attracts.sum())
+        certified = "" if self.directions.certified else ", not certified"
+        placed = ""
+        if self.fates is not None:
+            ends = self.fates.lines
+            placed = f"; {int((ends >= 0).sum())} of {plural(len(ends), 'neuron')} go there"
+        return f"{plural(attract, 'line')} of the {self.surface} attract{'s' * (attract == 1)}{placed}{certified}"
+
+    def _facts(self) -> dict[str, str]:
+        lines = {name: fact for name, fact in self.directions._facts().items() if name != "note"}
+        fates = self.fates
+        counts = [] if fates is None else np.bincount(fates.lines[fates.lines >= 0], minlength=self.directions.count)
+        neurons = {"neurons by line": short_numbers(counts)} if len(counts) else {}
+        return lines | neurons | {"note": "; ".join(filter(None, (self.note, self.directions.note)))}
+
+    def _picture(self) -> str:
+        return self.directions._picture() if self.fates is None else self.fates._picture()
+
+
+class Predictions(Shown, dict[str, Prediction]):
+    """The predictions for the layers of a network, by their names: a dictionary that prints as a line a layer."""
+
+    def _title(self) -> str:
+        return f"Predictions for {plural(len(self), 'layer')}"
+
+    def _facts(self) -> dict[str, str]:
+        return {name: prediction._brief() for name, prediction in self.items()}
+
+    def _picture(self) -> str:
+        return next((prediction._picture() for prediction in self.values()), "")
+
 
 def predict_model(
     model: Model,
@@ -79,7 +119,7 @@ def predict_model(
     *,
     optimizer: Optimizer | None = None,
     layers: Sequence[str] | None = None,
-) -> dict[str, Prediction]:
+) -> Predictions:
     """The lines of each hidden layer of a network as it is, from its data.
 
     Args:
@@ -99,10 +139,10 @@ def predict_model(
         if name not in [layer.name for layer in hidden]:
             raise unknown_name("hidden layer", name, [layer.name for layer in hidden])
     if isinstance(model.network, Conv):
-        return {"conv1": _of_filters(model, x, y, loss, optimizer)}
+        return Predictions(conv1=_of_filters(model, x, y, loss, optimizer))
     fields = layer_fields(model, x, y, loss).items()
     chosen = {name: field for name, field in fields if layers is None or name in layers}
-    return {name: _of_units(model, field, x, y, loss, optimizer) for name, field in chosen.items()}
+    return Predictions({name: _of_units(model, field, x, y, loss, optimizer) for name, field in chosen.items()})
 
 
 def _of_units(
@@ -149,7 +189,7 @@ def _of_filters(model: Model, x: ArrayLike, y: ArrayLike, loss: Loss, optimizer:
     return Prediction("conv1", None, rows, directions, ends, note)
 
 
-def predict(experiment: Experiment, seed: int | Seed = 0) -> dict[str, Prediction]:
+def predict(experiment: Experiment, seed: int | Seed = 0) -> Predictions:
     """The lines of each hidden layer of an experiment's network by its optimizer, before it is trained, for one seed.
 
     >>> from condensation import GD, Dense, Init, Normal, two_waves
@@ -163,7 +203,7 @@ def predict(experiment: Experiment, seed: int | Seed = 0) -> dict[str, Predictio
     return predict_model(experiment.initial_model(chosen), x, y, experiment.loss, optimizer=experiment.optimizer)
 
 
-def predict_next(trajectory: Trajectory, step: int, seed: int | Seed = 0) -> dict[str, Prediction]:
+def predict_next(trajectory: Trajectory, step: int, seed: int | Seed = 0) -> Predictions:
     """The lines that the residual of a saved step predicts: at a plateau, where the next lines appear."""
     model, (x, y), experiment = trajectory.model(step, seed), trajectory.data(seed), trajectory.experiment
     return predict_model(model, x, y, experiment.loss, optimizer=experiment.optimizer)

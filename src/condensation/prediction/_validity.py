@@ -8,12 +8,17 @@ paper has two definitions of the initial stage, the Taylor expansion holding and
 side by side. Its Remark 1 compares $\dot u$ with $\dot r$; fair is $|\dot u|$ against $|\dot r| / r$, two rates.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from .._display import Shown, short_number
+from .._phrases import plural
+from .._sketch import curves
 from ..errors import InputError
 from ..measure._similarity import norms
 from ..runs import INITIAL_STAGE, Trajectory
@@ -27,7 +32,7 @@ DRIFT = 0.1  # radians
 
 
 @dataclass(frozen=True, eq=False)
-class Validity:
+class Validity(Shown):
     r"""The clock of one seed and layer, at the chosen saved steps.
 
     Attributes:
@@ -65,6 +70,19 @@ class Validity:
     def _last(self, holds: np.ndarray) -> int | None:
         count = len(holds) if holds.all() else int(holds.argmin())
         return int(self.steps[count - 1]) if count else None
+
+    def _title(self) -> str:
+        return f"Validity at {plural(len(self.steps), 'saved step')}"
+
+    def _facts(self) -> dict[str, str]:
+        ranges = {
+            name: f"{short_number(getattr(self, name)[0])} to {short_number(getattr(self, name)[-1])}"
+            for name in ("loss_ratio", "size", "leading_error", "drift", "share", "turning", "growing")
+        }
+        return {"in short": str(self)} | (ranges if len(self.steps) else {})
+
+    def _picture(self) -> str:
+        return curves(self.steps, [self.leading_error, self.drift], label="leading error, drift")
 
     def __str__(self) -> str:
         until, loss = self.valid_until(), self.loss_until()

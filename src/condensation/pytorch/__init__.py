@@ -1,5 +1,6 @@
-"""Any PyTorch model: its units, watched in training, reduced. The extra ``condensation[pytorch]``."""
+"""Any PyTorch model: its units, watched in training, reduced; our models as modules. The extra ``[pytorch]``."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -14,20 +15,41 @@ from ._watch import Watcher as Watcher
 from ._watch import watch as watch
 
 if TYPE_CHECKING:
+    from ._convert import from_torch as from_torch
+    from ._convert import to_torch as to_torch
+    from ._network import TorchNetwork as TorchNetwork
     from ._reduction import ReducedModel as ReducedModel
     from ._reduction import reduce_model as reduce_model
 
-__all__ = ["ReducedModel", "Units", "Watcher", "measure_listed", "reduce_model", "units", "watch"]
+_LATER = {  # watching needs neither Torch-Pruning nor JAX
+    "ReducedModel": "_reduction",
+    "TorchNetwork": "_network",
+    "from_torch": "_convert",
+    "reduce_model": "_reduction",
+    "to_torch": "_convert",
+}
+__all__ = [
+    "ReducedModel",
+    "TorchNetwork",
+    "Units",
+    "Watcher",
+    "from_torch",
+    "measure_listed",
+    "reduce_model",
+    "to_torch",
+    "units",
+    "watch",
+]
 
 
 def __getattr__(name: str) -> Any:
-    """Reduction is imported when first used: watching needs neither Torch-Pruning nor JAX."""
-    if name not in ("ReducedModel", "reduce_model"):
+    """Import a name when it is first used."""
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from . import _reduction
+        module = import_module(f"{__name__}.{_LATER[name]}")
     except ModuleNotFoundError as error:
         if error.name != "torch_pruning":
             raise
         raise ModuleNotFoundError("reduce_model needs Torch-Pruning: pip install 'condensation[pytorch]'") from error
-    return getattr(_reduction, name)
+    return getattr(module, name)

@@ -6,6 +6,8 @@ two others of the same size: the untrained network's own reduction, which must f
 units, and magnitude pruning, which keeps the units of largest $|a_j| |w_j|$ and drops the others.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +15,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from .._display import Shown, short_number
 from .._serialization import coerce
+from .._sketch import bars
 from ..errors import InputError, check_whole, unknown_name
 from ..measure import chance_cosine
 from ..measure._lines import LEAST_COSINE
@@ -25,7 +29,7 @@ from ._tree import merging_tree
 
 
 @dataclass(frozen=True, eq=False)
-class Reduction:
+class Reduction(Shown):
     """A reduced network, and how well it does.
 
     Attributes:
@@ -48,6 +52,24 @@ class Reduction:
     def sizes(self) -> dict[str, tuple[int, int]]:
         """Units of each reduced layer, before and after."""
         return {name: (len(labels), int(labels.max()) + 1) for name, labels in self.groups.items()}
+
+    def _title(self) -> str:
+        before, after = (sum(column) for column in zip(*self.sizes.values(), strict=True)) if self.sizes else (0, 0)
+        return f"Reduction of {before} units to {after}: {self.model.network.describe()}"
+
+    def _facts(self) -> dict[str, str]:
+        sizes = {name: f"{before} units become {after}" for name, (before, after) in self.sizes.items()}
+        errors = {
+            "error": (self.centred_error, ""),
+            "pruned": (self.pruned_error, " by magnitude pruning to the same sizes"),
+            "untrained": (self.untrained_error, " of the network before training"),
+        }
+        told = {name: short_number(error) + about for name, (error, about) in errors.items() if error is not None}
+        return (told or {"error": "not measured: no samples were given"}) | sizes
+
+    def _picture(self) -> str:
+        pairs = [size for sizes in self.sizes.values() for size in sizes]
+        return bars(pairs, label="units before and after", strong=[k % 2 == 1 for k in range(len(pairs))])
 
 
 def reduce(

@@ -3,6 +3,8 @@
 A ``Record`` is what one network leaves while it trains, a ``Checkpoint`` what it takes to go on with it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -10,7 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from .._display import Shown, short_number
 from .._memory import require
+from .._phrases import plural
+from .._sketch import curves
 from ..errors import InputError
 from ..experiment import Experiment
 from ..seeds import Seed, as_seed
@@ -67,7 +72,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Run:
+class Run(Shown):
     """A run of either kind. What follows a loss that is not finite is NaN.
 
     Attributes:
@@ -89,6 +94,23 @@ class Run:
     curves: dict[str, Float[np.ndarray, "seeds recorded"]]
     diverged: dict[Seed, int]
     seconds: float
+
+    def _curve_facts(self) -> dict[str, str]:
+        """Steps, loss and seeds that diverged, in words."""
+        loss = self.loss[:, [self._first, -1]] if len(self.recorded) else np.full((len(self.seeds), 2), np.nan)
+        alive = loss[np.isfinite(loss).all(axis=1)]
+        ends = np.median(alive, axis=0) if len(alive) else (np.nan, np.nan)
+        first, last = (short_number(float(end)) for end in ends)
+        of_seeds = "" if len(alive) == 1 else f" (median of {plural(len(alive), 'seed')})"
+        told = [f"seed {s.data if s.data == s.init else s} at step {step}" for s, step in self.diverged.items()]
+        return {
+            "steps": f"{_range(self.recorded)}; weights are kept at {plural(len(self.saved), 'step')}",
+            "loss": f"{first} at first, {last} at last{of_seeds}" if len(alive) else "",
+            "diverged": f"{len(told)} of {plural(len(self.seeds), 'seed')}: {listed(told)}" if told else "",
+        }
+
+    def _picture(self) -> str:
+        return curves(self.recorded, self.loss, label="loss", log=True)
 
     @property
     def origin(self) -> Experiment | None:
@@ -178,6 +200,10 @@ class Run:
         except ValueError:
             known = [str(s.data) if s.data == s.init else str(s) for s in self.seeds]
             raise InputError(f"seed {seed} was not run; the seeds are {listed(known)}") from None
+
+
+def _range(steps: np.ndarray) -> str:
+    return "none" if not len(steps) else f"{steps[0]} to {steps[-1]}, recorded at {len(steps)}"
 
 
 def stack_records(seeds: tuple[Seed, ...], records: Sequence[Record]) -> dict[str, Any]:

@@ -1,17 +1,24 @@
 """A trajectory: what the training of an experiment leaves, for all seeds, as NumPy arrays."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
+from .._display import short_number
+from .._phrases import plural
 from ..errors import InputError
 from ..experiment import Experiment
+from ..measure import count_lines
 from ..networks import Model
 from ..networks._model import find_layer
 from ..seeds import Seed
 from ._run import Record, Run, stack_records
+
+MOST_LAYERS, MOST_SEEDS, MOST_PAIRS = 2, 10, 10**6  # that are measured when a trajectory is printed
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -25,6 +32,44 @@ class Trajectory(Run):
     """
 
     experiment: Experiment
+
+    def _title(self) -> str:
+        return f"Trajectory of {plural(len(self.seeds), 'seed')}: {self.experiment.network.describe()}"
+
+    def _facts(self) -> dict[str, str]:
+        experiment = self.experiment
+        stage = [end for end in self.initial_stage_end() if end is not None]
+        many = f" (median of {len(stage)} of {plural(len(self.seeds), 'seed')})" if len(self.seeds) > 1 else ""
+        return {
+            "data": experiment.data.describe(),
+            "optimizer": experiment.optimizer.describe(),
+            **self._curve_facts(),
+            "initial stage": f"ends at step {short_number(float(np.median(stage)))}{many}"
+            if stage
+            else "has not ended",
+            **self._k_effs(),
+        }
+
+    def _k_effs(self) -> dict[str, str]:
+        """k_eff of the kept hidden layers at the first and the last saved step, where that takes no time."""
+        found = {}
+        for layer in self.layers:
+            if layer == "output" or len(found) == MOST_LAYERS or len(self.saved) == 0:
+                continue
+            shape = find_layer(self.experiment.network, layer)
+            seeds = min(len(self.seeds), MOST_SEEDS)
+            units = shape.weight[0] * (shape.weight[1] if shape.is_convolution else 1)
+            if seeds * units**2 > MOST_PAIRS:
+                continue
+            weights = shape.units({name: self.parameters[name][:seeds, [0, -1]] for name in shape.parameters})
+            if weights.shape[-1] < 2:
+                continue
+            history = count_lines(weights)
+            known = history.k_eff[np.isfinite(history.k_eff).all(axis=1)]
+            if len(known):
+                first, last = map(short_number, np.median(known, axis=0))
+                found[f"k_eff {layer}"] = f"{first} at first, {last} at last, of {plural(units, 'unit')}"
+        return found
 
     @property
     def origin(self) -> Experiment:

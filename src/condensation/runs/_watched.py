@@ -5,6 +5,8 @@ file holds the curves ``loss`` and ``QUANTITY/LAYER`` at the measured steps, whi
 ``step``, and the weights of the layers that were to be kept. ``initial.safetensors`` holds the initial weights.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import uuid
@@ -43,7 +45,7 @@ class WatchedLayer:
         coerce_fields(self)
 
     @classmethod
-    def __from_plain__(cls, plain: dict[str, Any], place: str, folder: Path) -> "WatchedLayer":
+    def __from_plain__(cls, plain: dict[str, Any], place: str, folder: Path) -> WatchedLayer:
         try:
             return cls(**plain)
         except TypeError:
@@ -81,7 +83,7 @@ class Watched:
         return {"format": FORMAT} | to_plain(self)
 
     @classmethod
-    def from_plain(cls, plain: Any) -> "Watched":
+    def from_plain(cls, plain: Any) -> Watched:
         """The value that plain data stands for."""
         if not isinstance(plain, dict):
             raise InputError(f"a watched run is a table of fields, not {type(plain).__name__}")
@@ -100,7 +102,7 @@ class Watched:
         """None: the data are the user's."""
         return {}
 
-    def differs(self, other: "Watched") -> str:
+    def differs(self, other: Watched) -> str:
         """How another model or another way of watching it differs from this one; empty if they can share a run."""
         for name in ("model", "schedule", "keep", "threshold"):
             mine, theirs = getattr(self, name), getattr(other, name)

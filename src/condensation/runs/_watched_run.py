@@ -1,16 +1,22 @@
 """A watched run: the curves and the kept weights of a training that another program did."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from .._display import short_number
+from .._phrases import plural
+from .._sketch import curves
 from ..errors import InputError, unknown_name
 from ..seeds import Seed
 from ._run import Checkpoint, Run, listed, stack_records
 from ._watched import Watched, WatchedRow, to_rows, unpack_reasons
 
+MOST_SHOWN = 4  # layers that a printed run tells of
 SEED = Seed(0, 0)  # under which a watched run is kept
 
 
@@ -26,6 +32,22 @@ class WatchedRun(Run):
 
     watched: Watched
     reasons: dict[tuple[int, str], str]
+
+    def _title(self) -> str:
+        return f"WatchedRun of {self.watched.model}: {plural(len(self.watched.layers), 'layer')}"
+
+    def _facts(self) -> dict[str, str]:
+        facts = self._curve_facts()
+        for layer in self.watched.layers[:MOST_SHOWN]:
+            curve = self.curves[f"k_eff/{layer.name}"][0]
+            first, last = map(short_number, curve[[0, -1]]) if len(curve) else ("-", "-")
+            facts[layer.name] = f"{layer.units} x {layer.inputs}, k_eff {first} at first, {last} at last"
+        others = len(self.watched.layers) - MOST_SHOWN
+        return facts | {"others": plural(others, "layer") if others > 0 else "", "kept": listed(self.layers)}
+
+    def _picture(self) -> str:
+        rows = [self.curves[f"k_eff/{layer.name}"][0] for layer in self.watched.layers]
+        return curves(self.recorded, rows, label="k_eff of the layers", log=True)
 
     @property
     def experiment(self) -> NoReturn:

@@ -1,5 +1,7 @@
 """A sweep as a value: the base experiment, its axes, and the cells they span."""
 
+from __future__ import annotations
+
 import hashlib
 import itertools
 import json
@@ -213,7 +215,7 @@ class Sweep:
         }
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any], folder: str | Path = ".") -> "Sweep":
+    def from_plain(cls, plain: Mapping[str, Any], folder: str | Path = ".") -> Sweep:
         """The sweep that plain data stands for; file names in it are relative to ``folder``.
 
         Data with a fingerprint, as the folder of a sweep has it, must still stand for the sweep that was run.
@@ -246,7 +248,7 @@ class Sweep:
         return sweep
 
     @classmethod
-    def load(cls, path: str | Path) -> "Sweep":
+    def load(cls, path: str | Path) -> Sweep:
         """The sweep in a TOML file."""
         path = Path(path)
         text = read_text(path, "sweep")

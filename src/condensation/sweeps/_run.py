@@ -1,5 +1,7 @@
 """Run a sweep: rounds of tasks over what is missing, on any backend, until every cell has its rows."""
 
+from __future__ import annotations
+
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

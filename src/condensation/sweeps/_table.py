@@ -9,6 +9,9 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Bool, Float, Int
 
+from .._display import Shown, short_list, spread
+from .._phrases import plural
+from .._sketch import curves, heat
 from ..errors import InputError, unknown_name
 from ..seeds import Seed
 from ._axes import COLUMNS, CURVES, label
@@ -16,9 +19,11 @@ from ._folder import SweepFolder
 from ._grid import Sweep, is_field, pair_name
 from ._notes import notes_on
 
+MOST_SHOWN = 3  # measured columns that a printed table tells of
+
 
 @dataclass(frozen=True, eq=False)
-class SweepTable:
+class SweepTable(Shown):
     """The results of a sweep.
 
     Attributes:
@@ -56,6 +61,44 @@ class SweepTable:
 
     def __len__(self) -> int:
         return self.rows.num_rows
+
+    def _title(self) -> str:
+        cells, seeds = plural(len(self.sweep), "cell"), plural(len(self.seeds), "seed")
+        return (
+            f"SweepTable: {plural(len(self), 'row')} of {cells} and {seeds}, {self.sweep.experiment.network.describe()}"
+        )
+
+    def _facts(self) -> dict[str, str]:
+        facts = {}
+        for name, labels in self.sweep.labels.items():
+            facts[name] = ("" if len(labels) == 1 else f"{len(labels)} values: ") + short_list(labels, 4)
+        for name in self.quantities[:MOST_SHOWN]:
+            values = self.column(name)
+            known = values[np.isfinite(values)]
+            facts[name] = spread(known) if len(known) else "not a number anywhere"
+        others = self.quantities[MOST_SHOWN:]
+        missing = int((~self.has_rows).sum())
+        diverged = int((self.column("diverged") >= 0).sum()) if len(self) else 0
+        return facts | {
+            "also measured": short_list(others, 4) if others else "",
+            "missing": f"{missing} of {len(self.sweep) * len(self.seeds)} networks" if missing else "",
+            "diverged": f"{diverged} rows" if diverged else "",
+            "failed": f"{len(self.failed)}, the first: {next(iter(self.failed.values()))}" if self.failed else "",
+        }
+
+    def _picture(self) -> str:
+        axes = [name for name, labels in self.sweep.labels.items() if len(labels) > 1]
+        if not self.quantities or not axes or not len(self):
+            return ""
+        name = self.quantities[0]
+        if len(axes) > 1:
+            values, _, _ = self.map(name, axes[0], axes[1])
+            return heat(values[::-1], label=name)
+        values = self.array(name)
+        with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # a cell without any value is NaN
+            turned = np.moveaxis(values, [*self.sweep.axes].index(axes[0]), 0)
+            middle = np.nanmedian(turned.reshape(len(turned), -1), axis=1)
+        return curves(range(len(middle)), [middle], label=f"{name} over {axes[0]}")
 
     @property
     def complete(self) -> bool:

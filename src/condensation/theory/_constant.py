@@ -10,12 +10,15 @@ and is learned at the rate $m \sigma(0)^2$, the lines at $|c| |g|$. Where the fi
    $\bar a c |g|$. As long as that is ahead, all neurons have one orientation.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from .._display import Shown
 from ..activations import Activation, derivatives_at_zero
 from ..errors import check_whole
 from ._leading import coefficient
@@ -25,7 +28,7 @@ FIRST = 3.0  # ratio of the rates from which on the lines are those of y - mean(
 
 
 @dataclass(frozen=True, eq=False)
-class EffectiveResidual:
+class EffectiveResidual(Shown):
     r"""What the neurons see once a constant, if any, is learned.
 
     Attributes:

@@ -15,6 +15,8 @@ $\sum_k a_k T_k w^p$ on the product of two cubes. It is linear in a: there a = s
 is zero, and w is a strict local maximum for the residual that this a sees.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

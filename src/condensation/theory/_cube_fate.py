@@ -15,15 +15,19 @@ coordinate inside a face goes to and fro by that step. Of a and w, w moves secon
 could change signs in turn for ever, which is what a large learning rate does to neurons near zero (see ``SignGD``).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
+from .._display import Shown
+from .._phrases import plural
 from ..activations import Activation, derivatives_at_zero
 from ._cube import CubeDirections, cube_directions
-from ._destinations import Destinations
+from ._destinations import Destinations, count_fates, fates_picture
 from ._leading import as_neurons, as_single_output, coefficient
 from ._paths import NOWHERE, ON_ITS_WAY
 from ._subdivision import field_sizes
@@ -37,7 +41,7 @@ LONGEST = 1000  # steps: a neuron that grows is then 1000 times as large or more
 
 
 @dataclass(frozen=True, eq=False)
-class CubeFates:
+class CubeFates(Shown):
     """Where neurons end under sign descent, one entry for each.
 
     Attributes:
@@ -52,6 +56,16 @@ class CubeFates:
     signs: Int[np.ndarray, " units"]
     flips: Bool[np.ndarray, " units"]
     decided: Bool[np.ndarray, " units"]
+
+    def _title(self) -> str:
+        return f"Fates of {plural(len(self.lines), 'neuron')} under sign descent"
+
+    def _facts(self) -> dict[str, str]:
+        undecided = {"undecided": f"{int((~self.decided).sum())}, by the learning rate"}
+        return count_fates(self.lines, self.signs, self.flips) | undecided
+
+    def _picture(self) -> str:
+        return fates_picture(self.lines, self.directions)
 
     @property
     def orientations(self) -> Float[np.ndarray, "units inputs"]:

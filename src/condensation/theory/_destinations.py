@@ -1,12 +1,16 @@
 """Lines on which neurons can end, on the sphere (gradient flow) or on the cube (sign descent), and their sides."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from .._display import Shown, entries, short_number
 from .._phrases import plural
+from .._sketch import bars
 from ..errors import InputError
 
 
@@ -18,8 +22,11 @@ class AttractingSpace(NamedTuple):
     serves: tuple[int, ...]  # the signs of a c that it attracts
 
 
+MOST_SHOWN = 4  # lines that are told of when their directions are printed
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class AttractingLines:
+class AttractingLines(Shown):
     r"""Lines {u, -u} of the leading order, of largest |F| first, and which of them attract.
 
     For odd p a row is written with the u of $F(u) \ge 0$: u serves s = sign(a c) = +1 and -u serves s = -1. For even p
@@ -65,6 +72,29 @@ class AttractingLines:
         """Which lines attract neurons with a c > 0, or with a c < 0, or both."""
         return self.attracts_positive | self.attracts_negative
 
+    def _title(self) -> str:
+        noun, number = "orientation" if self.oriented else "line", int(self.attracts.sum())
+        return (
+            f"{type(self).__name__}: {plural(self.count, noun)} of {plural(self.directions.shape[1], 'input')}, "
+            f"{number} of them attract{'s' * (number == 1)} (p = {self.p})"
+        )
+
+    def _facts(self) -> dict[str, str]:
+        facts = {"method": f"{self.method}, {'certified' if self.certified else 'not certified'}"}
+        for k in range(min(self.count, MOST_SHOWN)):
+            signs = ["a c > 0"] * bool(self.attracts_positive[k]) + ["a c < 0"] * bool(self.attracts_negative[k])
+            attracts = f"attracts {' and '.join(signs)}" if signs else "does not attract"
+            facts[f"line {k + 1}"] = (
+                f"F = {short_number(self.values[k])}, {attracts}, u = {entries(self.directions[k], 4)}"
+            )
+        if self.count > MOST_SHOWN:
+            facts["others"] = f"{self.count - MOST_SHOWN}, F from {short_number(self.values[-1])}"
+        spaces = ", ".join(str(space.basis.shape[1]) for space in self.spaces)
+        return facts | {"spaces": f"of {spaces} dimensions attract" if spaces else "", "note": self.note}
+
+    def _picture(self) -> str:
+        return bars(self.values, label="F of each line", strong=self.attracts.tolist())
+
     def attracting(self, sign: int) -> Bool[np.ndarray, " lines"]:
         """Which lines attract neurons with a c of the given sign."""
         if sign not in (1, -1):
@@ -101,7 +131,7 @@ class Destinations:
     side: Int[np.ndarray, " ends"]  # +1 along the line's direction, -1 against it
 
     @staticmethod
-    def of(lines: AttractingLines) -> "Destinations":
+    def of(lines: AttractingLines) -> Destinations:
         """The destinations on some lines."""
         rows = []
         for sign in (1, -1):
@@ -109,3 +139,20 @@ class Destinations:
             rows += [(sign, line, side) for line in attracting for side in lines.sides(sign)]
         serves, line, side = np.array(rows, int).reshape(-1, 3).T
         return Destinations(side[:, None] * lines.directions[line], serves, line, side)
+
+
+def count_fates(
+    lines: Int[np.ndarray, " units"], signs: Int[np.ndarray, " units"], flips: Bool[np.ndarray, " units"]
+) -> dict[str, str]:
+    """How many neurons come to each of the first lines, along it and against it, and how many flip."""
+    facts = {}
+    for line in np.unique(lines[lines >= 0])[:MOST_SHOWN]:
+        along, against = (int(((lines == line) & (signs == sign)).sum()) for sign in (1, -1))
+        facts[f"line {line + 1}"] = f"{plural(along + against, 'neuron')}, {along} along it and {against} against it"
+    return facts | {"no line": str(int((lines < 0).sum())), "flips": f"{int(flips.sum())} change the sign of a"}
+
+
+def fates_picture(lines: Int[np.ndarray, " units"], directions: AttractingLines) -> str:
+    """The number of neurons that come to each line."""
+    counts = np.bincount(lines[lines >= 0], minlength=directions.count)
+    return bars(counts, label="neurons by line", strong=directions.attracts.tolist())

@@ -6,6 +6,8 @@ where $s F$ has a strict local maximum of positive value on the sphere, s the si
 attracts the angle while the amplitude shrinks: that is no line.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

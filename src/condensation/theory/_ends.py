@@ -1,21 +1,26 @@
 """Where neurons end under gradient flow, as predicted, and how that compares with where they were trained to."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
+from .._display import Shown, short_number
+from .._phrases import plural
 from ..errors import InputError
 from ..measure._lines import LEAST_COSINE
 from ..measure._similarity import as_weights
 from ._cube_fate import CubeFates
+from ._destinations import count_fates, fates_picture
 from ._directions import Directions
 from ._tensor import unit
 
 
 @dataclass(frozen=True, eq=False)
-class Fates:
+class Fates(Shown):
     r"""Where neurons under $\dot w = a c\, T w^{p-1}$, $\dot a = \frac cp T w^p$ end, one entry for each.
 
     Attributes:
@@ -43,6 +48,19 @@ class Fates:
     confidence: Float[np.ndarray, " units"]
     drift: Float[np.ndarray, " units"]
     spaces: Int[np.ndarray, " units"]
+
+    def _title(self) -> str:
+        return f"Fates of {plural(len(self.lines), 'neuron')}"
+
+    def _facts(self) -> dict[str, str]:
+        known = self.times[np.isfinite(self.times)]
+        return count_fates(self.lines, self.signs, self.flips) | {
+            "time": f"median {short_number(float(np.median(known)))}" if len(known) else "",
+            "confidence": f"least {short_number(self.confidence.min())}" if len(self.confidence) else "",
+        }
+
+    def _picture(self) -> str:
+        return fates_picture(self.lines, self.directions)
 
 
 @dataclass(frozen=True)

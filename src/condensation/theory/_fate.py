@@ -4,6 +4,8 @@ The paths of ``_paths`` are followed until they are near an attracting direction
 (``_linear_fate``).
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import lru_cache
 

@@ -10,6 +10,8 @@ the part of the velocity that turns the neuron. Directions that stay are those w
 (eq. 9).
 """
 
+from __future__ import annotations
+
 from typing import Literal, get_args
 
 import numpy as np

@@ -10,12 +10,15 @@ The loss falls by what the neurons gain: $L_0 - L = \sum_j V(w_j, a_j)$ with $V 
 second order in the output.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from .._display import Shown
 from ..activations import Activation
 from ..errors import InputError
 from ..measure import participation_ratio
@@ -27,7 +30,7 @@ HALVINGS = 12  # of the time in which the gain grows from a neuron's part of wha
 
 
 @dataclass(frozen=True, eq=False)
-class Growth:
+class Growth(Shown):
     r"""Who has grown when the loss, $L_0 - \sum_j V(w_j, a_j)$ at leading order, begins to move.
 
     Attributes:

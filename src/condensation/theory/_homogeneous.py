@@ -13,6 +13,8 @@ Of several outputs, a = |a| v, neurons go to local maxima of $|G(u)|$, $G_k(u) =
 x_i)$, with v = G/|G|. In a sector G = A u with a constant matrix A, whose top singular pair takes the place of s and g.
 """
 
+from __future__ import annotations
+
 import numbers
 
 import numpy as np

@@ -12,6 +12,8 @@ output zero. With $Z = U \Lambda V^T$ the parts along $v_k$ and $u_k$ grow as co
 lies outside does not move: filters turn to $\pm v_1$, if there is a gap between $\lambda_1$ and $\lambda_2$.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,6 +24,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
+from .._display import Shown
 from .._serialization import coerce
 from ..errors import InputError, check_positive, check_whole
 from ..losses import Loss
@@ -135,7 +138,7 @@ def _mean_product(r: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class KernelDynamics:
+class KernelDynamics(Shown):
     r"""The linear dynamics $\dot\theta = Z^T a$, $\dot a = Z \theta$ of filters and their output weights.
 
     Attributes:

@@ -8,6 +8,8 @@ With 1 as the mean of the $F(l_k)$, the largest eigenvalue of all is lowered, at
 until there is a good margin; labels exist if it comes below zero.
 """
 
+from __future__ import annotations
+
 from itertools import combinations_with_replacement
 
 import numpy as np

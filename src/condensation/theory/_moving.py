@@ -11,6 +11,8 @@ width. While r stands still the line is that of g; where 1% of the loss is a lar
 learn, it turns noticeably before the loss has moved by that much.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +20,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
+from .._display import Shown
 from ..activations import Activation, derivatives_at_zero, label
 from ..errors import InputError
 from ._leading import as_neurons, as_single_output, coefficient
@@ -27,7 +30,7 @@ PATIENCE = 200  # of the time in which weights grow e-fold
 
 
 @dataclass(frozen=True, eq=False)
-class MovingLine:
+class MovingLine(Shown):
     """The leading order at the moment when the loss has fallen to a share of its first value.
 
     Attributes:

@@ -2,9 +2,9 @@ from ._backoff import StillRising as StillRising
 from ._backoff import train_with_backoff as train_with_backoff
 from ._live import Live as Live
 from ._live import Moment as Moment
+from ._progress import PrintedProgress as PrintedProgress
 from ._progress import Progress as Progress
 from ._progress import Reporter as Reporter
-from ._progress import print_progress as print_progress
 from ._train import Diverged as Diverged
 from ._train import GradientBelowEps as GradientBelowEps
 from ._train import train as train

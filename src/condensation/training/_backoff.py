@@ -1,5 +1,7 @@
 """Learning-rate back-off: where the loss rises, training begins again from the same weights with half the rate."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How far a training is: told to a callable now and then, or printed on one line."""
+"""How far a training is: told to a callable now and then, or printed."""
 
 import sys
 import threading
@@ -25,13 +25,45 @@ Reporter = Callable[[Progress], None]
 """What is told of a training's progress."""
 
 
-def print_progress(progress: Progress) -> None:
-    """One line on standard error, written over itself."""
-    share = progress.done / progress.total
-    line = (
-        f"\r{share:4.0%}  {progress.done}/{progress.total} steps  loss {progress.loss:.3g}  {progress.left:.0f} s left "
-    )
-    print(line, end="\n" if progress.done >= progress.total else "", file=sys.stderr, flush=True)
+class Tenths:
+    """Says when a log is due for a line: at each tenth of the way, and not sooner than some seconds after the last.
+
+    >>> tenths = Tenths()
+    >>> [share for share in (0.05, 0.1, 0.15, 0.2, 0.5, 0.55, 1.0) if tenths.due(share)]
+    [0.1, 0.2, 0.5, 1.0]
+    """
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds, self.tenth, self.last = seconds, 0, time.monotonic()
+
+    def due(self, share: float) -> bool:
+        """Whether a line is due; what is asked is then taken as written."""
+        tenth, now = int(10 * share + 1e-9), time.monotonic()
+        if tenth <= self.tenth or now - self.last < self.seconds:
+            return False
+        self.tenth, self.last = tenth, now
+        return True
+
+
+class PrintedProgress:
+    """A reporter that prints on standard error: on a terminal one line, written over itself, else a line a tenth."""
+
+    def __init__(self) -> None:
+        self._tenths = Tenths()
+
+    def __call__(self, progress: Progress) -> None:
+        """Print how far the training is, if that is due."""
+        share, over = progress.done / max(progress.total, 1), sys.stderr.isatty()
+        if not over and not self._tenths.due(share):
+            return
+        line = f"{share:4.0%}  {progress.done}/{progress.total} steps  {told(progress)}"
+        end = "" if over and progress.done < progress.total else "\n"
+        print("\r" * over + line + " " * over, end=end, file=sys.stderr, flush=True)
+
+
+def told(progress: Progress) -> str:
+    """The loss and the time left, in words."""
+    return f"loss {progress.loss:.3g}  {progress.left:.0f} s left"
 
 
 class Meter:

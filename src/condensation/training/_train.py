@@ -15,6 +15,8 @@ The way from an experiment to its trajectory:
 - ``runs/_trajectory.py``: ``collect`` makes the ``Trajectory`` of all seeds from their records.
 """
 
+from __future__ import annotations
+
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -35,7 +37,7 @@ from ._chunks import RunPlan
 from ._engine import run
 from ._need import require_room
 from ._program import Program
-from ._progress import Meter, Reporter, print_progress
+from ._progress import Meter, PrintedProgress, Reporter
 from ._work import Member
 
 SHARED = ("network", "loss", "dtype", "steps", "save", "record", "batch_size", "kept_layers")  # in an ensemble
@@ -80,7 +82,7 @@ def train(
         seeds: how many (0, 1, ...), or which; ``Seed(data=0, init=3)`` sets the two apart.
         out: a folder of runs. The run is kept there under the experiment's fingerprint: what is finished is not
             trained again, what was interrupted goes on where it was and ends with the same numbers.
-        progress: True prints a line; a callable is told now and then (``Progress``).
+        progress: True prints how far it is (ten lines in a log); a callable is told now and then (``Progress``).
 
     Returns:
         A trajectory, or a list of them for a sequence. A seed's numbers do not depend on what runs beside it.
@@ -147,7 +149,7 @@ def _run(
     first = experiments[0]
     recorded, saved = np.array(first.recorded_steps()), np.array(first.saved_steps())
     checkpoints = RunCheckpoints(out, pairs) if out is not None else None
-    reporter = (print_progress if progress else None) if isinstance(progress, bool) else progress
+    reporter = (PrintedProgress() if progress else None) if isinstance(progress, bool) else progress
     meter = Meter(first.steps * len(members), reporter)
     try:
         records = run(program, members, RunPlan(recorded, saved, meter, checkpoints))

@@ -1,5 +1,7 @@
 """Measuring listed units: one row a layer, the most condensed first."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor

@@ -16,6 +16,8 @@ import torch
 from jaxtyping import Int
 from torch import nn
 
+from ..._display import Shown, in_short
+from ..._phrases import plural
 from ..._serialization import coerce
 from ...errors import InputError, check_whole, unknown_name
 from ...reduction._search import LayerSizes, merging_order, smallest
@@ -30,7 +32,7 @@ from .trace import ModelInputs, Trace, call, mapped, tensors
 
 
 @dataclass(frozen=True, eq=False)
-class ReducedModel:
+class ReducedModel(Shown):
     """A reduced model, and how well it does on the given data; None where that cannot be said.
 
     Attributes:
@@ -59,6 +61,16 @@ class ReducedModel:
     accuracy: tuple[float, float] | None = None
     pruned_error: float | None = None
     pruned_agreement: float | None = None
+
+    def _title(self) -> str:
+        before, after = self.parameters
+        return f"ReducedModel: a {type(self.model).__name__} of {after} parameters instead of {before}"
+
+    def _facts(self) -> dict[str, str]:
+        shares = ("agreement", "relative_error", "pruned_agreement", "pruned_error")
+        told = {name.replace("_", " "): in_short(getattr(self, name)) for name in shares}
+        sizes = {name: f"{before} units become {after}" for name, (before, after) in self.sizes.items()}
+        return told | {"not reduced": plural(len(self.skipped), "layer") if self.skipped else ""} | sizes
 
 
 def reduce_model(
