@@ -27,9 +27,9 @@ from ..theory import (
     cube_directions,
     cube_fates,
     fates,
-    patch_matrix,
     stationary_directions,
 )
+from ..theory._kernels import matrix_of
 from ._deep import LayerField, layer_fields
 from ._lines import LayerLines, by_signs, gap_note, layer_lines, output_residual
 
@@ -136,7 +136,7 @@ def _of_filters(model: Model, x: ArrayLike, y: ArrayLike, loss: Loss, optimizer:
     activation = network.activations[0]
     if multiplicity(activation) != 1 or derivatives_at_zero(activation, 0)[0]:
         raise InputError(f"the matrix Z is for activations of multiplicity 1 that are 0 at 0, not {label(activation)}")
-    z = patch_matrix(np.asarray(x), output_residual(model, x, y, loss), network.kernel, padding=network.padding)
+    z = matrix_of(np.asarray(x, float), output_residual(model, x, y, loss), network.geometry[0])
     inputs, rows = np.eye(z.shape[1]), z.shape[1] * z.T  # samples whose matrix of mean fields is Z
     directions = (cube_directions if by_signs(optimizer) else stationary_directions)(inputs, rows, 1)
     filters, outputs = model.weights("conv1", view="filter"), model.parameters["output.weight"].astype(float)
