@@ -52,6 +52,7 @@ from .networks import Model as Model
 from .networks import ResNet as ResNet
 from .optimizers import GD as GD
 from .optimizers import Adam as Adam
+from .optimizers import AdamW as AdamW
 from .optimizers import GradientFlow as GradientFlow
 from .optimizers import Momentum as Momentum
 from .optimizers import Muon as Muon

@@ -67,7 +67,7 @@ def torch_outputs(network: Conv, given: dict[str, torch.Tensor], x: torch.Tensor
             continue
         size = tuple(h.shape[2:]) if size == "all" else (size or 2,) * (h.ndim - 2)
         largest, mean = (F.max_pool1d, F.avg_pool1d) if flat else (F.max_pool2d, F.avg_pool2d)
-        h = {"max": largest, "average": mean, "sum": lambda h, n: np.prod(n) * mean(h, n)}[pooling](h, size)
+        h = (largest if pooling == "max" else mean)(h, size) * (np.prod(size) if pooling == "sum" else 1)
     h = h.flatten(1)
     for k in range(len(network.hidden)):
         h = torch.relu(F.linear(h, given[f"dense{k + 1}.weight"], given[f"dense{k + 1}.bias"]))

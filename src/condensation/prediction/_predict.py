@@ -12,6 +12,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from ..activations import Activation, derivatives_at_zero, label, multiplicity
+from ..data._labels import as_targets
 from ..errors import InputError, unknown_name
 from ..experiment import Experiment
 from ..losses import Loss
@@ -85,14 +86,15 @@ def predict_model(
         model: the network with its parameters: initial ones, or those of a plateau for the next lines. A dense network,
             or one convolution layer and the output layer, whose lines are those of filters.
         x: samples x inputs, or images.
-        y: targets, samples x outputs.
+        y: targets, samples x outputs (or labels of classes, where the loss compares these).
         loss: half the mean squared error if not given.
         optimizer: what trains it; gradient flow if not given.
         layers: the layers to predict; all of them if not given.
     """
-    if not np.any(np.asarray(y)):
-        raise InputError("the targets are all zero: there is nothing to learn, and no direction to go to")
     loss, (*hidden, _) = loss or Loss(), model.network.layers
+    y = as_targets(np.asarray(y), model.network.outputs, loss)
+    if not np.any(y):
+        raise InputError("the targets are all zero: there is nothing to learn, and no direction to go to")
     for name in layers or ():
         if name not in [layer.name for layer in hidden]:
             raise unknown_name("hidden layer", name, [layer.name for layer in hidden])
@@ -157,7 +159,7 @@ def predict(experiment: Experiment, seed: int | Seed = 0) -> dict[str, Predictio
     """
     chosen = as_seed(seed)
     experiment.check_data()
-    x, y = experiment.data.draw(chosen)
+    x, y = experiment.samples(chosen)
     model = Model(experiment.network, experiment.init.draw(experiment.network, chosen.init_stream()))
     return predict_model(model, x, y, experiment.loss, optimizer=experiment.optimizer)
 
