@@ -50,6 +50,28 @@ def test_equally_spaced_points_have_p_attracting_lines(activation, lines):
     assert found.fates.lines.shape == (100,)
 
 
+@pytest.mark.parametrize("activation", ["linear", "gelu", "silu", "leaky_relu", "quadratic"])
+def test_units_of_every_activation_go_where_they_are_predicted(activation):
+    """Each on its own side: slopes of 1/2 at 0, none at all, a kink, and p = 2 without a higher order."""
+    data = sine_sum(1, 2, 0.5, dim=3, n=40, low=-1, high=1)
+    saved = {"save": At((800,)), "record": At((800,))}
+    experiment = Experiment(Dense((3, 40, 1), activation), Init(Normal(1e-5)), data, NormalisedGD(1e-6), 800, **saved)
+    prediction, trajectory = predict(experiment)["dense1"], train(experiment, 1)
+    x, y = trajectory.data(0)
+    inputs = np.c_[x, np.ones(len(x))]
+    found = prediction.directions.directions[prediction.directions.attracts]
+    if activation == "quadratic":  # the ends of the spectrum of sum r x x^T
+        expected = np.linalg.eigh((inputs * y).T @ inputs)[1].T[[0, -1]]
+        np.testing.assert_allclose(np.abs(expected @ found.T).max(axis=0), 1, atol=1e-6)
+    else:
+        expected = y[:, 0] @ inputs / np.linalg.norm(y[:, 0] @ inputs)
+        assert np.abs(found @ expected).max() == pytest.approx(1, abs=1e-6)
+    weights, goes = trajectory.weights(1, 800, 0), prediction.fates.lines >= 0
+    cosine = (weights * prediction.fates.orientations).sum(axis=1) / np.linalg.norm(weights, axis=1)
+    assert goes.mean() > 0.8
+    assert (cosine[goes] > 0.95).mean() > 0.9
+
+
 @pytest.mark.parametrize(
     "optimizer", [Momentum(2e-3), Momentum(2e-3, nesterov=True), RMSprop(1e-7)], ids=["momentum", "nesterov", "rmsprop"]
 )

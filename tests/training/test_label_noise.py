@@ -20,6 +20,7 @@ from condensation import (  # fmt: skip
     Loss,
     Normal,
     Seed,
+    sweep,
     train,
 )
 from condensation.derivatives import jacobian, residuals
@@ -86,6 +87,12 @@ def test_none_is_no_noise_and_an_ensemble_may_differ_in_it():
         assert np.abs(together[1].parameters_at(6, 0)[name] - value).max() > 1e-4
     with pytest.raises(InputError, match="must all have label_noise, or none of them: 0 is a noise that adds nothing"):
         train([experiment(label_noise=None), experiment()])
+
+
+def test_a_sweep_has_it_as_an_axis(tmp_path):
+    table = sweep(experiment(), {"label_noise": [0.0, STD]}, "change", seeds=2, n_jobs=1, out=tmp_path)
+    expected = [train(experiment(label_noise=std), 2).loss[:, -1].tolist() for std in (0.0, STD)]
+    assert table.rows["loss"].to_pylist() == [loss for losses in expected for loss in losses]
 
 
 def test_a_batch_of_networks_has_each_ones_noise():

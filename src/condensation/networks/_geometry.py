@@ -48,10 +48,8 @@ class Geometry:
         def both(side: int) -> Sides:
             return (1, side) if flat else (side, side)
 
-        if padding == "same":
-            zeros = (kernel - 1) // 2, kernel // 2
-        else:
-            zeros = (0 if padding == "valid" else int(padding),) * 2
+        number = 0 if isinstance(padding, str) else padding
+        zeros = ((kernel - 1) // 2, kernel // 2) if padding == "same" else (number, number)
         around = ((0, 0) if flat else zeros, zeros)
         bare = Geometry(image, both(kernel), both(stride or 1), around)
         if pooling is None or min(bare.places) < 1:
