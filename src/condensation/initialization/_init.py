@@ -88,7 +88,7 @@ class Init(Part):
     def describe(self, network: Network) -> str:
         """The laws of a network's layers in words; biases follow their layer's law where nothing is said.
 
-        >>> from condensation.networks import Dense
+        >>> from condensation import Dense, Normal
         >>> Init(Normal(0.1), output=Zeros()).describe(Dense((5, 50, 1)))
         'hidden layer N(0, 0.1²); output layer zero'
         """

@@ -7,7 +7,7 @@ mean or the sum of each window.
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import equinox as eqx
@@ -182,7 +182,7 @@ class Conv(Part, kind="conv"):
             raise InputError(f"{len(value)} {many} were given for {layers}: give one for all, or one for each")
         return value if isinstance(value, tuple) else (value,) * count
 
-    @cached_property
+    @property
     def geometry(self) -> tuple[Geometry, ...]:
         """Where the kernels of each convolution layer lie, and what is pooled behind it."""
         shape, found = self.image, []
