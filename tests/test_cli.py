@@ -138,6 +138,41 @@ def test_changes_that_cannot_be_are_refused_in_a_sentence(tmp_path, words, sente
     assert sentence in said(command("train", EXAMPLE, *words, "--out", tmp_path))
 
 
+def test_train_continues_a_run(trained):
+    run = Path(trained["run"])
+    done = command("train", "--continue", run, "--steps", 20, "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    longer = load_run(result["run"])
+    assert (result["step"], Path(result["run"]).parent, len(longer.seeds)) == (520, run.parent, 3)
+    np.testing.assert_array_equal(longer.weights(1, 500), load_run(run).weights(1, 500))
+    assert longer.experiment == Experiment.load(EXAMPLE).extended(20)
+    changed = ("--set", "optimizer.learning_rate=1e-4", "--seeds", "2,")
+    done = command("train", "--continue", run, "--steps", 20, *changed, "--json")
+    other = load_run(json.loads(done.stdout)["run"])
+    assert (other.seeds, other.saved[-1], other.experiment.optimizer.learning_rate) == ((Seed(2, 2),), 20, 1e-4)
+    np.testing.assert_array_equal(other.weights(1, 0, 2), load_run(run).weights(1, 500, 2))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "either an experiment file or --continue RUN is needed, and not both"),
+        ((EXAMPLE, "--continue", "RUN"), "either an experiment file or --continue RUN is needed, and not both"),
+        (("--continue", "RUN"), "--continue needs --steps"),
+        (("--continue", "RUN", "--steps", 0), "steps must be a whole number of at least 1, not 0"),
+        (
+            ("--continue", "RUN", "--steps", 9, "--out", "elsewhere"),
+            "kept beside the one that goes on, not in elsewhere",
+        ),
+        (("--continue", "RUN", "--steps", 9, "--seeds", "7,", "--set", "steps=3"), "there are none for Seed(data=7"),
+        (("--continue", EXAMPLE.parent, "--steps", 9), "there is no file"),
+    ],
+)
+def test_train_continues_only_what_it_can(trained, words, sentence):
+    assert sentence in said(command("train", *(trained["run"] if word == "RUN" else word for word in words)))
+
+
 def test_train_prints_a_table(trained):
     done = command("train", EXAMPLE, "--seeds", 3, "--out", Path(trained["run"]).parent)
     assert done.returncode == 0

@@ -89,7 +89,7 @@ def test_an_unknown_path_is_named(path, said):
     [
         ({"steps": 0}, "steps must be a whole number of at least 1, not 0"),
         ({"dtype": "float16"}, "unknown dtype 'float16'"),
-        ({"save": 10}, "save must be At or Every or Evenly or Geometric, not 10"),
+        ({"save": 10}, "save must be At or Every or Evenly or Geometric or Continued, not 10"),
         ({"loss": "mse"}, "loss must be Loss, not 'mse'"),
         ({"optimizer": "adam"}, "optimizer must be GD or Momentum or RMSprop or Adam"),
         ({"network": Dense}, "network must be Dense or Conv"),

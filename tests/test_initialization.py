@@ -223,7 +223,11 @@ def test_an_output_layer_of_zeros_and_a_law_for_each_convolution():
         ),
         (
             lambda: Init(Normal(1.0), output=Zeros(), balance="dominated").laws(Dense((2, 2, 1))),
-            "a dominated initialization scales output weights, and those of zero have no sign",
+            "a dominated initialization scales weights, and those of zero cannot be scaled",
+        ),
+        (
+            lambda: Init(Zeros(), output=Normal(1.0), balance="balanced").laws(Dense((2, 2, 1)), zeros=True),
+            "a balanced initialization scales weights, and those of zero cannot be scaled",
         ),
         (lambda: Init(Normal(1.0), antisymmetric=True).draw(Dense((2, 3, 1)), np.random.default_rng(0)), "even width"),
     ],

@@ -23,9 +23,11 @@ from .activations import derivatives_at_zero as derivatives_at_zero
 from .activations import multiplicity as multiplicity
 from .data import Arrays as Arrays
 from .data import Expression as Expression
+from .data import Gaussian as Gaussian
 from .data import Images as Images
 from .data import Points as Points
 from .data import Synthetic as Synthetic
+from .data import Teacher as Teacher
 from .data import hinges as hinges
 from .data import images_or_digits as images_or_digits
 from .data import sine_sum as sine_sum
@@ -34,6 +36,7 @@ from .errors import InputError as InputError
 from .experiment import Experiment as Experiment
 from .initialization import ChannelPower as ChannelPower
 from .initialization import FanOutPower as FanOutPower
+from .initialization import Given as Given
 from .initialization import Glorot as Glorot
 from .initialization import He as He
 from .initialization import Init as Init
@@ -50,6 +53,7 @@ from .networks import Conv as Conv
 from .networks import Dense as Dense
 from .networks import Model as Model
 from .networks import ResNet as ResNet
+from .networks import Weights as Weights
 from .optimizers import GD as GD
 from .optimizers import Adam as Adam
 from .optimizers import AdamW as AdamW

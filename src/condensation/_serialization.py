@@ -65,21 +65,26 @@ def without_none(plain: Any) -> Any:
     return [without_none(item) for item in plain] if isinstance(plain, list) else plain
 
 
-def to_plain(value: Any, name_of: Callable[[Callable[..., Any]], str] | None = None) -> Any:
+def to_plain(
+    value: Any,
+    name_of: Callable[[Callable[..., Any]], str] | None = None,
+    place_of: Callable[[Any], dict[str, Any]] | None = None,
+) -> Any:
     """Plain data (dictionaries, lists, strings, numbers) of a part; every field is written, defaults too.
 
-    A function is written by its name: ``module:name``, or whatever ``name_of`` gives.
+    A function is written by its name: ``module:name``, or whatever ``name_of`` gives. Arrays are written as digests,
+    and as the place where ``place_of`` says that they are kept (see ``_stored``).
     """
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if hasattr(value, "__plain__"):
-        return value.__plain__()
+        return value.__plain__() | (place_of(value) if place_of else {})
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         kind = getattr(value, "kind", None)
-        fields = {f.name: to_plain(getattr(value, f.name), name_of) for f in dataclasses.fields(value)}
+        fields = {f.name: to_plain(getattr(value, f.name), name_of, place_of) for f in dataclasses.fields(value)}
         return {"kind": kind} | fields if kind else fields
     if isinstance(value, tuple | list):
-        return [to_plain(item, name_of) for item in value]
+        return [to_plain(item, name_of, place_of) for item in value]
     if callable(value):
         return (name_of or function_path)(value)
     raise InputError(f"a value of type {type(value).__name__} cannot be written as plain data: {value!r}")
@@ -252,6 +257,8 @@ def _part_of_kind(options: list[Any], plain: dict[str, Any], place: str) -> Any:
     if len(parts) == 1:
         return parts[0]
     kinds = {part.kind: part for part in parts}  # type: ignore[attr-defined]
+    if "kind" not in plain and "" in kinds:  # the usual one of the union needs no kind
+        return kinds[""]
     if "kind" not in plain:
         raise InputError(f"{place} has no kind; one of {', '.join(kinds)} is needed")
     if not isinstance(plain["kind"], str) or plain["kind"] not in kinds:

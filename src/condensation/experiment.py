@@ -1,6 +1,6 @@
 """The experiment: a frozen value that fixes a training run except the seeds."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,15 +25,16 @@ from ._serialization import (
     to_plain,
     without_none,
 )
-from .data import Arrays, Data, Images
+from ._stored import StoredArrays, stored_parts
+from .data import Data, Images
 from .data._labels import as_targets, takes_labels
-from .errors import InputError, check_not_negative, one_of, unknown_name
-from .initialization import Init
+from .errors import InputError, check_not_negative, check_whole, one_of, unknown_name
+from .initialization import Given, Init
 from .losses import Loss
-from .networks import Network
+from .networks import Model, Network
 from .optimizers import GradientFlow, NormalisedGD, Optimizer
-from .saving import At, Evenly, SaveSchedule
-from .seeds import Seed
+from .saving import At, Continued, Evenly, SaveSchedule
+from .seeds import Seed, as_seed
 
 LISTED = 200  # bytes of a step in the lists it goes through
 
@@ -44,7 +45,7 @@ class Experiment(Part):
 
     Args:
         network: what is trained.
-        init: how its weights are initialized.
+        init: how its weights are initialized: drawn (``Init``), or given (``Given``) to continue, perturb or fine-tune.
         data: what it is trained on.
         optimizer: how it is trained.
         steps: how long.
@@ -62,7 +63,7 @@ class Experiment(Part):
     """
 
     network: Network
-    init: Init
+    init: Init | Given
     data: Data
     optimizer: Optimizer
     steps: Count
@@ -84,7 +85,7 @@ class Experiment(Part):
         for schedule in (self.save, self.record):
             if isinstance(schedule, At):  # the only one that can ask for a step after the last
                 schedule.steps(self.steps)
-        self.init.laws(self.network)
+        self.init.check(self.network)
         if isinstance(self.optimizer, GradientFlow) and (self.batch_size is not None or self.network.dropout):
             raise InputError("gradient flow sees all samples and the whole network: no batch_size, no dropout")
         if isinstance(self.optimizer, GradientFlow) and self.label_noise is not None:
@@ -132,6 +133,15 @@ class Experiment(Part):
         ``train(experiment.vary("init.hidden.std", [1e-3, 1e-4]), seeds=10)``
         """
         return [self.replace(**{path: value}) for value in values]
+
+    def extended(self, steps: int) -> "Experiment":
+        """The same training for so many more steps. What is saved and recorded up to today's end stays the same.
+
+        ``train(experiment.extended(1000), out=...)`` goes on from the end of the run in that folder, if it is there.
+        """
+        check_whole("steps", steps)
+        longer = {name: _continued(getattr(self, name), self.steps, steps) for name in ("save", "record")}
+        return self.replace(steps=self.steps + steps, **longer)
 
     def check_data(self) -> None:
         """Refuse data whose shapes do not fit network, loss and batch; nothing is drawn for it."""
@@ -207,15 +217,20 @@ class Experiment(Part):
 
     def to_plain(self) -> dict[str, Any]:
         """The experiment as dictionaries, lists, strings and numbers."""
-        plain = {"format": FORMAT} | to_plain(self)
-        for name, arrays in self.arrays().items():
-            if arrays.file is not None:
-                plain[name]["file"] = arrays.file
-        return plain
+        return self.to_plain_at(lambda arrays: arrays.origin)
 
-    def arrays(self) -> dict[str, Arrays]:
-        """The user's own arrays among the data, by the field they stand in."""
-        return {n: part for n, part in (("data", self.data), ("test", self.test)) if isinstance(part, Arrays)}
+    def to_plain_at(self, place_of: Callable[[StoredArrays], dict[str, Any]]) -> dict[str, Any]:
+        """The same, with the files of arrays where ``place_of`` says that they are kept."""
+        return {"format": FORMAT} | to_plain(self, place_of=place_of)
+
+    def arrays(self) -> dict[str, StoredArrays]:
+        """The user's own arrays, data or weights, by the dotted path of the field they stand in."""
+        return stored_parts(self)
+
+    def initial_model(self, seed: int | Seed = 0) -> Model:
+        """The network at step 0 of a seed."""
+        chosen = as_seed(seed)
+        return Model(self.network, self.init.draw(self.network, chosen.init_stream(), chosen))
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any], folder: str | Path = ".") -> "Experiment":
@@ -228,8 +243,12 @@ class Experiment(Part):
 
     def to_toml(self) -> str:
         """The experiment as TOML."""
-        if any(arrays.file is None for arrays in self.arrays().values()):
-            raise InputError("arrays cannot stand in TOML: write x and y to an .npz file and use Arrays.load(file)")
+        for path, arrays in self.arrays().items():
+            if not arrays.origin:
+                raise InputError(
+                    f"arrays cannot stand in TOML, and those of {path} are in no file: write them to an .npz or "
+                    f".safetensors file and use {type(arrays).__name__}.load(file)"
+                )
         return tomli_w.dumps(without_none(self.to_plain()))
 
     @classmethod
@@ -250,6 +269,16 @@ class Experiment(Part):
     def fingerprint(self) -> str:
         """SHA-256 of the experiment's canonical JSON: the one key under which its results are known."""
         return fingerprint(self)
+
+
+def _continued(schedule: SaveSchedule, last: int, more: int) -> SaveSchedule:
+    """The schedule of a training that goes on: itself where it names the same steps so far."""
+    if not isinstance(schedule, At) and [s for s in schedule.steps(last + more) if s <= last] == schedule.steps(last):
+        return schedule
+    later = schedule.then if isinstance(schedule, Continued) else schedule
+    if isinstance(later, At):
+        later = Evenly(max(2, len(later.steps(last))))
+    return Continued(schedule, last, later)
 
 
 @lru_cache(maxsize=64)  # the thousands of cells of a sweep share a few

@@ -119,7 +119,31 @@ class Geometric(Part, kind="geometric"):
         return step
 
 
-SaveSchedule = At | Every | Evenly | Geometric
+@dataclass(frozen=True)
+class Continued(Part, kind="continued"):
+    """The steps of a training that went on: those of its first part, then those of what was added to it."""
+
+    first: "At | Every | Evenly | Geometric | Continued"
+    until: Count
+    then: At | Every | Evenly | Geometric
+
+    def steps(self, last: int) -> list[int]:
+        """The first part's steps, then the others, counted from its end.
+
+        >>> Continued(Every(4), until=8, then=Every(10)).steps(30)
+        [0, 4, 8, 18, 28, 30]
+        """
+        if last <= self.until:
+            raise InputError(f"a training that goes on after step {self.until} ends later, not at step {last}")
+        later = [self.until + step for step in self.then.steps(last - self.until)]
+        return sorted({*self.first.steps(self.until), *later})
+
+    def most(self, last: int) -> int:
+        """How many steps there are at most."""
+        return self.first.most(self.until) + self.then.most(max(last - self.until, 1))
+
+
+SaveSchedule = At | Every | Evenly | Geometric | Continued
 OpenSaveSchedule = At | Every | Geometric  # those that need not know the last step
 
 

@@ -11,7 +11,7 @@ from .._functions import look_in
 from .._plain import parse_toml
 from .._writing import check_folder
 from ..errors import InputError
-from ._output import DIVERGED, File, limit, number, print_json, print_rows, training_progress
+from ._output import DIVERGED, limit, number, print_json, print_rows, training_progress
 
 
 def load_experiment(path: Path) -> Any:
@@ -59,14 +59,44 @@ def read_seeds(text: str) -> Any:
     return numbers if len(parts) > 1 else numbers[0]
 
 
+def continued_experiment(run: Path, steps: int | None, changes: tuple[str, ...], trust: bool) -> tuple[Any, list[Any]]:
+    """The experiment that goes on from the end of a run, and the seeds that the run has finished.
+
+    Without changes it is the same training, longer. With changes it is another one that starts from the run's weights.
+    """
+    from ..initialization import Given
+    from ..networks import Weights
+    from ..runs import Trajectory, load_run
+    from ..saving import At
+
+    if steps is None:
+        raise InputError("--continue needs --steps, the number of steps to go on for")
+    trajectory = load_run(run, trust=trust)
+    if not isinstance(trajectory, Trajectory):
+        raise InputError(f"{run} is a watched run: only the run of an experiment can be continued")
+    done = trajectory.experiment
+    if not changes:
+        return done.extended(steps), list(trajectory.seeds)
+    weights = Weights.of_run(run, done.steps)
+    kept = {
+        name: At(tuple(step for step in schedule.chosen if step <= steps))
+        for name, schedule in (("save", done.save), ("record", done.record))
+        if isinstance(schedule, At)
+    }
+    return change_fields(done.replace(init=Given(weights), steps=steps, **kept), changes), list(weights.seeds or ())
+
+
 def train(
-    experiment: File,
+    experiment: Annotated[Path | None, tyro.conf.Positional] = None,
     /,
-    seeds: str = "10",
+    seeds: str | None = None,
     changes: Annotated[
         tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(name="set", metavar="FIELD=VALUE")
     ] = (),
-    out: Path = Path("runs"),
+    continued: Annotated[Path | None, tyro.conf.arg(name="continue", metavar="RUN")] = None,
+    steps: int | None = None,
+    out: Path | None = None,
+    trust: bool = False,
     memory: str | None = None,
     json: bool = False,
 ) -> None:
@@ -74,9 +104,15 @@ def train(
 
     Args:
         experiment: the TOML file of the experiment (see examples/).
-        seeds: number of seeds, from 0 on, or a list of them (3,7); each draws its own data and initial weights.
+        seeds: number of seeds, from 0 on, or a list of them (3,7); each draws its own data and initial weights. By
+            default 10; with --continue those of the run.
         changes: change a field of the experiment, such as optimizer.learning_rate=1e-4; may be given several times.
-        out: the folder of runs; the run's own folder is named by the experiment's fingerprint.
+        continued: go on from the end of a run, instead of an experiment file, for --steps more steps: the same
+            training, or with --set another one that starts from its weights.
+        steps: how many steps, instead of those of the experiment file.
+        out: the folder of runs; the run's own folder is named by the experiment's fingerprint. By default runs, or the
+            folder that the continued run is in.
+        trust: with --continue, import the modules of functions that the run names.
         memory: the most memory that it may take, such as 4GiB; by default what is free.
         json: print the result as JSON.
     """
@@ -88,13 +124,26 @@ def train(
     from ..training import train as run
 
     limit(memory)
-    wanted = as_seeds(read_seeds(seeds))
-    check_folder(out)
-    chosen = change_fields(load_experiment(experiment), changes)
+    wanted = as_seeds(read_seeds(seeds)) if seeds is not None else None
+    if (experiment is None) == (continued is None):
+        raise InputError("either an experiment file or --continue RUN is needed, and not both")
+    if continued is not None:
+        beside = (continued if continued.name else continued.absolute()).parent
+        out, title = out or beside, continued.resolve().name
+        if not changes and out.resolve() != continued.resolve().parent:
+            raise InputError(f"the longer run is kept beside the one that goes on, not in {out}: leave --out out")
+        chosen, own = continued_experiment(continued, steps, changes, trust)
+        wanted = wanted or as_seeds(own)
+    else:
+        assert experiment is not None
+        out, title, wanted = out or Path("runs"), experiment.stem, wanted or as_seeds(10)
+        check_folder(out)
+        longer = () if steps is None else (f"steps={steps}",)
+        chosen = change_fields(load_experiment(experiment), (*changes, *longer))
     chosen.check_data()
     if not json:
         print_rows((), ((name, escape(phrase)) for name, phrase in chosen.describe().items()))
-    with training_progress(experiment.stem) as report:
+    with training_progress(title) as report:
         trajectory = run(chosen, wanted, out=out, progress=report)
     folder = run_folder(out, chosen)
     layers = {}

@@ -8,3 +8,5 @@ from ._synthetic import Synthetic as Synthetic
 from ._synthetic import hinges as hinges
 from ._synthetic import sine_sum as sine_sum
 from ._synthetic import two_waves as two_waves
+from ._teacher import Gaussian as Gaussian
+from ._teacher import Teacher as Teacher

@@ -1,7 +1,7 @@
 """A user's own arrays as data."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,15 +10,14 @@ import numpy as np
 from jaxtyping import Float
 
 from .._files import read_arrays
-from .._functions import may_import
 from .._phrases import counted
-from .._serialization import Part
+from .._stored import StoredArrays, check_beside
 from ..errors import InputError, unknown_name
 from ..seeds import Seed
 
 
 @dataclass(frozen=True, eq=False)
-class Arrays(Part, kind="arrays"):
+class Arrays(StoredArrays, kind="arrays"):
     """Samples x (n x inputs, or n x channels x height x width) and targets y (n x outputs, or n), for every seed.
 
     The arrays are copied and frozen; two such data are equal when all their numbers are. ``Arrays.load`` reads them
@@ -83,6 +82,19 @@ class Arrays(Part, kind="arrays"):
         samples = f"{counted(self.n, 'sample')} of {inputs} and {counted(self.y.shape[1], 'target')}"
         return f"{samples}, {'own arrays' if self.file is None else f'from {self.file}'}"
 
+    @property
+    def origin(self) -> dict[str, Any]:
+        """The file, if the arrays were loaded from one."""
+        return {} if self.file is None else {"file": self.file}
+
+    def at(self, file: str) -> "Arrays":
+        """The same arrays, as loaded from a file."""
+        return replace(self, file=file)
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """Samples and targets by name."""
+        return {"x": self.x, "y": self.y}
+
     @classmethod
     def load(cls, file: str | Path, folder: str | Path = ".") -> "Arrays":
         """The arrays ``x`` and ``y`` of an .npz or .safetensors file; the name is kept relative to ``folder``."""
@@ -100,8 +112,7 @@ class Arrays(Part, kind="arrays"):
                 raise unknown_name(f"field in {place}", name, known)
         if not isinstance(plain.get("file"), str):
             raise InputError(f"missing in {place}: file (an .npz or .safetensors file with arrays x and y)")
-        if not may_import() and folder.resolve() not in (folder / plain["file"]).resolve().parents:
-            raise InputError(f"{place} is in {plain['file']}, which is not in the folder that is opened: trust=True")
+        check_beside(place, plain["file"], folder)
         arrays = cls.load(plain["file"], folder)
         for name, value in arrays.__plain__().items():
             if plain.get(name, value) != value:
@@ -120,9 +131,3 @@ class Arrays(Part, kind="arrays"):
             name: hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
             for name, value in (("x_sha256", self.x), ("y_sha256", self.y))
         }
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Arrays) and np.array_equal(self.x, other.x) and np.array_equal(self.y, other.y)
-
-    def __hash__(self) -> int:
-        return hash((self.x.tobytes(), self.y.tobytes()))

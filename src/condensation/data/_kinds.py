@@ -4,6 +4,7 @@ from ._arrays import Arrays
 from ._images import Images
 from ._inline import Expression, Points
 from ._synthetic import Synthetic
+from ._teacher import Teacher
 
-Data = Synthetic | Arrays | Images | Expression | Points
+Data = Synthetic | Arrays | Images | Expression | Points | Teacher
 """The kinds of data that an experiment can have."""

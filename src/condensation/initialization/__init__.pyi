@@ -1,9 +1,9 @@
+from ._given import Given as Given
 from ._init import Init as Init
 from ._laws import ChannelPower as ChannelPower
 from ._laws import FanOutPower as FanOutPower
 from ._laws import Glorot as Glorot
 from ._laws import He as He
-from ._laws import Law as Law
 from ._laws import LeCun as LeCun
 from ._laws import Normal as Normal
 from ._laws import PyTorchDefault as PyTorchDefault

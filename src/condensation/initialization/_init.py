@@ -10,6 +10,7 @@ from .._serialization import Part
 from ..errors import InputError, check_positive, one_of
 from ..networks import LayerShape, Network
 from ..networks._model import network_size
+from ..seeds import Seed
 from ._laws import Law, Zeros
 
 BALANCES = {  # in words
@@ -41,8 +42,12 @@ class Init(Part):
     antisymmetric: bool = False
     balance: Annotated[str, one_of("balance", BALANCES)] | None = None
 
-    def laws(self, network: Network) -> tuple[Law, ...]:
-        """The law of each layer, the output layer last."""
+    def check(self, network: Network) -> None:
+        """Refuse laws that do not fit a network."""
+        self.laws(network)
+
+    def laws(self, network: Network, zeros: bool = False) -> tuple[Law, ...]:
+        """The law of each layer, the output layer last; ``zeros`` may be that of hidden layers only if it is said."""
         *hidden, _ = network.layers
         own = [layer for layer in hidden if self.convolution is None or not layer.is_convolution]
         if self.convolution is not None and len(own) == len(hidden):
@@ -51,7 +56,7 @@ class Init(Part):
         convolutions = _laws_of(self.convolution, len(hidden) - len(own), "convolution")
         remaining, kernels = iter(given), iter(convolutions)
         chosen = [next(remaining) if layer in own else next(kernels) for layer in hidden]
-        if any(isinstance(law, Zeros) for law in chosen):
+        if not zeros and any(isinstance(law, Zeros) for law in chosen):
             raise InputError("only the output layer can be zero: a hidden layer of zeros has no directions")
         single = None if isinstance(self.hidden, tuple) else self.hidden
         last = self.output or (given[-1] if given else single)
@@ -61,16 +66,19 @@ class Init(Part):
             raise InputError(
                 f"a {self.balance} initialization is for one hidden layer, and this network has {len(hidden)}"
             )
-        if self.balance is not None and isinstance(last, Zeros):
-            raise InputError(f"a {self.balance} initialization scales output weights, and those of zero have no sign")
+        if self.balance is not None and any(isinstance(law, Zeros) for law in (*chosen, last)):
+            raise InputError(f"a {self.balance} initialization scales weights, and those of zero cannot be scaled")
         return (*chosen, last)
 
-    def draw(self, network: Network, stream: np.random.Generator) -> dict[str, np.ndarray]:
-        """Parameters by name, float64, drawn in the order of the layers, a layer's weight before its bias."""
+    def draw(self, network: Network, stream: np.random.Generator, seed: Seed | None = None) -> dict[str, np.ndarray]:
+        """Parameters by name, float64, drawn in the order of the layers, a layer's weight before its bias.
+
+        The stream decides; the seed is for ``Given``, where each may have weights of its own.
+        """
         parameters = {}
         count = network_size(network)
         require(2 * 8 * count, f"drawing {in_digits(count)} weights", "a smaller network would fit")
-        for layer, law in zip(network.layers, self.laws(network), strict=True):
+        for layer, law in zip(network.layers, self.laws(network, zeros=True), strict=True):
             std = law.std_of(layer, layer.weight[1 if layer.name == "output" else 0])
             if not isinstance(law, Zeros):
                 check_positive(f"the std of {layer.name}", std)
@@ -93,7 +101,7 @@ class Init(Part):
         'hidden layer N(0, 0.1²); output layer zero'
         """
         layers_by_law: dict[Law, list[LayerShape]] = {}
-        for layer, law in zip(network.layers, self.laws(network), strict=True):
+        for layer, law in zip(network.layers, self.laws(network, zeros=True), strict=True):
             layers_by_law.setdefault(law, []).append(layer)
         phrases = []
         for law, layers in layers_by_law.items():

@@ -9,3 +9,4 @@ from ._model import Network as Network
 from ._norm import NormShape as NormShape
 from ._resnet import ResNet as ResNet
 from ._resnet import ResNetwork as ResNetwork
+from ._weights import Weights as Weights

@@ -16,7 +16,7 @@ from typing import Any
 import tomli_w
 
 from .._serialization import without_none
-from .._writing import make_folder, write_atomic, write_tensors
+from .._writing import make_folder, write_atomic
 from ..errors import InputError
 from ..experiment import Experiment
 from ..sweeps import Sweep
@@ -86,8 +86,8 @@ def _write(own: Experiment | Sweep, place: Path, stem: str, count: int) -> dict[
         if isinstance(own, Experiment):
             for part, arrays in own.arrays().items():
                 file = f"{stem}.safetensors" if part == "data" else f"{stem}-{part}.safetensors"
-                write_tensors(place / file, {"x": arrays.x, "y": arrays.y})
-                own = own.replace(**{part: replace(arrays, file=file)})
+                arrays.keep(place / file)
+                own = own.replace(**{part: arrays.at(file)})
                 files.append(f"{beside}/{file}")
         text = to_toml(own)
     except InputError as error:

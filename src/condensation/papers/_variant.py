@@ -111,10 +111,12 @@ class Variant:
 
     def _start(self, experiment: Experiment) -> Init:
         """The laws as explicit stds, scaled; those of a ResNet's convolutions, which are not small, stay."""
-        network = experiment.network
+        network, init = experiment.network, experiment.init
+        if not isinstance(init, Init):
+            raise NotRun(f"{self}: weights that are given have no laws to scale")
         *hidden, output = [layer for layer in network.layers if not layer.is_convolution]
         kernels = [layer for layer in network.layers if layer.is_convolution and not network.norms]
-        laws = dict(zip((layer.name for layer in network.layers), experiment.init.laws(network), strict=True))
+        laws = dict(zip((layer.name for layer in network.layers), init.laws(network), strict=True))
         both = self.init_scale or 1.0
 
         def scaled(layer: Any, factor: float) -> Normal:
@@ -124,9 +126,9 @@ class Variant:
             return Normal(law.std_of(layer, layer.weight[1 if layer is output else 0]) * factor)
 
         return replace(
-            experiment.init,
+            init,
             hidden=tuple(scaled(layer, both) for layer in hidden),
-            convolution=tuple(scaled(layer, both) for layer in kernels) or experiment.init.convolution,
+            convolution=tuple(scaled(layer, both) for layer in kernels) or init.convolution,
             output=scaled(output, both * (self.output_scale or 1.0)),
         )
 

@@ -36,7 +36,7 @@ def dynamics_at_zero(network: Network, x: np.ndarray, y: np.ndarray, loss: Loss)
 def initial_filters(run: Trajectory, k: int) -> tuple[Filters, FilterOutputs]:
     """The initial filters of a run's k-th seed, and the output weights of each in the order of the rows of Z."""
     network = run.experiment.network
-    initial = run.experiment.init.draw(network, run.seeds[k].init_stream())
+    initial = run.experiment.init.draw(network, run.seeds[k].init_stream(), run.seeds[k])
     filters = network.layers[0].units(initial, "filter")
     by_filter = initial["output.weight"].reshape(len(initial["output.weight"]), len(filters), -1)
     return filters, np.moveaxis(by_filter, 1, 0).reshape(len(filters), -1)

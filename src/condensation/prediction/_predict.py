@@ -160,8 +160,7 @@ def predict(experiment: Experiment, seed: int | Seed = 0) -> dict[str, Predictio
     chosen = as_seed(seed)
     experiment.check_data()
     x, y = experiment.samples(chosen)
-    model = Model(experiment.network, experiment.init.draw(experiment.network, chosen.init_stream()))
-    return predict_model(model, x, y, experiment.loss, optimizer=experiment.optimizer)
+    return predict_model(experiment.initial_model(chosen), x, y, experiment.loss, optimizer=experiment.optimizer)
 
 
 def predict_next(trajectory: Trajectory, step: int, seed: int | Seed = 0) -> dict[str, Prediction]:

@@ -40,6 +40,7 @@ class RunCheckpoints:
             with locked(folder.path):
                 folder.mend()
             there[key] = folder.checkpoints(wanted[key])
+            there[key] |= folder.from_shorter(wanted[key] - there[key].keys())
         return {k: there[key][seed] for k, (key, seed) in enumerate(self.places) if seed in there[key]}
 
     def keep(self, checkpoints: Mapping[int, Checkpoint]) -> None:
@@ -57,13 +58,11 @@ class RunCheckpoints:
             self.flush()
 
     def _gather(self, key: int, finished: Mapping[Seed, Checkpoint]) -> None:
-        records = [checkpoint.record for checkpoint in finished.values()]
-        arrays = [array for record in records for part in (record.weights, record.curves) for array in part.values()]
         with self._lock:
             if not self._bytes:
                 self._since = time.monotonic()
             self._finished[key].update(finished)
-            self._bytes += sum(array.nbytes for array in arrays)
+            self._bytes += sum(checkpoint.nbytes for checkpoint in finished.values())
 
     def flush(self) -> None:
         """Write the finished seeds that wait."""

@@ -15,9 +15,9 @@ import numpy as np
 from .._files import read_tensors
 from .._seals import check_seal
 from .._serialization import FORMAT
+from .._stored import StoredArrays
 from .._versions import versions
 from .._writing import write_json, write_tensors
-from ..data import Arrays
 from ..errors import Damaged, InputError
 from ..experiment import Experiment
 from ..seeds import Seed
@@ -42,11 +42,11 @@ class RunFolder:
 
     def describe(self) -> None:
         """Write run.json: what was run, versions, and what the files of the seeds say."""
-        plain = self.source.to_plain()
+        files = {}
         for name, arrays in self.source.arrays().items():
-            file = self.path / f"{name}.safetensors"
-            keep_arrays(file, arrays)
-            plain[name]["file"] = file.name
+            files[id(arrays)] = {"file": f"{name}.safetensors"}
+            keep_arrays(self.path / f"{name}.safetensors", arrays)
+        plain = self.source.to_plain_at(lambda arrays: files[id(arrays)])
         finished: dict[Seed, dict[str, Any]] = {}
         with suppress(InputError):  # there is none yet, or it is damaged
             finished |= self.listed()
@@ -55,9 +55,13 @@ class RunFolder:
                 ends = zip(header.seeds, header.seconds, header.diverged, strict=True)
                 finished |= {seed: {"seconds": taken, "diverged": at} for seed, taken, at in ends}
         seeds = [{"data": seed.data, "init": seed.init} | finished[seed] for seed in sorted(finished)]
-        about = {"format": FORMAT, "fingerprint": self.fingerprint, "versions": versions()}
+        about = {"format": FORMAT, **self.headline(), "versions": versions()}
         about |= {self.kind: plain, "seeds": seeds}
         write_json(self.path / "run.json", about)
+
+    def headline(self) -> dict[str, str]:
+        """What run.json begins with."""
+        return {"fingerprint": self.fingerprint}
 
     def listed(self) -> dict[Seed, dict[str, Any]]:
         """The finished seeds of run.json."""
@@ -88,7 +92,7 @@ class RunFolder:
         stack = lambda values: values[0][None] if len(values) == 1 else np.stack(values)  # noqa: E731
         tensors = {f"weights/{name}": stack([r.weights[name] for r in records]) for name in first.record.weights}
         tensors |= {f"curves/{name}": stack([r.curves[name] for r in records]) for name in first.record.curves}
-        for k in range(len(first.leaves)):
+        for k in range(min(len(checkpoint.leaves) for checkpoint in ends)):
             tensors[f"state/{k:04}"] = stack([np.asarray(checkpoint.leaves[k]) for checkpoint in ends])
         diverged, seconds = [record.diverged for record in records], [record.seconds for record in records]
         header = SeedsHeader(seeds, first.finished, first.row, first.offset, diverged, seconds)
@@ -196,14 +200,14 @@ def _finished(headers: Mapping[Path, SeedsHeader]) -> set[Seed]:
     return {seed for header in headers.values() if header.finished for seed in header.seeds}
 
 
-def keep_arrays(file: Path, arrays: Arrays) -> None:
+def keep_arrays(file: Path, arrays: StoredArrays) -> None:
     """Keep a user's arrays in a file; one that is there and damaged is written anew."""
     try:
         check_seal(file)
     except InputError as error:
         if isinstance(error, Damaged):
             warn_of_damage(error)
-        write_tensors(file, {part: getattr(arrays, part) for part in ("x", "y")})
+        arrays.keep(file)
 
 
 def warn_of_damage(error: Damaged, what_happens: str = "it is made again") -> None:

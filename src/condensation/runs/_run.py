@@ -39,6 +39,11 @@ class Record:
     diverged: int | None = None
     seconds: float = 0.0
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        return sum(value.nbytes for part in (self.weights, self.curves) for value in part.values())
+
 
 @dataclass
 class Checkpoint:
@@ -49,6 +54,11 @@ class Checkpoint:
     offset: int
     leaves: list[np.ndarray]
     finished: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        return self.record.nbytes + sum(leaf.nbytes for leaf in self.leaves)
 
     @property
     def place(self) -> tuple[bool, int, int]:

@@ -8,11 +8,13 @@
     test.safetensors            held-out ones
 
 The folder of an experiment's run is named by the experiment's fingerprint; that of a watched run by its user, and it
-holds one seed. Every file is written under another name and then renamed: it is whole or not there. Each carries a
-checksum, which is checked when it is read. No pickle.
+holds one seed. A finished seed keeps the state of its training where that is small, so that a longer training goes on
+from there (``_longer.py``). Every file is written under another name and then renamed: it is whole or not there. Each
+carries a checksum, which is checked when it is read. No pickle.
 """
 
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -26,6 +28,7 @@ from ..experiment import Experiment
 from ..networks import Dense
 from ..seeds import Seed
 from ._folder import RunFolder, warn_of_damage
+from ._longer import lengthened, of_one_stem, stem
 from ._run import Checkpoint, listed
 from ._seed_file import check_record, listed_seeds
 from ._trajectory import Trajectory, collect
@@ -82,6 +85,24 @@ class ExperimentFolder(RunFolder):
                 check_record(path, self.source, checkpoint.record)
         return checkpoints
 
+    def from_shorter(self, wanted: set[Seed]) -> dict[Seed, Checkpoint]:
+        """Where seeds are that a shorter training of the same experiment has finished; the longest one counts."""
+        found: dict[Seed, Checkpoint] = {}
+        if not wanted:
+            return found
+        runs = []
+        for path in of_one_stem(self.path, self.source):
+            with suppress(InputError):  # a run that is damaged, or of another version, is none to go on from
+                runs.append(open_run(path))
+        for run in sorted(runs, key=lambda run: -getattr(run.source, "steps", 0)):
+            if not isinstance(run, ExperimentFolder) or stem(run.source) != stem(self.source):
+                continue
+            with suppress(InputError):
+                for seed, checkpoint in run.checkpoints(wanted - found.keys()).items():
+                    longer = lengthened(checkpoint, run.source, self.source) if seed in wanted - found.keys() else None
+                    found |= {} if longer is None else {seed: longer}
+        return found
+
     def load(self) -> Trajectory:
         """The trajectory of all finished seeds; a warning names the others, and one that is gone is an error."""
         named = self.listed()  # before the files: a process that trains writes a seed's file first
@@ -100,6 +121,10 @@ class ExperimentFolder(RunFolder):
                 stacklevel=3,
             )
         return collect(self.source, tuple(records), list(records.values()))
+
+    def headline(self) -> dict[str, str]:
+        """The stem, by which longer trainings find this run."""
+        return super().headline() | {"stem": stem(self.source)}
 
     def listed(self) -> dict[Seed, dict[str, Any]]:
         """The finished seeds of run.json, and what it says of each."""

@@ -43,6 +43,13 @@ class Trajectory(Run):
             raise InputError(f"only the layers {', '.join(self.experiment.kept_layers)} were kept, not a whole network")
         return Model(self.experiment.network, self.parameters_at(step, seed))
 
+    def models(self, step: int) -> dict[Seed, Model]:
+        """The networks of all seeds at a saved step, but for those that have diverged before it.
+
+        ``Given(trajectory.models(step))`` is the initialization that goes on from them, each seed from its own.
+        """
+        return {seed: self.model(step, seed) for seed in self.seeds if self.diverged.get(seed, step + 1) > step}
+
     def output(
         self, x: Float[np.ndarray, "samples ..."], step: int, seed: int | Seed
     ) -> Float[np.ndarray, "samples outputs"]:

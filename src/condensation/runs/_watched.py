@@ -92,6 +92,10 @@ class Watched:
         """SHA-256 of the value."""
         return fingerprint(self)
 
+    def to_plain_at(self, place_of: Any) -> dict[str, Any]:
+        """The same: it has no arrays that were kept somewhere."""
+        return self.to_plain()
+
     def arrays(self) -> dict[str, Any]:
         """None: the data are the user's."""
         return {}

@@ -11,16 +11,16 @@ from typing import Any
 
 from .._functions import function_fingerprint
 from .._serialization import FORMAT, canonical, to_plain
-from ..data import Arrays
+from .._stored import StoredArrays
 from ..experiment import Experiment
 
 FIELDS = tuple(field.name for field in fields(Experiment))
 
 
-def array_file(arrays: Arrays) -> str:
-    """Where the folder of a sweep keeps arrays of the user."""
-    plain = to_plain(arrays)
-    return f"arrays/{plain['x_sha256'][:12]}-{plain['y_sha256'][:12]}.safetensors"
+def array_file(arrays: StoredArrays) -> str:
+    """Where the folder of a sweep keeps arrays of the user: by their digests."""
+    digests = [value[:12] for name, value in to_plain(arrays).items() if name.endswith("sha256")]
+    return f"arrays/{'-'.join(digests)}.safetensors"
 
 
 def plain_experiment(experiment: Experiment) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def plain_experiment(experiment: Experiment) -> dict[str, Any]:
 
 def plain_part(value: Any) -> Any:
     """A part of an experiment as plain data."""
-    return to_plain(value) | {"file": array_file(value)} if isinstance(value, Arrays) else to_plain(value)
+    return to_plain(value, place_of=lambda arrays: {"file": array_file(arrays)})
 
 
 class ExperimentTexts:

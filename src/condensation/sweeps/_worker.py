@@ -18,6 +18,7 @@ from .._locks import lock_file, own_folder
 
 if TYPE_CHECKING:
     from ..data import Arrays
+    from ..networks import Weights
     from ..runs import Trajectory
     from ._task import Outcome, TableRows, Task
 
@@ -27,21 +28,23 @@ _HELD: list[IO[bytes]] = []  # the locked file of this process's core
 def pack(task: "Task") -> bytes:
     """A task as bytes for a worker; a user's arrays are named by their files in the sweep's folder."""
     from ..data import Arrays
+    from ..networks import Weights
     from ._texts import array_file
 
     packed = io.BytesIO()
     pickler = pickle.Pickler(packed, pickle.HIGHEST_PROTOCOL)
-    by_file = {Arrays: lambda arrays: (_arrays, (str(task.folder / array_file(arrays)),))}
+    by_file = {
+        kind: lambda arrays: (_arrays, (type(arrays), str(task.folder / array_file(arrays))))
+        for kind in (Arrays, Weights)
+    }
     pickler.dispatch_table = copyreg.dispatch_table | by_file
     pickler.dump(task)
     return packed.getvalue()
 
 
 @lru_cache(maxsize=4)
-def _arrays(file: str) -> "Arrays":
-    from ..data import Arrays
-
-    return Arrays.load(file)
+def _arrays(kind: "type[Arrays | Weights]", file: str) -> "Arrays | Weights":
+    return kind.load(file)
 
 
 def work(payload: bytes, pinned: bool) -> "Outcome":

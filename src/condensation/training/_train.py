@@ -216,7 +216,7 @@ def member_of(experiment: Experiment, seed: Seed) -> Member:
     """One network of an experiment, its data and its initial weights drawn."""
     x, y = _samples(experiment, seed)
     test = None if experiment.test is None else _samples(experiment, seed, held_out=True)
-    init = experiment.init.draw(experiment.network, seed.init_stream())
+    init = experiment.init.draw(experiment.network, seed.init_stream(), seed)
     traced, key = traced_hyperparameters(experiment.optimizer), seed.training_key()
     return Member(init, x, y, test, traced, key, experiment.label_noise)
 

@@ -22,6 +22,7 @@ from ._program import Program, TrainState
 BYTES_PER_CALL = 64 * 2**20
 COMPILED = 32  # programs that are kept compiled, some 10 MB each
 KEEP_SECONDS = 2.0  # what is kept for resuming is written at most this often
+SMALL_STATE = 2**20  # bytes of a finished state that are kept for a longer training, or as many as the record has
 KEEP_SHARE = 0.04  # and so rarely that writing takes at most this share of the time
 
 
@@ -162,7 +163,9 @@ class Work:
 
     def _keep(self, records: list[Record], chunks: Chunks, state: Any, finished: bool) -> None:
         assert self.plan.checkpoints is not None
-        leaves = [] if finished else [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
+        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
+        if finished and sum(leaf.nbytes for leaf in leaves) > max(SMALL_STATE, sum(r.nbytes for r in records)):
+            leaves = []
         checkpoints = {}
         for k, (place, record) in enumerate(zip(self.places, records, strict=True)):
             own = [np.asarray(leaf[k]) if self.batched else leaf for leaf in leaves]

@@ -53,6 +53,7 @@ def experiments(scale: str) -> dict[str, Experiment]:
 def _scaled(experiment: Experiment, factor: float) -> Init:
     """The experiment's initialization with all stds times a factor."""
     network = experiment.network
+    assert isinstance(experiment.init, Init)
     laws = zip(network.layers, experiment.init.laws(network), strict=True)
     convolution, output = (Normal(factor * law.std_of(layer, layer.weight[0])) for layer, law in laws)
     return Init(output, convolution=convolution)
