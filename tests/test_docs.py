@@ -21,7 +21,9 @@ PROGRAMS = {  # with PyTorch: tests/pytorch/test_pytorch_docs.py
 
 
 def printed(program: str, folder: Path) -> str:
-    command = [sys.executable, "-c", program]
+    script = folder.with_name(f"{folder.name}.py")
+    script.write_text(program, encoding="utf-8")
+    command = [sys.executable, str(script)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

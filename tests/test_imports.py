@@ -10,7 +10,7 @@ import condensation
 ROOT = Path(condensation.__file__).parent
 LAYERS = (  # from the bottom up; a room imports itself and the layers below its own
     ("errors", "_locks", "_phrases", "_source"),
-    ("_memory", "_regular"),
+    ("_captured", "_memory", "_regular"),
     ("_functions", "_leftovers", "_plain", "_seals"),
     (
         "_dependencies",

@@ -205,7 +205,7 @@ def test_an_output_layer_of_zeros_and_a_law_for_each_convolution():
         (lambda: Normal(float("nan")), "std must be a positive finite number, not nan"),
         (
             lambda: Init(0.005),
-            "or He or LeCun or PyTorchDefault or ChannelPower or Zeros or a list",
+            "or He or LeCun or PyTorchDefault or ChannelPower or Zeros or OwnLaw or a function or a list",
         ),
         (lambda: Uniform(-1.0), "high must be a positive finite number, not -1.0"),
         (lambda: WidthPower(float("nan")), "gamma must be a finite number"),

@@ -22,6 +22,7 @@ from ._memory import limit_memory as limit_memory
 from .activations import derivatives_at_zero as derivatives_at_zero
 from .activations import multiplicity as multiplicity
 from .data import Arrays as Arrays
+from .data import Drawn as Drawn
 from .data import Expression as Expression
 from .data import Gaussian as Gaussian
 from .data import Images as Images

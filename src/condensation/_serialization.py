@@ -1,9 +1,10 @@
 """Frozen values as plain data and back: what experiment files and fingerprints are made of.
 
 A ``Part`` is a frozen dataclass with a ``kind``, the name it has in plain data. A part becomes a dictionary of its
-fields with its kind in front; tuples become lists; a function becomes ``module:name``. Back, the types that the fields
-declare decide (``steps: Count``); whatever does not fit is refused with its place. It is written by hand: cattrs and
-pydantic would need as many lines of hooks (kinds in unions, NumPy's numbers, functions, files) and give longer errors.
+fields with its kind in front; tuples become lists; a function becomes ``module:name`` (see ``_functions``), and such a
+name may stand wherever a function may. Back, the types that the fields declare decide (``steps: Count``); whatever
+does not fit is refused with its place. It is written by hand: cattrs and pydantic would need as many lines of hooks
+(kinds in unions, NumPy's numbers, functions, files) and give longer errors.
 """
 
 import dataclasses
@@ -41,10 +42,12 @@ class Part:
     """
 
     kind: ClassVar[str] = ""
+    of_function: ClassVar[bool] = False  # whether a user's function, where the part may stand, makes the part
 
-    def __init_subclass__(cls, kind: str = "", **options: Any) -> None:
+    def __init_subclass__(cls, kind: str = "", of_function: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls.kind = kind or cls.kind
+        cls.of_function = of_function
 
     def __post_init__(self) -> None:
         coerce_fields(self)
@@ -188,13 +191,26 @@ def coerce(hint: Any, value: Any, place: str) -> Any:
     >>> coerce(tuple[float, ...], [1, 2], "widths")
     (1.0, 2.0)
     """
-    for option, *checks in _checked_options(hint):
+    options = _checked_options(hint)
+    if callable(value) or (isinstance(value, str) and ":" in value):
+        value = _of_function([option for option, *_ in options], value)
+    for option, *checks in options:
         fitted = _fit(option, value, place)
         if fitted is not MISFIT:
             for check in checks:
                 check(place, fitted)
             return fitted
     raise InputError(f"{place} must be {' or '.join(map(_type_name, _options(hint)))}, not {brief(value)}")
+
+
+def _of_function(options: list[Any], value: Any) -> Any:
+    """A function, or ``module:function``, as what it stands for among some types: itself, or the part that it makes."""
+    parts = [option for option in options if getattr(option, "of_function", False)]
+    if isinstance(value, str):
+        if not parts and not any(get_origin(option) is Callable for option in options):
+            return value
+        value = function_at(value)
+    return parts[0](value) if parts and not isinstance(value, type | Part) else value
 
 
 def _fit(option: Any, value: Any, place: str) -> Any:
@@ -212,7 +228,7 @@ def _fit(option: Any, value: Any, place: str) -> Any:
         return int(value) if number and isinstance(value, numbers.Integral) else MISFIT
     if option in (str, bool, types.NoneType, np.ndarray) or dataclasses.is_dataclass(option):
         return value if isinstance(value, option) else MISFIT  # type: ignore[arg-type]
-    return value if callable(value) else MISFIT
+    return value if callable(value) and not isinstance(value, type | Part) else MISFIT
 
 
 def _items(make: Callable[..., Any], hints: tuple[Any, ...], items: list[Any], place: str) -> tuple[Any, ...]:
@@ -244,8 +260,6 @@ def from_plain(hint: Any, plain: Any, place: str = "", folder: Path = Path()) ->
     if isinstance(plain, list):
         for hints in (get_args(option) for option in options if get_origin(option) is tuple):
             return _items(partial(from_plain, folder=folder), hints, plain, place)
-    if isinstance(plain, str) and ":" in plain and any(get_origin(option) is Callable for option in options):
-        return function_at(plain)
     return coerce(hint, plain, place)
 
 

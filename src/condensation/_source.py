@@ -2,7 +2,8 @@
 
 The digest covers the function and what it uses of its user's own files: functions, classes, plain constants and whole
 modules. Comments, docstrings and spacing are not in it. A function of an installed package is known by its name alone:
-the versions of packages are kept beside each result.
+the versions of packages are kept beside each result. A function that no module can be asked for (of a notebook, a
+script, or made by another function) is known by its digest: ``_captured``.
 """
 
 import ast
@@ -38,7 +39,7 @@ def source_digest(function: Callable[..., Any]) -> str:
     ''
     """
     inner = inspect.unwrap(function)
-    if not _is_users(inspect.getmodule(inner)):
+    if not is_users(inspect.getmodule(inner)):
         return ""
     hashed = hashlib.sha256()
     try:
@@ -55,7 +56,7 @@ def source_digest(function: Callable[..., Any]) -> str:
     return hashed.hexdigest()[:16]
 
 
-def _is_users(module: types.ModuleType | None) -> bool:
+def is_users(module: types.ModuleType | None) -> bool:
     """Whether a module is a file of the user, not of an installed package or of this one."""
     if module is None or module.__name__.partition(".")[0] in sys.builtin_module_names:
         return False
@@ -72,7 +73,7 @@ def _pieces(item: Any, seen: set[int]) -> Iterator[str]:
         return
     seen.add(id(item))
     tree = ast.parse(textwrap.dedent(inspect.getsource(item)))
-    yield f"{item.__qualname__}: {_without_docstrings(tree)}"
+    yield f"{item.__qualname__}: {without_docstrings(tree)}"
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     scope = vars(sys.modules[item.__module__])
     for name in names & scope.keys():
@@ -84,11 +85,11 @@ def _pieces_of_value(name: str, value: Any, seen: set[int]) -> Iterator[str]:
     value = inspect.unwrap(value) if callable(value) else value
     if isinstance(value, types.FunctionType | type):
         yield f"{name}: {value.__module__}:{value.__qualname__}"
-        yield from _pieces(value, seen) if _is_users(inspect.getmodule(value)) else ()
+        yield from _pieces(value, seen) if is_users(inspect.getmodule(value)) else ()
     elif isinstance(value, types.ModuleType):
-        yield f"{name}: {_without_docstrings(ast.parse(inspect.getsource(value)))}" if _is_users(value) else name
+        yield f"{name}: {module_text(value)}" if is_users(value) else name
     elif isinstance(value, np.ndarray):
-        yield f"{name}: {value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+        yield f"{name}: {array_text(value)}"
     elif isinstance(value, set | frozenset):
         yield f"{name}: {sorted(map(repr, value))}"
     elif isinstance(value, dict | list | tuple):
@@ -99,7 +100,17 @@ def _pieces_of_value(name: str, value: Any, seen: set[int]) -> Iterator[str]:
         yield f"{name}: {value!r}"
 
 
-def _without_docstrings(tree: ast.AST) -> str:
+def array_text(value: np.ndarray) -> str:
+    """An array in a line: its type, its shape and a digest of its numbers."""
+    return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+
+
+def module_text(module: types.ModuleType) -> str:
+    """The source of a user's module, without what has no effect."""
+    return without_docstrings(ast.parse(inspect.getsource(module)))
+
+
+def without_docstrings(tree: ast.AST) -> str:
     """A tree as text, without what has no effect."""
     for node in ast.walk(tree):
         body = getattr(node, "body", None)

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import factorial
 
+from ._functions import described, function_at
 from .errors import InputError, unknown_name
 
 Function = Callable[[Any], Any]
@@ -59,13 +60,15 @@ FAR, NEAR = np.array([-1.0, -0.3, 0.3, 1.0]), np.geomspace(1e-1, 1e-6, 26)  # wh
 
 
 def get_activation(activation: Activation) -> Function:
-    """The function of a name; a function is returned as it is.
+    """The function of a name, or of ``module:function``; a function is returned as it is.
 
     >>> get_activation("tanh") is jnp.tanh
     True
     """
     if callable(activation):
         return activation
+    if ":" in activation:
+        return function_at(activation)
     if activation not in ACTIVATIONS:
         raise unknown_name("activation", activation, ACTIVATIONS)
     return ACTIVATIONS[activation]
@@ -95,8 +98,7 @@ def describe_activations(activations: Iterable[Activation]) -> str:
 def _describe(activation: Activation) -> str:
     if not callable(activation):
         return label(activation)
-    name = getattr(activation, "__name__", "")
-    return f"own function {name}" if name.isidentifier() else "own function"
+    return described("own function", activation)
 
 
 def derivatives_at_zero(activation: Activation, orders: int) -> list[float]:

@@ -11,6 +11,7 @@ import numpy as np
 import tomli_w
 from jaxtyping import Float
 
+from ._functions import importable_path
 from ._memory import in_digits, require
 from ._plain import parse_toml, read_text
 from ._precision import DTYPES, describe_precision
@@ -144,7 +145,7 @@ class Experiment(Part):
         return self.replace(steps=self.steps + steps, **longer)
 
     def check_data(self) -> None:
-        """Refuse data whose shapes do not fit network, loss and batch; nothing is drawn for it."""
+        """Refuse data whose shapes do not fit network, loss and batch; nothing is drawn for it but by own functions."""
         network = self.network
         for data in (self.data, self.test):
             if data is None:
@@ -155,7 +156,8 @@ class Experiment(Part):
                     f"the {'data' if data is self.data else 'test data'} has samples of shape {data.input_shape} and "
                     f"{data.outputs} outputs, the network {network.input_shape} and {network.outputs}"
                 )
-        if self.loss.name != "mse" and network.outputs == 1:
+        self.loss.check(network.outputs)
+        if self.loss.of_classes and network.outputs == 1:
             raise InputError(
                 f"the loss {self.loss.name} needs a network with an output for each of at least two classes, and there "
                 "is one output: with K of them labels 0 to K-1 can be the targets"
@@ -249,6 +251,7 @@ class Experiment(Part):
                     f"arrays cannot stand in TOML, and those of {path} are in no file: write them to an .npz or "
                     f".safetensors file and use {type(arrays).__name__}.load(file)"
                 )
+        to_plain(self, importable_path)  # refused for functions that no other program could find
         return tomli_w.dumps(without_none(self.to_plain()))
 
     @classmethod

@@ -150,7 +150,7 @@ def test_measures_are_names_or_functions():
         ((), "a sweep measures something"),
         (("line",), "unknown measure 'line'; did you mean 'lines'"),
         ((3,), "unknown measure 3"),
-        ((nested,), "define it at the top level of an importable module"),
+        ((nested,), "the measure <lambda> names no column: write it with def"),
         ((time,), "no measure can be called time"),
         ((f"{__name__}:none",), "cannot be imported: AttributeError"),
     ]:

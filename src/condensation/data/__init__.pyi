@@ -1,4 +1,5 @@
 from ._arrays import Arrays as Arrays
+from ._drawn import Drawn as Drawn
 from ._images import Images as Images
 from ._images import images_or_digits as images_or_digits
 from ._inline import Expression as Expression

@@ -6,6 +6,7 @@ from ._laws import Glorot as Glorot
 from ._laws import He as He
 from ._laws import LeCun as LeCun
 from ._laws import Normal as Normal
+from ._laws import OwnLaw as OwnLaw
 from ._laws import PyTorchDefault as PyTorchDefault
 from ._laws import Uniform as Uniform
 from ._laws import WidthPower as WidthPower

@@ -1,7 +1,7 @@
 """Initialization: how a network's weights are drawn, by a law for each layer."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, cast
 
 import numpy as np
 
@@ -11,7 +11,12 @@ from ..errors import InputError, check_positive, one_of
 from ..networks import LayerShape, Network
 from ..networks._model import network_size
 from ..seeds import Seed
-from ._laws import Law, Zeros
+from ._laws import GivenLaw, Law, Zeros
+
+BALANCES = {  # in words
+    "balanced": "output weights scaled to |a| = |w|, biases counted",
+    "dominated": "output weights raised to |a| ≥ |w|, biases counted",
+}
 
 BALANCES = {  # in words
     "balanced": "output weights scaled to |a| = |w|, biases counted",
@@ -24,7 +29,8 @@ class Init(Part):
     r"""The laws of a network's layers.
 
     Args:
-        hidden: the law of all hidden layers, or a tuple with one for each.
+        hidden: the law of all hidden layers, or a tuple with one for each. A function ``function(shape, rng)`` of yours
+            is a law, too (``OwnLaw``), wherever one may stand.
         output: the law of the output layer (the paper's a); the last hidden layer's law if not given.
         convolution: the law of the convolution layers, or a tuple with one for each; ``hidden`` is then for the dense
             hidden layers.
@@ -36,9 +42,9 @@ class Init(Part):
             gradient flow conserves $|w_j|^2 - |a_j|^2$.
     """
 
-    hidden: Law | tuple[Law, ...]
-    output: Law | None = None
-    convolution: Law | tuple[Law, ...] | None = None
+    hidden: GivenLaw | tuple[GivenLaw, ...]
+    output: GivenLaw | None = None
+    convolution: GivenLaw | tuple[GivenLaw, ...] | None = None
     antisymmetric: bool = False
     balance: Annotated[str, one_of("balance", BALANCES)] | None = None
 
@@ -59,7 +65,7 @@ class Init(Part):
         if not zeros and any(isinstance(law, Zeros) for law in chosen):
             raise InputError("only the output layer can be zero: a hidden layer of zeros has no directions")
         single = None if isinstance(self.hidden, tuple) else self.hidden
-        last = self.output or (given[-1] if given else single)
+        last = cast(Law | None, self.output or (given[-1] if given else single))
         if last is None:
             raise InputError("the initialization names no law for the output layer")
         if self.balance is not None and len(hidden) != 1:
@@ -131,12 +137,27 @@ def _describe_layers(chosen: list[LayerShape], network: Network) -> str:
     return next((kind for kind, members in kinds if chosen == members), f"{names} ")
 
 
-def _laws_of(given: Law | tuple[Law, ...] | None, count: int, what: str) -> list[Law]:
+def _laws_of(given: GivenLaw | tuple[GivenLaw, ...] | None, count: int, what: str) -> list[Law]:
     """The law of each of some layers."""
     laws = list(given) if isinstance(given, tuple) else [] if given is None else [given] * count
     if len(laws) != count:
         raise InputError(f"the initialization has laws for {len(laws)} {what} layers, the network has {count}")
-    return laws
+    return cast(list[Law], laws)
+
+
+def _balance(network: Network, parameters: dict[str, np.ndarray], raised_only: bool) -> None:
+    """Scale each unit's output weights to the norm of its input weights, in place; or only raise them to it."""
+    hidden, output = network.layers
+    units = hidden.units(parameters, "filter" if hidden.is_convolution else None)
+    columns = parameters[f"{output.name}.weight"].reshape(output.weight[0], len(units), -1)  # a view
+    factors = _norms(units) / _norms(columns.swapaxes(0, 1).reshape(len(units), -1))
+    columns *= (np.maximum(factors, 1) if raised_only else factors)[:, None]
+
+
+def _norms(rows: np.ndarray) -> np.ndarray:
+    """Norms of rows, however small: their squares could be zero."""
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    return largest[:, 0] * np.linalg.norm(rows / largest, axis=1)
 
 
 def _balance(network: Network, parameters: dict[str, np.ndarray], raised_only: bool) -> None:

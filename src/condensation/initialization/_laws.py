@@ -3,14 +3,19 @@
 A law gives the std of a layer from its shape and from the ``width`` at it, the number of hidden units there.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from .._functions import Function, called, described, name_of
 from .._serialization import Part, Positive
-from ..errors import InputError, check_finite
+from ..errors import InputError, brief, check_finite
 from ..networks import LayerShape
+
+Draw = Callable[[tuple[int, ...], np.random.Generator], Any]
 
 
 class _Law(Part):
@@ -207,4 +212,64 @@ class Zeros(_Law, kind="zeros"):
         return 0.0
 
 
-Law = Normal | Uniform | FanOutPower | WidthPower | Glorot | He | LeCun | PyTorchDefault | ChannelPower | Zeros
+@dataclass(frozen=True)
+class OwnLaw(_Law, kind="own", of_function=True):
+    """Weights from a function of yours; ``Init(hidden=function)`` makes it.
+
+    Args:
+        function: ``function(shape, rng)`` gives an array of a shape, drawn by NumPy's generator ``rng`` alone. It is
+            called for each weight (outputs x inputs, for convolutions outputs x inputs x height x width) and then for
+            each bias (outputs), which may be zero: ``len(shape) == 1``.
+
+    >>> OwnLaw(lambda shape, rng: rng.laplace(size=shape)).draw((2, 3), 1.0, np.random.default_rng(0)).shape
+    (2, 3)
+    """
+
+    function: Draw
+
+    def std_of(self, shape: LayerShape, width: int) -> float:
+        """The factor of what the function gives: 1."""
+        return 1.0
+
+    def draw(self, shape: tuple[int, ...], std: float, stream: np.random.Generator) -> np.ndarray:
+        """What the function gives, checked."""
+        _check_repeats(self.function, shape)
+        return _own_weights(self.function, shape, stream) * std
+
+    def describe(self) -> str:
+        """The function by its name.
+
+        >>> OwnLaw(np.cos).describe()
+        'own law cos'
+        """
+        return described("own law", self.function)
+
+
+def _own_weights(function: Function, shape: tuple[int, ...], stream: np.random.Generator) -> np.ndarray:
+    what = f"the initialization law {name_of(function)}"
+    drawn = called(what, function, shape, stream)
+    try:
+        weights = np.array(drawn, float) if not np.iscomplexobj(drawn) else np.array(())
+    except (ValueError, TypeError):
+        weights = np.array(())
+    if weights.shape != shape:
+        given = f"one of shape {np.shape(drawn)}" if isinstance(drawn, np.ndarray) else brief(drawn)
+        raise InputError(f"{what} must give an array of real numbers of the shape {shape}, not {given}")
+    if not np.isfinite(weights).all():
+        raise InputError(f"{what} must give finite numbers, not NaN or Inf")
+    return weights
+
+
+@lru_cache(maxsize=256)
+def _check_repeats(function: Function, shape: tuple[int, ...]) -> None:
+    """Refuse a function that draws other weights from the same random numbers."""
+    first, second = (_own_weights(function, shape, np.random.default_rng(0)) for _ in range(2))
+    if not np.array_equal(first, second):
+        raise InputError(
+            f"the initialization law {name_of(function)} gives other weights each time: it must draw from the "
+            "generator that it is given, function(shape, rng)"
+        )
+
+
+Law = Normal | Uniform | FanOutPower | WidthPower | Glorot | He | LeCun | PyTorchDefault | ChannelPower | Zeros | OwnLaw
+GivenLaw = Law | Draw  # a function becomes an OwnLaw

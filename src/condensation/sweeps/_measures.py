@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._functions import function_at, function_fingerprint, function_path, may_import
+from .._functions import function_at, function_fingerprint, function_path, may_import, name_of
 from .._serialization import fingerprint, to_plain
 from ..errors import InputError, unknown_name
 from ..experiment import Experiment
@@ -114,9 +114,11 @@ def check_measures(chosen: Measure | Iterable[Measure]) -> tuple[Measure, ...]:
     measures: dict[Measure, None] = {}
     for measure in (chosen,) if isinstance(chosen, str) or not isinstance(chosen, Iterable) else chosen:
         if isinstance(measure, str) and ":" in measure and may_import():
-            measure = function_at(measure.partition("#")[0])
+            measure = function_at(measure)
         if callable(measure):
-            function_path(measure)  # refused where a worker could not find it
+            function_path(measure)  # refused where its rows would have no name
+            if not name_of(measure).isidentifier():
+                raise InputError(f"the measure {name_of(measure)} names no column: write it with def")
             _check_free(measure.__name__)
         elif not isinstance(measure, str) or (measure not in NAMES and ":" not in measure):
             raise unknown_name("measure", measure, NAMES)

@@ -29,7 +29,7 @@ from ._folder import RowKey, SweepFolder
 from ._grid import pair_name
 from ._measures import Measuring, Named, join_columns, measure_named
 from ._texts import ExperimentTexts
-from ._worker import measure
+from ._worker import measure, pack
 
 MANY = 512  # pairs that are worth other processes
 TableRows = list[dict[str, Any]]
@@ -137,7 +137,7 @@ class Task:
             return self.measure_here(trajectories)
         cuts = np.linspace(0, len(self.pairs), 4 * cores() + 1).astype(int)
         parts: Any = Parallel(n_jobs=cores(), backend=Processes())(
-            delayed(measure)(replace(self, pairs=self.pairs[a:b]), trajectories[a:b]) for a, b in pairwise(cuts)
+            delayed(measure)(pack(replace(self, pairs=self.pairs[a:b]), trajectories[a:b])) for a, b in pairwise(cuts)
         )
         return [rows for part in parts for rows in part]
 

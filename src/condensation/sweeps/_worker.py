@@ -7,12 +7,12 @@ taken, so that several sweeps of a user share a machine; a dead worker's core is
 driver that trains itself, are not pinned.
 """
 
-import copyreg
 import io
 import os
 import pickle
+import types
 from functools import cache, lru_cache
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from .._locks import lock_file, own_folder
 
@@ -25,20 +25,25 @@ if TYPE_CHECKING:
 _HELD: list[IO[bytes]] = []  # the locked file of this process's core
 
 
-def pack(task: "Task") -> bytes:
-    """A task as bytes for a worker; a user's arrays are named by their files in the sweep's folder."""
+def pack(task: "Task", trajectories: "list[Trajectory] | None" = None) -> bytes:
+    """A task as bytes for a worker, or with what it trained.
+
+    A user's arrays are named by their files in the sweep's folder; a function that no module has goes with its code.
+    """
+    from .._functions import sent
     from ..data import Arrays
     from ..networks import Weights
     from ._texts import array_file
 
+    class Pickler(pickle.Pickler):
+        def reducer_override(self, obj: Any, /) -> Any:
+            if isinstance(obj, Arrays | Weights):
+                return _arrays, (type(obj), str(task.folder / array_file(obj)))
+            wrapped = callable(obj) and not isinstance(obj, type) and hasattr(obj, "__wrapped__")
+            return (sent(obj) if wrapped or isinstance(obj, types.FunctionType) else None) or NotImplemented
+
     packed = io.BytesIO()
-    pickler = pickle.Pickler(packed, pickle.HIGHEST_PROTOCOL)
-    by_file = {
-        kind: lambda arrays: (_arrays, (type(arrays), str(task.folder / array_file(arrays))))
-        for kind in (Arrays, Weights)
-    }
-    pickler.dispatch_table = copyreg.dispatch_table | by_file
-    pickler.dump(task)
+    Pickler(packed, pickle.HIGHEST_PROTOCOL).dump(task if trajectories is None else (task, trajectories))
     return packed.getvalue()
 
 
@@ -54,11 +59,12 @@ def work(payload: bytes, pinned: bool) -> "Outcome":
     return pickle.loads(payload).run()  # packed by our own driver
 
 
-def measure(task: "Task", trajectories: "list[Trajectory]") -> "list[TableRows | str]":
-    """The rows of a task's pairs, measured in a process beside the one that trains."""
+def measure(payload: bytes) -> "list[TableRows | str]":
+    """The rows of a packed task's pairs, measured in a process beside the one that trains."""
     import jax
 
     jax.config.update("jax_platforms", "cpu")  # the GPU is the other's
+    task, trajectories = pickle.loads(payload)  # packed by our own driver
     return task.measure_here(trajectories)
 
 

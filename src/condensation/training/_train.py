@@ -230,7 +230,7 @@ def _samples(experiment: Experiment, seed: Seed, held_out: bool = False) -> tupl
             f"the data has samples of shape {x.shape[1:]} and {y.shape[1]} outputs, "
             f"the network {network.input_shape} and {network.outputs}"
         )
-    if experiment.loss.name != "mse" and not (y.shape[1] > 1 and (y >= 0).all() and np.allclose(y.sum(axis=1), 1)):
+    if experiment.loss.of_classes and not (y.shape[1] > 1 and (y >= 0).all() and np.allclose(y.sum(axis=1), 1)):
         raise InputError(
             f"the loss {experiment.loss.name} needs targets that are shares of at least two classes, each row adding "
             "up to 1, or one label a sample, 0 to K-1"
