@@ -18,11 +18,6 @@ BALANCES = {  # in words
     "dominated": "output weights raised to |a| ≥ |w|, biases counted",
 }
 
-BALANCES = {  # in words
-    "balanced": "output weights scaled to |a| = |w|, biases counted",
-    "dominated": "output weights raised to |a| ≥ |w|, biases counted",
-}
-
 
 @dataclass(frozen=True)
 class Init(Part):
@@ -143,21 +138,6 @@ def _laws_of(given: GivenLaw | tuple[GivenLaw, ...] | None, count: int, what: st
     if len(laws) != count:
         raise InputError(f"the initialization has laws for {len(laws)} {what} layers, the network has {count}")
     return cast(list[Law], laws)
-
-
-def _balance(network: Network, parameters: dict[str, np.ndarray], raised_only: bool) -> None:
-    """Scale each unit's output weights to the norm of its input weights, in place; or only raise them to it."""
-    hidden, output = network.layers
-    units = hidden.units(parameters, "filter" if hidden.is_convolution else None)
-    columns = parameters[f"{output.name}.weight"].reshape(output.weight[0], len(units), -1)  # a view
-    factors = _norms(units) / _norms(columns.swapaxes(0, 1).reshape(len(units), -1))
-    columns *= (np.maximum(factors, 1) if raised_only else factors)[:, None]
-
-
-def _norms(rows: np.ndarray) -> np.ndarray:
-    """Norms of rows, however small: their squares could be zero."""
-    largest = np.abs(rows).max(axis=1, keepdims=True)
-    return largest[:, 0] * np.linalg.norm(rows / largest, axis=1)
 
 
 def _balance(network: Network, parameters: dict[str, np.ndarray], raised_only: bool) -> None:
