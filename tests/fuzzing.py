@@ -44,7 +44,19 @@ TEXTS = (
 NAMES = (
     *ACTIVATIONS,
     *("dense", "conv", "resnet", "normal", "uniform", "glorot", "width_power", "fan_out_power", "synthetic", "images"),
-    *("expression", "gd", "adam", "muon", "sign_gd", "normalised_gd", "gradient_flow", "cosine", "warmup", "constant"),
+    *(
+        "expression",
+        "gd",
+        "adam",
+        "adamw",
+        "muon",
+        "sign_gd",
+        "normalised_gd",
+        "gradient_flow",
+        "cosine",
+        "warmup",
+        "constant",
+    ),
     *("at", "every", "evenly", "geometric", "mse", "softmax_mse", "cross_entropy", "sum", "mean", "float32", "tf32"),
     *(
         "even",

@@ -13,7 +13,21 @@ import processes
 import pytest
 from safetensors.numpy import save_file
 
-from condensation import At, Experiment, InputError, Model, Seed, __version__, find_lines, load_run
+from condensation import (  # fmt: skip
+    AdamW,
+    At,
+    Conv,
+    Experiment,
+    Init,
+    InputError,
+    LeCun,
+    Model,
+    Seed,
+    __version__,
+    find_lines,
+    load_run,
+    train,
+)
 from condensation.cli._commands import COMMANDS
 from condensation.reduction._reduce import centred_error
 from condensation.runs import run_folder
@@ -76,9 +90,41 @@ def test_train_changes_fields_and_takes_a_list_of_seeds(tmp_path):
     assert trajectory.seeds == (Seed(3, 3), Seed(7, 7))
 
 
+def test_train_takes_every_part_by_its_field(tmp_path):
+    """The command and the Python call give the same experiment and the same loss."""
+    pooled = 'padding = "same", stride = 2, pooling = "sum", pool_size = "all"'
+    changes = (
+        f'network={{kind = "conv", image = [5], channels = [4], kernel = 3, outputs = 1, {pooled}}}',
+        "init.balance=dominated",
+        'init.hidden={kind = "lecun", uniform = true}',
+        'optimizer={kind = "adamw", learning_rate = 1e-3}',
+        "label_noise=0.5",
+        "save.chosen=[0]",
+        "steps=3",
+    )
+    words = [word for change in changes for word in ("--set", change)]
+    done = command("train", EXAMPLE, *words, "--seeds", "1", "--out", tmp_path, "--json")
+    assert done.returncode == 0, done.stderr
+    network = Conv((5,), (4,), 3, 1, padding="same", stride=2, pooling="sum", pool_size="all")
+    expected = Experiment.load(EXAMPLE).replace(
+        network=network,
+        init=Init(LeCun(uniform=True), balance="dominated"),
+        optimizer=AdamW(1e-3),
+        label_noise=0.5,
+        save=At((0,)),
+        steps=3,
+    )
+    run = load_run(json.loads(done.stdout)["run"])
+    assert run.experiment == expected
+    np.testing.assert_array_equal(run.loss, train(expected, 1).loss)
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (("--set", "network.padding=1"), "unknown field of Dense 'padding'"),
+        (("--set", "label_noise=-1"), "label_noise must be a finite number of at least 0, not -1"),
+        (("--set", "init.balance=even"), "unknown balance 'even'; known: balanced, dominated"),
         (("--set", "steps"), "a change is written as field=value, such as optimizer.learning_rate=1e-4, not 'steps'"),
         (("--set", "steps=x"), "steps must be a whole number, not 'x'"),
         (("--set", "stepz=3"), "unknown field of Experiment 'stepz'; did you mean 'steps'"),

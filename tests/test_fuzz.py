@@ -26,6 +26,7 @@ def experiments() -> list[dict]:
     digits = {"kind": "images", "name": "digits", "n": 20, "classes": [0, 1], "balanced": True}
     formula = {"kind": "expression", "formula": "sin(x1) * x2", "dim": 2, "n": 9, "low": -1, "high": 1}
     conv = {"kind": "conv", "image": [1, 8, 8], "channels": [3], "kernel": 3, "outputs": 2, "hidden": [4]}
+    pooled = {"pooling": "sum", "pool_size": "all"}
     changes = [
         {},
         tomllib.loads((EXAMPLES / "flow.toml").read_text()) | {"steps": 20},
@@ -34,6 +35,16 @@ def experiments() -> list[dict]:
         {"optimizer": {"kind": "sign_gd", "learning_rate": 0.1}, "loss": {"name": "mse", "reduction": "sum"}},
         {"network": conv, "data": digits, "loss": {"name": "cross_entropy"}, "dtype": "float32"},
         {"network": {"kind": "dense", "widths": [2, 4, 4, 1], "residual": True}, "data": formula, "test": formula},
+        {
+            "network": conv | {"hidden": [], "kernel": [3], "stride": 2, "padding": "same", "pooling": "max"},
+            **{"data": digits, "loss": {"name": "softmax_mse"}, "label_noise": 0.1},
+        },
+        {
+            "network": {"kind": "conv", "image": [2], "channels": [3], "kernel": 2, "outputs": 2} | pooled,
+            "data": {"kind": "points", "rows": [[0.5, 1, 0], [1, 2, 1]]},
+            "init": {"hidden": {"kind": "he", "uniform": True}, "balance": "dominated"},
+            **{"optimizer": {"kind": "adamw", "learning_rate": 0.1}, "loss": {"name": "cross_entropy"}},
+        },
     ]
     return [base | change for change in changes]
 

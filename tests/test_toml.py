@@ -148,7 +148,7 @@ GOOD = (EXAMPLES / "tanh.toml").read_text()
         (
             'kind = "adam"',
             "",
-            "optimizer has no kind; one of gd, momentum, rmsprop, adam, normalised_gd, sign_gd, muon, gradient_flow",
+            "optimizer has no kind; one of gd, momentum, rmsprop, adam, adamw, normalised_gd, sign_gd, muon, ",
         ),
         ('"tanh"', '"tahn"', "network: unknown activation 'tahn'; did you mean 'tanh'"),
         ('"tanh"', '"no.such:thing"', "the function 'no.such:thing' cannot be imported: ModuleNotFoundError"),

@@ -57,6 +57,7 @@ from .networks import ResNet as ResNet
 from .networks import Weights as Weights
 from .optimizers import GD as GD
 from .optimizers import Adam as Adam
+from .optimizers import AdamW as AdamW
 from .optimizers import GradientFlow as GradientFlow
 from .optimizers import Momentum as Momentum
 from .optimizers import Muon as Muon

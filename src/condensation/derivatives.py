@@ -21,6 +21,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from ._memory import in_digits, require
 from ._precision import precision
+from .data._labels import as_targets
 from .errors import InputError, check_whole
 from .losses import Loss
 from .networks import Model, Network
@@ -69,13 +70,13 @@ def loss_of(model: Model, x: ArrayLike, y: ArrayLike, loss: Loss = Loss()) -> fl
     2.5
     """
     with precision("float64"):
-        return float(_loss(model.network, loss)(*_arguments(model, x, y)))
+        return float(_loss(model.network, loss)(*_arguments(model, x, y, loss)))
 
 
 def gradient(model: Model, x: ArrayLike, y: ArrayLike, loss: Loss = Loss()) -> dict[str, np.ndarray]:
     r"""The gradient $\nabla_\theta L$ of the loss, by the name of each parameter."""
     with precision("float64"):
-        found = _gradient(model.network, loss)(*_arguments(model, x, y))
+        found = _gradient(model.network, loss)(*_arguments(model, x, y, loss))
         return {name: np.asarray(found[name]) for name in trained_parameters(model)}
 
 
@@ -86,7 +87,7 @@ def residuals(model: Model, x: ArrayLike, y: ArrayLike, loss: Loss = Loss()) -> 
     minus the mean over the samples (the sum, if the loss is one) of these times the Jacobian.
     """
     with precision("float64"):
-        own, constant, samples, targets = _arguments(model, x, y)
+        own, constant, samples, targets = _arguments(model, x, y, loss)
         outputs = model.network.assemble(own | constant)(samples)
         return -np.asarray(jax.grad(Loss(loss.name, "sum"))(outputs, jnp.asarray(targets)))
 
@@ -252,10 +253,10 @@ def _samples(model: Model, x: ArrayLike) -> np.ndarray:
 
 
 def _arguments(
-    model: Model, x: ArrayLike, y: ArrayLike
+    model: Model, x: ArrayLike, y: ArrayLike, loss: Loss
 ) -> tuple[dict[str, Any], dict[str, Any], np.ndarray, np.ndarray]:
     """What the loss is a function of: the trained parameters, the constants, the samples and the targets."""
-    samples, targets = _samples(model, x), np.asarray(y, float)
+    samples, targets = _samples(model, x), np.asarray(as_targets(np.asarray(y), model.network.outputs, loss), float)
     if targets.shape != (len(samples), model.network.outputs):
         needed = f"{len(samples)} x {model.network.outputs} (samples x outputs)"
         raise InputError(f"targets of shape {needed} are needed, not {targets.shape}")
@@ -305,7 +306,7 @@ def _jacobian(network: Network) -> Callable[..., Any]:
 
 def _product(model: Model, x: ArrayLike, y: ArrayLike, loss: Loss) -> Callable[[np.ndarray], np.ndarray]:
     """Multiplies rows of vectors over the trained parameters by the Hessian."""
-    arguments = _arguments(model, x, y)
+    arguments = _arguments(model, x, y, loss)
     own = arguments[0]
     ends = np.cumsum([value.size for value in own.values()])[:-1]
 

@@ -58,6 +58,12 @@ def check_positive(what: str, value: float) -> None:
         raise InputError(f"{what} must be a positive finite number, not {brief(value)}")
 
 
+def check_not_negative(what: str, value: float) -> None:
+    """Refuse a number that is not finite and at least zero."""
+    if not 0 <= value < float("inf"):
+        raise InputError(f"{what} must be a finite number of at least 0, not {brief(value)}")
+
+
 def check_finite(what: str, value: float) -> None:
     """Refuse NaN and infinity."""
     if not math.isfinite(value):

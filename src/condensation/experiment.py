@@ -7,7 +7,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import tomli_w
+from jaxtyping import Float
 
 from ._functions import importable_path
 from ._memory import in_digits, require
@@ -26,7 +28,8 @@ from ._serialization import (
 )
 from ._stored import StoredArrays, stored_parts
 from .data import Data, Images
-from .errors import InputError, check_whole, one_of, unknown_name
+from .data._labels import as_targets, takes_labels
+from .errors import InputError, check_not_negative, check_whole, one_of, unknown_name
 from .initialization import Given, Init
 from .losses import Loss
 from .networks import Model, Network
@@ -56,6 +59,8 @@ class Experiment(Part):
             (by the init seed) and leaves out a last incomplete batch; loss and accuracy are recorded on all samples.
         test: held-out data, on which loss and accuracy are recorded too.
         kept_layers: the layers whose weights are kept; all of them if not given.
+        label_noise: standard deviation of the Gaussian noise that each step adds to the targets it sees, fresh at each
+            step (by the init seed). Its mean gradient is that of the true targets, on which losses are recorded.
     """
 
     network: Network
@@ -70,6 +75,7 @@ class Experiment(Part):
     batch_size: Count | None = None
     test: Data | None = None
     kept_layers: tuple[str, ...] | None = None
+    label_noise: Annotated[float, check_not_negative] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -83,6 +89,8 @@ class Experiment(Part):
         self.init.check(self.network)
         if isinstance(self.optimizer, GradientFlow) and (self.batch_size is not None or self.network.dropout):
             raise InputError("gradient flow sees all samples and the whole network: no batch_size, no dropout")
+        if isinstance(self.optimizer, GradientFlow) and self.label_noise is not None:
+            raise InputError("gradient flow has no steps at which labels could be noisy: no label_noise")
         if isinstance(self.optimizer, GradientFlow) and self.network.norms:
             raise InputError("gradient flow has no batch norm: its running statistics depend on the steps")
         drawn = [(data.name, data.split) for data in (self.data, self.test) if isinstance(data, Images)]
@@ -142,7 +150,8 @@ class Experiment(Part):
         for data in (self.data, self.test):
             if data is None:
                 continue
-            if (data.input_shape, data.outputs) != (network.input_shape, network.outputs):
+            labels = data.outputs == 1 and takes_labels(self.loss, network.outputs)
+            if data.input_shape != network.input_shape or not (labels or data.outputs == network.outputs):
                 raise InputError(
                     f"the {'data' if data is self.data else 'test data'} has samples of shape {data.input_shape} and "
                     f"{data.outputs} outputs, the network {network.input_shape} and {network.outputs}"
@@ -150,13 +159,26 @@ class Experiment(Part):
         self.loss.check(network.outputs)
         if self.loss.of_classes and network.outputs == 1:
             raise InputError(
-                f"the loss {self.loss.name} needs targets that are shares of at least two classes, and there is one: "
-                "for labels 0 to K-1 pass np.eye(K)[labels]"
+                f"the loss {self.loss.name} needs a network with an output for each of at least two classes, and there "
+                "is one output: with K of them labels 0 to K-1 can be the targets"
             )
         if self.batch_size is not None and self.batch_size > self.data.most_samples:
             raise InputError(
                 f"a batch of {self.batch_size} samples is asked for, but there are only {self.data.most_samples}"
             )
+
+    def samples(
+        self, seed: Seed, held_out: bool = False
+    ) -> tuple[Float[np.ndarray, "samples ..."], Float[np.ndarray, "samples outputs"]]:
+        """The samples of a seed, or the held-out ones, and their targets as the loss reads them.
+
+        Labels 0 to K-1, where the loss compares classes, become rows of one 1 and zeros.
+        """
+        data = self.test if held_out else self.data
+        if data is None:
+            raise InputError("this experiment has no held-out data (test)")
+        x, y = data.draw(seed.held_out() if held_out else seed)
+        return x, as_targets(y, self.network.outputs, self.loss, every=not held_out)
 
     def saved_steps(self) -> list[int]:
         """The steps at which the weights are kept."""
@@ -189,6 +211,7 @@ class Experiment(Part):
             **({} if self.test is None else {"test data": self.test.describe()}),
             "optimizer": self.optimizer.describe(),
             "batch": "full batch" if self.batch_size is None else f"batches of {self.batch_size}",
+            **({} if self.label_noise is None else {"label noise": f"N(0, {self.label_noise:g}²), anew at each step"}),
             "steps": str(self.steps),
             "loss": self.loss.describe(),
             "precision": describe_precision(self.dtype),

@@ -13,7 +13,7 @@ from jax import Array
 from optax.contrib import MuonDimensionNumbers, muon
 
 from ._serialization import Count, Part, Positive
-from .errors import InputError
+from .errors import InputError, check_not_negative
 from .networks import Network
 from .schedules import Constant, Schedule
 
@@ -22,11 +22,6 @@ def _check_average(what: str, value: float) -> None:
     """Refuse what cannot weigh the past in a moving average."""
     if not 0 <= value < 1:
         raise InputError(f"{what} must be at least 0 and below 1, not {value!r}")
-
-
-def _check_decay(what: str, value: float) -> None:
-    if not 0 <= value < float("inf"):
-        raise InputError(f"{what} must be a finite number of at least 0, not {value!r}")
 
 
 def _check_ratio(what: str, value: float) -> None:
@@ -78,7 +73,7 @@ class GD(_Descent, kind="gd"):
     name: ClassVar[str] = "gradient descent"
 
     learning_rate: Positive
-    weight_decay: Annotated[float, _check_decay] = 0.0
+    weight_decay: Annotated[float, check_not_negative] = 0.0
     schedule: Schedule = Constant()
 
     def transform(self, network: Network, learning_rate: Any) -> optax.GradientTransformation:
@@ -101,7 +96,7 @@ class Momentum(_Descent, kind="momentum"):
     learning_rate: Positive
     momentum: Average = 0.9
     nesterov: bool = False
-    weight_decay: Annotated[float, _check_decay] = 0.0
+    weight_decay: Annotated[float, check_not_negative] = 0.0
     schedule: Schedule = Constant()
 
     def transform(self, network: Network, learning_rate: Any) -> optax.GradientTransformation:
@@ -127,7 +122,7 @@ class RMSprop(_Descent, kind="rmsprop"):
     learning_rate: Positive
     decay: Average = 0.99
     eps: Positive = 1e-8
-    weight_decay: Annotated[float, _check_decay] = 0.0
+    weight_decay: Annotated[float, check_not_negative] = 0.0
     schedule: Schedule = Constant()
 
     def transform(self, network: Network, learning_rate: Any, eps: Any) -> optax.GradientTransformation:
@@ -144,7 +139,7 @@ class Adam(_Descent, kind="adam"):
 
     Where gradients are below eps the step shrinks with them, and Adam is no longer Adam: training warns, and
     records the gradient sizes. A small eps (1e-30) wants float64: in float32 the second moment underflows.
-    Weight decay $\lambda$ is apart from the moments: with one this is AdamW.
+    Weight decay $\lambda$ is apart from the moments: with one this is AdamW (see there).
     """
 
     name: ClassVar[str] = "Adam"
@@ -154,7 +149,7 @@ class Adam(_Descent, kind="adam"):
     b1: Average = 0.9
     b2: Average = 0.999
     eps: Positive = 1e-8
-    weight_decay: Annotated[float, _check_decay] = 0.0
+    weight_decay: Annotated[float, check_not_negative] = 0.0
     schedule: Schedule = Constant()
 
     def transform(self, network: Network, learning_rate: Any, eps: Any) -> optax.GradientTransformation:
@@ -164,6 +159,19 @@ class Adam(_Descent, kind="adam"):
     def _others(self) -> list[str]:
         usual = (self.b1, self.b2) == (0.9, 0.999)
         return [f"eps {self.eps:g}"] + ([] if usual else [f"b1 {self.b1:g}", f"b2 {self.b2:g}"])
+
+
+@dataclass(frozen=True)
+class AdamW(Adam, kind="adamw"):
+    r"""Adam with a weight decay of 0.01, if no other is given, as PyTorch has it.
+
+    >>> AdamW(1e-3).describe()
+    'AdamW, learning rate 0.001, eps 1e-08, weight decay 0.01'
+    """
+
+    name: ClassVar[str] = "AdamW"
+
+    weight_decay: Annotated[float, check_not_negative] = 0.01
 
 
 @dataclass(frozen=True)
@@ -314,7 +322,7 @@ class GradientFlow(Part, kind="gradient_flow"):
         return f"gradient flow{stop}, time {self.time_step:g} a step, rtol {self.rtol:g}{atol}{most}"
 
 
-Optimizer = GD | Momentum | RMSprop | Adam | NormalisedGD | SignGD | Muon | GradientFlow
+Optimizer = GD | Momentum | RMSprop | Adam | AdamW | NormalisedGD | SignGD | Muon | GradientFlow
 
 
 def traced_hyperparameters(optimizer: Optimizer) -> dict[str, float]:

@@ -7,7 +7,22 @@ from contextlib import redirect_stdout
 import numpy as np
 import pytest
 
-from condensation import Experiment, InputError, Seed, find_lines, reduce, sweep, train
+from condensation import (  # fmt: skip
+    AdamW,
+    At,
+    Conv,
+    Experiment,
+    Init,
+    InputError,
+    Loss,
+    Normal,
+    Points,
+    Seed,
+    find_lines,
+    reduce,
+    sweep,
+    train,
+)
 from condensation.measure import cosine_similarity
 from condensation.measure._similarity import norms
 from condensation.networks import Model
@@ -269,6 +284,32 @@ def test_a_saved_run_is_scrubbed(tmp_path):
         session.open_run(name, 2)
     with pytest.raises(InputError, match="unknown run"):
         session.open_run("../../etc")
+
+
+def test_kernels_of_one_dimension_are_shown_or_a_sentence_says_why_not(tmp_path):
+    """With labels, label noise, AdamW and a balance: the run, its export and, where there is one, its prediction."""
+    rows = tuple((*map(float, x), float(k % 2)) for k, x in enumerate(np.random.default_rng(0).normal(size=(8, 5))))
+    made = Experiment(
+        Conv((5,), (6,), 3, 2, pooling="sum", pool_size="all"), Init(Normal(0.1), balance="balanced"), Points(rows),
+        AdamW(1e-3), 4, Loss("cross_entropy"), save=At((0, 4)), label_noise=0.1,
+    )  # fmt: skip
+    for pooling, why in (("sum", ""), ("max", "there is no matrix Z behind max pooling, which is not linear")):
+        run = train(made.replace(**{"network.pooling": pooling}), 1, out=tmp_path / pooling)
+        session = Session(Library([tmp_path / pooling]))
+        (name,) = [entry["name"] for entry in session.library.listed()]
+        header, arrays = session.open_run(name, 0)
+        assert (header["classes"], arrays["y"].shape) == (True, (8, 2))
+        told, _ = session.choose_layer("conv1", "kernel")
+        assert (told["image"], told["forecast"]) == ([1, 3, 1], None if why else "kernels")
+        assert told["why"].startswith(why)
+        assert bool(told["why"]) == bool(why)
+        seen, drawn = frame(session, at=4)
+        assert seen["step"] == 4
+        np.testing.assert_allclose(drawn["w"], run.weights("conv1", 4, 0), rtol=1e-6)
+        names: dict = {}
+        with redirect_stdout(io.StringIO()):
+            exec(session.export()[0]["python"], names)
+        assert names["experiment"] == run.experiment
 
 
 @pytest.mark.trials

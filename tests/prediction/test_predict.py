@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import condensation as c
 from condensation import (  # fmt: skip
     GD,
     Adam,
@@ -30,6 +31,7 @@ from condensation import (  # fmt: skip
 )
 from condensation.prediction import plateaus, predict, predict_model, predict_next
 from condensation.theory import CubeFates, Fates, KernelDynamics, moving_line, stationary_directions
+from condensation.training import GradientBelowEps
 
 FIG4 = Dense((3, *[18] * 5, 1), ("x2_tanh", "x_tanh", "sigmoid", "tanh", "softplus"), residual=True)
 
@@ -48,6 +50,28 @@ def test_equally_spaced_points_have_p_attracting_lines(activation, lines):
     assert found.directions.certified
     assert found.fates is not None
     assert found.fates.lines.shape == (100,)
+
+
+@pytest.mark.parametrize("activation", ["linear", "gelu", "silu", "leaky_relu", "quadratic"])
+def test_units_of_every_activation_go_where_they_are_predicted(activation):
+    """Each on its own side: slopes of 1/2 at 0, none at all, a kink, and p = 2 without a higher order."""
+    data = sine_sum(1, 2, 0.5, dim=3, n=40, low=-1, high=1)
+    saved = {"save": At((800,)), "record": At((800,))}
+    experiment = Experiment(Dense((3, 40, 1), activation), Init(Normal(1e-5)), data, NormalisedGD(1e-6), 800, **saved)
+    prediction, trajectory = predict(experiment)["dense1"], train(experiment, 1)
+    x, y = trajectory.data(0)
+    inputs = np.c_[x, np.ones(len(x))]
+    found = prediction.directions.directions[prediction.directions.attracts]
+    if activation == "quadratic":  # the ends of the spectrum of sum r x x^T
+        expected = np.linalg.eigh((inputs * y).T @ inputs)[1].T[[0, -1]]
+        np.testing.assert_allclose(np.abs(expected @ found.T).max(axis=0), 1, atol=1e-6)
+    else:
+        expected = y[:, 0] @ inputs / np.linalg.norm(y[:, 0] @ inputs)
+        assert np.abs(found @ expected).max() == pytest.approx(1, abs=1e-6)
+    weights, goes = trajectory.weights(1, 800, 0), prediction.fates.lines >= 0
+    cosine = (weights * prediction.fates.orientations).sum(axis=1) / np.linalg.norm(weights, axis=1)
+    assert goes.mean() > 0.8
+    assert (cosine[goes] > 0.95).mean() > 0.9
 
 
 @pytest.mark.parametrize(
@@ -194,6 +218,26 @@ def test_several_outputs_are_predicted_by_their_own_tensor(loss):
     assert (along > 0).mean() > 0.95  # on the side that is told
     assert np.median(along) > (0.99 if loss == "mse" else 0.6)  # the second value is near the first
     assert ("only as slowly" in prediction.note) == (loss == "cross_entropy")
+
+
+def test_inputs_whose_gradients_are_below_eps_stand_still():
+    """Classes of equal size: the gradient by the bias is what rounding leaves, and Adam's eps keeps it where it is."""
+    stream = np.random.default_rng(0)
+    x = stream.normal(size=(40, 3)) + np.repeat([[1.0, -0.5, 0.5], [-1.0, 0.5, -0.5]], 20, axis=0)
+    data, loss = c.Arrays(x, np.eye(2)[np.repeat([0, 1], 20)]), c.Loss("cross_entropy")
+    init = c.Init(c.Normal(1e-4))
+    experiment = c.Experiment(c.Dense((3, 30, 2)), init, data, c.Adam(1e-3), 30, loss)
+    with pytest.warns(GradientBelowEps):
+        trajectory = c.train(experiment, 3)
+    for seed in range(3):
+        prediction = predict(experiment, seed)["dense1"]
+        np.testing.assert_array_equal(prediction.directions.directions, [[1, -1, 1, 0]])
+        assert "inputs 3 is below eps" in prediction.note
+        found = c.find_lines(trajectory.weights("dense1", 30, seed))
+        assert found.count == 1
+        assert c.measure.nearest_lines(found.directions, prediction.directions.directions)[1][0] > 0.97
+    tiny = experiment.replace(init=c.Init(c.Normal(1e-9)))
+    assert "all gradients are below eps = 1e-08" in predict(tiny)["dense1"].note
 
 
 def test_several_outputs_at_multiplicity_two_are_searched_and_not_certified():

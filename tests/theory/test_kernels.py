@@ -184,10 +184,10 @@ def test_bad_input_is_named(unchecked):
     with pytest.raises(InputError, match="smaller than a kernel"):
         patch_matrix(np.ones((2, 1, 3, 3)), np.ones((2, 1)), 4)
     with pytest.raises(InputError, match="samples x channels"):
-        patch_matrix(np.ones((2, 3, 3)), np.ones((2, 1)), 2)
+        patch_matrix(np.ones((2, 1, 1, 3, 3)), np.ones((2, 1)), 2)
     with pytest.raises(InputError, match="gamma must be above 1"):
         effective_time(1.0, 10, 1.0)
     with pytest.raises(InputError, match="Z must be finite"):
-        KernelDynamics(np.ones((4, 9)))
+        KernelDynamics(np.ones((4, 9)), channels=3)
     with pytest.raises(InputError, match="Z must be finite"):
         KernelDynamics(np.ones((0, 10)))

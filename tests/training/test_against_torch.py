@@ -7,6 +7,7 @@ import torch
 from condensation import (  # fmt: skip
     GD,
     Adam,
+    AdamW,
     Arrays,
     At,
     Dense,
@@ -70,6 +71,9 @@ def torch_run(experiment: Experiment, start: dict[str, np.ndarray], x: np.ndarra
             optimizer = torch.optim.SGD(parameters, rate, given.momentum, nesterov=given.nesterov)
         case RMSprop():
             optimizer = torch.optim.RMSprop(parameters, rate, given.decay, given.eps)
+        case AdamW():
+            kept = {} if given == AdamW(rate) else {"weight_decay": given.weight_decay, "eps": given.eps}
+            optimizer = torch.optim.AdamW(parameters, rate, **kept)  # its own defaults
         case _:
             optimizer = torch.optim.Adam(parameters, rate, betas=(given.b1, given.b2), eps=given.eps)
     inputs, targets = torch.tensor(x), torch.tensor(y)
@@ -102,7 +106,7 @@ def compare(experiment: Experiment, steps: int, tolerance: float) -> None:
     "optimizer",
     [
         *(GD(1e-2), Adam(1e-3), Adam(1e-3, b1=0.8, b2=0.99, eps=1e-4), RMSprop(1e-4, 0.9, 1e-4)),
-        *(Momentum(1e-3), Momentum(1e-3, 0.5, nesterov=True)),
+        *(Momentum(1e-3), Momentum(1e-3, 0.5, nesterov=True), AdamW(1e-3), AdamW(1e-3, eps=1e-4, weight_decay=0.5)),
     ],
 )
 def test_the_two_layer_network_after_1000_steps(optimizer):

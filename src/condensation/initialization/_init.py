@@ -1,22 +1,27 @@
 """Initialization: how a network's weights are drawn, by a law for each layer."""
 
 from dataclasses import dataclass
-from typing import cast
+from typing import Annotated, cast
 
 import numpy as np
 
 from .._memory import in_digits, require
 from .._serialization import Part
-from ..errors import InputError, check_positive
+from ..errors import InputError, check_positive, one_of
 from ..networks import LayerShape, Network
 from ..networks._model import network_size
 from ..seeds import Seed
 from ._laws import GivenLaw, Law, Zeros
 
+BALANCES = {  # in words
+    "balanced": "output weights scaled to |a| = |w|, biases counted",
+    "dominated": "output weights raised to |a| ≥ |w|, biases counted",
+}
+
 
 @dataclass(frozen=True)
 class Init(Part):
-    """The laws of a network's layers.
+    r"""The laws of a network's layers.
 
     Args:
         hidden: the law of all hidden layers, or a tuple with one for each. A function ``function(shape, rng)`` of yours
@@ -26,12 +31,17 @@ class Init(Part):
             hidden layers.
         antisymmetric: units in pairs of equal input weights and opposite output weights, so that the output
             is zero at step 0. The last hidden layer is paired; with residual connections all of them are.
+        balance: for one hidden layer, with $w_j$ a unit's input weights (its bias among them) and $a_j$ its output
+            weights (over all outputs and, of a convolution, places): ``"balanced"`` scales each $a_j$ as it was drawn
+            to $|a_j| = |w_j|$, ``"dominated"`` raises it to that where it is less, so that $|a_j| \ge |w_j|$. For relu,
+            gradient flow conserves $|w_j|^2 - |a_j|^2$.
     """
 
     hidden: GivenLaw | tuple[GivenLaw, ...]
     output: GivenLaw | None = None
     convolution: GivenLaw | tuple[GivenLaw, ...] | None = None
     antisymmetric: bool = False
+    balance: Annotated[str, one_of("balance", BALANCES)] | None = None
 
     def check(self, network: Network) -> None:
         """Refuse laws that do not fit a network."""
@@ -53,6 +63,12 @@ class Init(Part):
         last = cast(Law | None, self.output or (given[-1] if given else single))
         if last is None:
             raise InputError("the initialization names no law for the output layer")
+        if self.balance is not None and len(hidden) != 1:
+            raise InputError(
+                f"a {self.balance} initialization is for one hidden layer, and this network has {len(hidden)}"
+            )
+        if self.balance is not None and any(isinstance(law, Zeros) for law in (*chosen, last)):
+            raise InputError(f"a {self.balance} initialization scales weights, and those of zero cannot be scaled")
         return (*chosen, last)
 
     def draw(self, network: Network, stream: np.random.Generator, seed: Seed | None = None) -> dict[str, np.ndarray]:
@@ -70,6 +86,8 @@ class Init(Part):
             for name, shape in layer.parameters.items():
                 drawn = law.draw(shape, std, stream)
                 parameters[name] = drawn if law.draws_bias or not name.endswith(".bias") else np.zeros(shape)
+        if self.balance is not None:
+            _balance(network, parameters, raised_only=self.balance == "dominated")
         if self.antisymmetric:
             _pair(network, parameters)
         for norm in network.norms:
@@ -79,7 +97,7 @@ class Init(Part):
     def describe(self, network: Network) -> str:
         """The laws of a network's layers in words; biases follow their layer's law where nothing is said.
 
-        >>> from condensation.networks import Dense
+        >>> from condensation import Dense, Normal
         >>> Init(Normal(0.1), output=Zeros()).describe(Dense((5, 50, 1)))
         'hidden layer N(0, 0.1²); output layer zero'
         """
@@ -90,6 +108,8 @@ class Init(Part):
         for law, layers in layers_by_law.items():
             biases = "" if law.draws_bias or not any(layer.has_bias for layer in layers) else ", zero biases"
             phrases.append(f"{_describe_layers(layers, network)}{law.describe()}{biases}")
+        if self.balance is not None:
+            phrases.append(BALANCES[self.balance])
         if self.antisymmetric:
             phrases.append("units in antisymmetric pairs, so that the output is zero at step 0")
         return "; ".join(phrases)
@@ -118,6 +138,21 @@ def _laws_of(given: GivenLaw | tuple[GivenLaw, ...] | None, count: int, what: st
     if len(laws) != count:
         raise InputError(f"the initialization has laws for {len(laws)} {what} layers, the network has {count}")
     return cast(list[Law], laws)
+
+
+def _balance(network: Network, parameters: dict[str, np.ndarray], raised_only: bool) -> None:
+    """Scale each unit's output weights to the norm of its input weights, in place; or only raise them to it."""
+    hidden, output = network.layers
+    units = hidden.units(parameters, "filter" if hidden.is_convolution else None)
+    columns = parameters[f"{output.name}.weight"].reshape(output.weight[0], len(units), -1)  # a view
+    factors = _norms(units) / _norms(columns.swapaxes(0, 1).reshape(len(units), -1))
+    columns *= (np.maximum(factors, 1) if raised_only else factors)[:, None]
+
+
+def _norms(rows: np.ndarray) -> np.ndarray:
+    """Norms of rows, however small: their squares could be zero."""
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    return largest[:, 0] * np.linalg.norm(rows / largest, axis=1)
 
 
 def _pair(network: Network, parameters: dict[str, np.ndarray]) -> None:

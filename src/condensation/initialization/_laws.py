@@ -129,11 +129,35 @@ class ChannelPower(_Power, kind="channel_power"):
 
 
 @dataclass(frozen=True)
-class Glorot(_Law, kind="glorot"):
-    """N(0, 2/(m_in + m_out)) for weights, zero for biases."""
+class _ByFans(_Law):
+    """Zero biases; a std of the weights by the layer's numbers of inputs and outputs, kernel entries counted."""
 
     draws_bias: ClassVar[bool] = False
-    phrase: ClassVar[str] = "Glorot normal"
+
+    uniform: bool | None = None
+
+    def draw(self, shape: tuple[int, ...], std: float, stream: np.random.Generator) -> np.ndarray:
+        """Normal weights, or uniform ones up to sqrt(3) std."""
+        return _uniform(shape, std, stream) if self.uniform else super().draw(shape, std, stream)
+
+    def describe(self) -> str:
+        """The law in words.
+
+        >>> He(uniform=True).describe()
+        'He uniform'
+        """
+        return f"{self.phrase} {'uniform' if self.uniform else 'normal'}"
+
+
+def _uniform(shape: tuple[int, ...], std: float, stream: np.random.Generator) -> np.ndarray:
+    return stream.uniform(-(3**0.5) * std, 3**0.5 * std, shape)
+
+
+@dataclass(frozen=True)
+class Glorot(_ByFans, kind="glorot"):
+    """N(0, 2/(m_in + m_out)) for weights, zero for biases; with ``uniform`` [-h, h], h = sqrt(6/(m_in + m_out))."""
+
+    phrase: ClassVar[str] = "Glorot"
 
     def std_of(self, shape: LayerShape, width: int) -> float:
         """sqrt(2 / (m_in + m_out)), kernel entries counted."""
@@ -141,11 +165,10 @@ class Glorot(_Law, kind="glorot"):
 
 
 @dataclass(frozen=True)
-class He(_Law, kind="he"):
-    """N(0, 2/m_in) for weights, zero for biases: the usual initialization of relu networks."""
+class He(_ByFans, kind="he"):
+    """N(0, 2/m_in) for weights, zero for biases: usual for relu networks; with ``uniform`` up to sqrt(6/m_in)."""
 
-    draws_bias: ClassVar[bool] = False
-    phrase: ClassVar[str] = "He normal"
+    phrase: ClassVar[str] = "He"
 
     def std_of(self, shape: LayerShape, width: int) -> float:
         """sqrt(2 / m_in), kernel entries counted."""
@@ -153,11 +176,10 @@ class He(_Law, kind="he"):
 
 
 @dataclass(frozen=True)
-class LeCun(_Law, kind="lecun"):
-    """N(0, 1/m_in) for weights, zero for biases."""
+class LeCun(_ByFans, kind="lecun"):
+    """N(0, 1/m_in) for weights, zero for biases; with ``uniform`` up to sqrt(3/m_in)."""
 
-    draws_bias: ClassVar[bool] = False
-    phrase: ClassVar[str] = "LeCun normal"
+    phrase: ClassVar[str] = "LeCun"
 
     def std_of(self, shape: LayerShape, width: int) -> float:
         """1 / sqrt(m_in), kernel entries counted."""
@@ -176,7 +198,7 @@ class PyTorchDefault(_Law, kind="pytorch_default"):
 
     def draw(self, shape: tuple[int, ...], std: float, stream: np.random.Generator) -> np.ndarray:
         """Weights up to sqrt(3) std."""
-        return stream.uniform(-(3**0.5) * std, 3**0.5 * std, shape)
+        return _uniform(shape, std, stream)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from jax import Array
 from jaxtyping import Float
 
 from .._device import on_cpu
+from ._geometry import Geometry
 
 PATCH_BYTES = 2**28
 
@@ -31,24 +32,30 @@ class Patches(eqx.Module):
     values: Float[Array | np.ndarray, "samples h2 w2 pixels_and_1"]
 
     @staticmethod
-    def of(x: Float[np.ndarray, "samples inputs h w"], kernel: int, padding: int) -> "Patches":
+    def of(x: Float[np.ndarray, "samples inputs h w"], geometry: Geometry) -> "Patches":
         """The patches of some images.
 
-        >>> Patches.of(np.arange(4.0).reshape(1, 1, 2, 2), kernel=1, padding=0).values.tolist()
+        >>> Patches.of(np.arange(4.0).reshape(1, 1, 2, 2), Geometry((2, 2), kernel=(1, 1))).values.tolist()
         [[[[0.0, 1.0], [1.0, 1.0]], [[2.0, 1.0], [3.0, 1.0]]]]
         """
-        padded = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
-        under = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), (2, 3))
+        under = windows(x, geometry)
         samples, inputs, height, width = under.shape[:4]
-        values = np.ones((samples, height, width, inputs * kernel**2 + 1), x.dtype)
-        pixels = values[..., :-1].reshape(samples, height, width, inputs, kernel, kernel, copy=False)
+        values = np.ones((samples, height, width, inputs * math.prod(geometry.kernel) + 1), x.dtype)
+        pixels = values[..., :-1].reshape(samples, height, width, inputs, *geometry.kernel, copy=False)
         pixels[:] = under.transpose(0, 2, 3, 1, 4, 5)
         return Patches(values)
 
 
-def patch_numbers(samples: int, sides: tuple[int, int], inputs: int, kernel: int, itemsize: int) -> int:
-    """Numbers in the patches of a first convolution layer with outputs of some sides; 0 where they are not made."""
-    count = samples * math.prod(sides) * (inputs * kernel**2 + 1)
+def windows(x: Float[np.ndarray, "samples inputs h w"], geometry: Geometry) -> Float[np.ndarray, "..."]:
+    """What lies under a kernel: samples x inputs x its places (height, width) x its entries (height, width)."""
+    padded = np.pad(x, ((0, 0), (0, 0), *geometry.padding))
+    down, across = geometry.stride
+    return np.lib.stride_tricks.sliding_window_view(padded, geometry.kernel, (2, 3))[:, :, ::down, ::across]
+
+
+def patch_numbers(samples: int, inputs: int, geometry: Geometry, itemsize: int) -> int:
+    """Numbers in the patches of a first convolution layer; 0 where they are not made."""
+    count = samples * math.prod(geometry.places) * (inputs * math.prod(geometry.kernel) + 1)
     return count if on_cpu() and count * itemsize <= PATCH_BYTES else 0
 
 

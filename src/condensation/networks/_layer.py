@@ -39,8 +39,8 @@ class LayerShape:
 
     @property
     def is_convolution(self) -> bool:
-        """Whether the layer has kernels, that is a weight of outputs x inputs x side x side."""
-        return len(self.weight) == 4
+        """Whether the layer has kernels: a weight of outputs x inputs x side x side, or outputs x inputs x length."""
+        return len(self.weight) > 2
 
     @property
     def fans(self) -> tuple[int, int]:

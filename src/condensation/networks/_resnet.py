@@ -85,7 +85,8 @@ class ResNetwork(eqx.Module):
         statistics: dict[str, Array] = {}
 
         def apply(conv: ConvNorm, h: Array) -> Array:
-            h = convolve(h, values[f"{conv.name}.weight"], conv.kernel // 2, conv.stride)
+            around = (conv.kernel // 2, conv.kernel // 2)
+            h = convolve(h, values[f"{conv.name}.weight"], (around, around), (conv.stride, conv.stride))
             if not conv.normed:
                 return h + values[f"{conv.name}.bias"][:, None, None]
             h, after = batch_norm(h, conv.norm.name, values, training)

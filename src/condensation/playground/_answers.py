@@ -49,7 +49,8 @@ def describe_layer(builder: FrameBuilder) -> Answer:
     run, name, forecast, shown = builder.run, builder.layer, builder.forecast, builder.chosen
     layer, image = run.layer(name), None
     if layer is not None and layer.is_convolution:
-        image = [layer.weight[1] if builder.view == "filter" else 1, layer.weight[2]]
+        image = [layer.weight[1] if builder.view == "filter" else 1, layer.weight[-1]]  # channels and side
+        image += [1] * (len(layer.weight) == 3)  # the height, where kernels are not squares
     units, inputs = run.weights(run.first, name, builder.view).shape
     header = {
         "kind": "layer",

@@ -117,7 +117,7 @@ class SavedRun(ShownRun):
     def __init__(self, run: Run, seed: Seed) -> None:
         self.run, self.seed = run, seed
         self.experiment = run.origin
-        self.data = None if run.origin is None else run.origin.data.draw(seed)
+        self.data = None if run.origin is None else run.origin.samples(seed)
         self.diverged = run.diverged.get(seed)
         layers = run.layers
         if self.experiment is not None and layers != ("output",):

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from .._precision import precision
 from ..activations import Activation, get_activation, label, multiplicity
+from ..data._labels import as_targets
 from ..errors import InputError
 from ..losses import Loss
 from ..networks import Dense, Model
@@ -98,7 +99,7 @@ def layer_fields(model: Model, x: ArrayLike, y: ArrayLike, loss: Loss | None = N
     network, loss = model.network, loss or Loss()
     if not isinstance(network, Dense):
         raise InputError(f"layers' fields are for dense networks, not for {type(network).__name__}")
-    points, targets = np.asarray(x, float), np.asarray(y, float)
+    points, targets = np.asarray(x, float), np.asarray(as_targets(np.asarray(y), network.outputs, loss), float)
     if points.ndim != 2 or points.shape[1] != network.inputs or targets.shape != (len(points), network.outputs):
         raise InputError(
             f"x must be samples x {network.inputs} and y samples x {network.outputs}, not {points.shape} and "

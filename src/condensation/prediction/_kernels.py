@@ -7,11 +7,12 @@ from jaxtyping import Float, Int
 
 from ..losses import Loss
 from ..measure._similarity import norms
-from ..networks import Conv, Model
+from ..networks import Conv, Model, Network
+from ..networks._geometry import as_image
 from ..optimizers import GD
 from ..runs import Trajectory
-from ..theory import KernelDynamics
-from ..theory._kernels import FilterOutputs, Filters
+from ..theory import KernelDynamics, residual_at_zero
+from ..theory._kernels import FilterOutputs, Filters, matrix_of
 
 _DYNAMICS: WeakKeyDictionary[Trajectory, dict[int, KernelDynamics]] = WeakKeyDictionary()  # kept as long as their run
 
@@ -20,11 +21,16 @@ def dynamics(run: Trajectory, k: int) -> KernelDynamics:
     """The linear dynamics that the images of a run's k-th seed give, for the mean loss."""
     of_run = _DYNAMICS.setdefault(run, {})
     if k not in of_run:
-        network = run.experiment.network
-        assert isinstance(network, Conv)
         x, y = run.data(run.seeds[k])
-        of_run[k] = KernelDynamics.of(x, y, network.kernel, Loss(run.experiment.loss.name))
+        of_run[k] = dynamics_at_zero(run.experiment.network, x, y, Loss(run.experiment.loss.name))
     return of_run[k]
+
+
+def dynamics_at_zero(network: Network, x: np.ndarray, y: np.ndarray, loss: Loss) -> KernelDynamics:
+    """The linear dynamics of a network's filters at output zero, for one convolution layer of slope 1 at 0."""
+    assert isinstance(network, Conv)
+    z = matrix_of(x.astype(float), residual_at_zero(y, loss), network.geometry[0])
+    return KernelDynamics(z, as_image(network.image)[0])
 
 
 def initial_filters(run: Trajectory, k: int) -> tuple[Filters, FilterOutputs]:

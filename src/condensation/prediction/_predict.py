@@ -12,6 +12,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from ..activations import Activation, derivatives_at_zero, label, multiplicity
+from ..data._labels import as_targets
 from ..errors import InputError, unknown_name
 from ..experiment import Experiment
 from ..losses import Loss
@@ -27,9 +28,9 @@ from ..theory import (
     cube_directions,
     cube_fates,
     fates,
-    patch_matrix,
     stationary_directions,
 )
+from ..theory._kernels import matrix_of
 from ._deep import LayerField, layer_fields
 from ._lines import LayerLines, by_signs, gap_note, layer_lines, output_residual
 
@@ -85,14 +86,15 @@ def predict_model(
         model: the network with its parameters: initial ones, or those of a plateau for the next lines. A dense network,
             or one convolution layer and the output layer, whose lines are those of filters.
         x: samples x inputs, or images.
-        y: targets, samples x outputs.
+        y: targets, samples x outputs (or labels of classes, where the loss compares these).
         loss: half the mean squared error if not given.
         optimizer: what trains it; gradient flow if not given.
         layers: the layers to predict; all of them if not given.
     """
-    if not np.any(np.asarray(y)):
-        raise InputError("the targets are all zero: there is nothing to learn, and no direction to go to")
     loss, (*hidden, _) = loss or Loss(), model.network.layers
+    y = as_targets(np.asarray(y), model.network.outputs, loss)
+    if not np.any(y):
+        raise InputError("the targets are all zero: there is nothing to learn, and no direction to go to")
     for name in layers or ():
         if name not in [layer.name for layer in hidden]:
             raise unknown_name("hidden layer", name, [layer.name for layer in hidden])
@@ -136,7 +138,7 @@ def _of_filters(model: Model, x: ArrayLike, y: ArrayLike, loss: Loss, optimizer:
     activation = network.activations[0]
     if multiplicity(activation) != 1 or derivatives_at_zero(activation, 0)[0]:
         raise InputError(f"the matrix Z is for activations of multiplicity 1 that are 0 at 0, not {label(activation)}")
-    z = patch_matrix(np.asarray(x), output_residual(model, x, y, loss), network.kernel, padding=network.padding)
+    z = matrix_of(np.asarray(x, float), output_residual(model, x, y, loss), network.geometry[0])
     inputs, rows = np.eye(z.shape[1]), z.shape[1] * z.T  # samples whose matrix of mean fields is Z
     directions = (cube_directions if by_signs(optimizer) else stationary_directions)(inputs, rows, 1)
     filters, outputs = model.weights("conv1", view="filter"), model.parameters["output.weight"].astype(float)
@@ -157,7 +159,7 @@ def predict(experiment: Experiment, seed: int | Seed = 0) -> dict[str, Predictio
     """
     chosen = as_seed(seed)
     experiment.check_data()
-    x, y = experiment.data.draw(chosen)
+    x, y = experiment.samples(chosen)
     return predict_model(experiment.initial_model(chosen), x, y, experiment.loss, optimizer=experiment.optimizer)
 
 

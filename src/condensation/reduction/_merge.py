@@ -11,6 +11,9 @@ is exact; for equal amplitudes the whole is. Of a positively homogeneous activat
 the amplitudes so that the next order of an odd or even activation holds as well as can be,
 $R^2 = \sum_j m_j r_j^2 / \sum_j m_j$ with $m_j = |a_j| r_j^p$. (A convolution over an image padded with zeros sees no
 constant at the border: there d is right only inside.)
+
+Pooling by means or sums is linear, and changes nothing but d (of sums, by the size of a window). The largest value in a
+window keeps factors that are positive: behind it units of one *orientation* are merged, unless p is even.
 """
 
 from collections.abc import Mapping
@@ -27,6 +30,7 @@ from ..activations import Activation, derivatives_at_zero, get_activation, multi
 from ..errors import InputError
 from ..measure._similarity import norms
 from ..networks import Conv, Dense, LayerShape, Model, Network
+from ..networks._geometry import Geometry
 from ._tree import common_direction
 
 
@@ -58,6 +62,19 @@ def merge_rule(activation: Activation) -> MergeRule:
     degree = float(np.log2(after / before)) if before > 0 and after > 0 else 0.0
     homogeneous = np.allclose(twice, 2**degree * once, rtol=1e-9, atol=0)
     return MergeRule(True, degree if homogeneous else 0.0, constant)
+
+
+def layer_rule(network: Network, layer: str) -> MergeRule:
+    """The rule of a layer. The largest of some values is not minus that of their negatives: behind it signs matter."""
+    rule, geometry = merge_rule(mergeable(network)[layer]), _geometry(network, layer)
+    signed = geometry is not None and geometry.pools and geometry.pooling == "max" and rule.power % 2 != 0
+    return replace(rule, oriented=True) if signed else rule
+
+
+def _geometry(network: Network, layer: str) -> Geometry | None:
+    """How the kernels of a convolution layer lie and are pooled; None for other layers."""
+    place = [one.name for one in network.layers].index(layer)
+    return network.geometry[place] if isinstance(network, Conv) and place < len(network.geometry) else None
 
 
 @dataclass(frozen=True)
@@ -146,7 +163,8 @@ def replace_units(model: Model, merges: Mapping[str, Merge]) -> Model:
         if layer.has_bias:
             parameters[f"{name}.bias"] = merge.weights[:, -1]
     for name in reversed([layer.name for layer in network.layers if layer.name in merges]):  # columns before stay put
-        merge = merges[name]
+        merge, geometry = merges[name], _geometry(network, name)
+        summed = geometry.summed if geometry else 1
         for reader, columns in _readers(network, name).items():
             weight = parameters[f"{reader}.weight"]
             flat, view = weight.reshape(len(weight), -1), _view(weight, columns, len(merge.combine))
@@ -154,7 +172,7 @@ def replace_units(model: Model, merges: Mapping[str, Merge]) -> Model:
             flat = np.concatenate([flat[:, : columns.start], combined, flat[:, columns.stop :]], axis=1)
             parameters[f"{reader}.weight"] = flat.reshape(len(weight), -1, *weight.shape[2:])
             if np.any(merge.constant):
-                shift = np.einsum("oue,u->o", view, merge.constant)
+                shift = np.einsum("oue,u->o", view, summed * merge.constant)
                 parameters[f"{reader}.bias"] = parameters.get(f"{reader}.bias", 0) + shift
     counts = {name: len(merge.weights) for name, merge in merges.items()}
     return _model(network, parameters, counts, np.result_type(*model.parameters.values()))

@@ -19,7 +19,7 @@ from ..measure import chance_cosine
 from ..measure._lines import LEAST_COSINE
 from ..measure._similarity import norms
 from ..networks import Model
-from ._merge import Merge, merge_groups, merge_rule, mergeable, output_weights, replace_units, unit_weights, unrolled
+from ._merge import Merge, layer_rule, merge_groups, mergeable, output_weights, replace_units, unit_weights, unrolled
 from ._search import LayerSizes, merging_order, smallest
 from ._tree import merging_tree
 
@@ -149,7 +149,7 @@ class _Reducer:
         for name in layers or ():
             if name not in known:
                 raise unknown_name("layer that can be reduced", name, known)
-        self.rules = {name: merge_rule(known[name]) for name in (known if layers is None else layers)}
+        self.rules = {name: layer_rule(model.network, name) for name in (known if layers is None else layers)}
         self.weights = {name: unit_weights(model, model.layer(name)) for name in self.rules}
         self.amounts = {name: norms(output_weights(model, name).astype(float)) for name in self.rules}
         self.trees = {name: merging_tree(self.weights[name], rule.oriented) for name, rule in self.rules.items()}

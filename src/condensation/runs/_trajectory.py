@@ -57,8 +57,8 @@ class Trajectory(Run):
         return self.model(step, seed)(x)
 
     def data(self, seed: int | Seed) -> tuple[Float[np.ndarray, "samples ..."], Float[np.ndarray, "samples outputs"]]:
-        """Samples and targets that a seed was trained on."""
-        return self.experiment.data.draw(self.seeds[self._seed(seed)])
+        """Samples and targets that a seed was trained on; labels of classes as rows of one 1 and zeros."""
+        return self.experiment.samples(self.seeds[self._seed(seed)])
 
     def _units(self, layer: str | int, view: str | None, get: Callable[[str], np.ndarray]) -> np.ndarray:
         shape = find_layer(self.experiment.network, layer)

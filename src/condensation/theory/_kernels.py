@@ -14,17 +14,21 @@ lies outside does not move: filters turn to $\pm v_1$, if there is a gap between
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 
+from .._serialization import coerce
 from ..errors import InputError, check_positive, check_whole
 from ..losses import Loss
 from ..measure._similarity import as_floats
+from ..networks._arrangement import windows
+from ..networks._conv import Padding, Pooling, PoolSize
+from ..networks._geometry import Geometry, as_image
 
 RANK = 1e-10  # singular values below this share of the largest are rounding
 ROUNDING = 1e-13  # means below this share of the mean of absolute values are zero
@@ -53,36 +57,71 @@ def residual_at_zero(y: ArrayLike, loss: Loss | None = None) -> Float[np.ndarray
 
 
 def patch_matrix(
-    x: ArrayLike, residual: ArrayLike, kernel: int, *, padding: int = 0, slope: float = 1.0
+    x: ArrayLike,
+    residual: ArrayLike,
+    kernel: int,
+    *,
+    padding: int | str = 0,
+    slope: float = 1.0,
+    stride: int = 1,
+    pooling: str | None = None,
+    pool_size: int | str | None = None,
 ) -> Float[np.ndarray, "rows columns"]:
     r"""The matrix Z: patches of $\frac1n \sum_i r_i x_i$, stacked over outputs, and a column of mean residuals.
 
     Args:
-        x: images, samples x channels x height x width.
+        x: images, samples x channels x height x width (or, of one dimension, samples x channels x length or samples x
+            length).
         residual: samples x outputs (see ``residual_at_zero``).
         kernel: side m of the kernels.
-        padding: zeros at each side of an image.
+        padding: zeros at each side of an image, or ``"same"``, as in ``Conv``.
         slope: $\sigma'(0)$ of the convolution layer's activation.
+        stride: distance of the patches.
+        pooling: ``"average"`` or ``"sum"`` behind the layer: rows are those of the windows then. (The largest value of
+            a window is no linear function of its filter: there is no Z for it.)
+        pool_size: side of the windows, as in ``Conv``.
 
     >>> patch_matrix(np.arange(4.0).reshape(1, 1, 2, 2), [[2.0]], 2)
     array([[0., 2., 4., 6., 2.]])
+    >>> patch_matrix([[1.0, 2.0, 5.0]], [[1.0]], 2, pooling="sum", pool_size="all")  # (1, 2, 1) + (2, 5, 1)
+    array([[3., 7., 2.]])
     """
     images, r = as_floats("images", x).astype(float), as_floats("residuals", residual).astype(float)
     check_whole("the kernel's side", kernel)
-    check_whole("padding", padding, least=0)
-    if images.ndim != 4 or r.ndim != 2 or len(r) != len(images) or not len(r):
+    coerce(Padding, padding, "padding")
+    check_whole("stride", stride)
+    coerce(Pooling | None, pooling, "pooling")
+    coerce(PoolSize | None, pool_size, "pool_size")
+    if not 2 <= images.ndim <= 4 or r.ndim != 2 or len(r) != len(images) or not len(r):
         raise InputError(
             f"images must be samples x channels x height x width and residuals samples x outputs, not {images.shape} "
             f"and {r.shape}"
         )
-    if min(images.shape[2:]) + 2 * padding < kernel:
-        raise InputError(f"an image of {images.shape[2]} x {images.shape[3]} is smaller than a kernel of side {kernel}")
-    mean = _mean_product(r, images)
-    mean = np.pad(mean, [(0, 0), (0, 0), (padding, padding), (padding, padding)])
-    patches = sliding_window_view(mean, (kernel, kernel), axis=(2, 3))  # outputs channels rows columns m m
-    patches = patches.transpose(0, 2, 3, 1, 4, 5).reshape(len(mean), -1, images.shape[1] * kernel**2)
-    bias = np.broadcast_to(_mean_product(r, np.ones(len(r)))[:, None, None], (*patches.shape[:2], 1))
-    return slope * np.concatenate([patches, bias], axis=2).reshape(-1, patches.shape[2] + 1)
+    shape = images.shape[1:]
+    geometry = Geometry.of(shape, kernel, stride, padding, pooling, pool_size)
+    if min(geometry.places) < 1:
+        image = f"an image of {shape[1]} x {shape[2]}" if len(shape) == 3 else f"a sample of length {shape[-1]}"
+        raise InputError(f"{image} is smaller than a kernel of side {kernel}")
+    if min(geometry.pooled) < 1:
+        raise InputError(f"a window of {pool_size or 2} is larger than what the kernels give")
+    return matrix_of(images, r, geometry, slope)
+
+
+def matrix_of(
+    x: Float[np.ndarray, "samples ..."],
+    r: Float[np.ndarray, "samples outputs"],
+    geometry: Geometry,
+    slope: float = 1.0,
+) -> Float[np.ndarray, "rows columns"]:
+    """The matrix Z of kernels that lie so on samples, or a sentence where pooling is not linear."""
+    if geometry.pools and geometry.pooling == "max":
+        raise InputError("there is no matrix Z behind max pooling, which is not linear: average or sum has one")
+    images = x.reshape(len(x), *as_image(x.shape[1:]))
+    patches = windows(_mean_product(r, images), geometry)  # outputs channels rows columns and the kernel's
+    patches = patches.transpose(0, 2, 3, 1, 4, 5).reshape(len(patches), *geometry.places, -1)
+    bias = np.broadcast_to(_mean_product(r, np.ones(len(r)))[:, None, None, None], (*patches.shape[:3], 1))
+    rows = geometry.pool(np.concatenate([patches, bias], axis=3), (1, 2))
+    return slope * rows.reshape(-1, rows.shape[3])
 
 
 def _mean_product(r: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -100,7 +139,7 @@ class KernelDynamics:
     r"""The linear dynamics $\dot\theta = Z^T a$, $\dot a = Z \theta$ of filters and their output weights.
 
     Attributes:
-        z: rows (outputs x positions) x columns (channels x m x m and the bias).
+        z: rows (outputs x positions) x columns (channels x m x m and the bias); of one dimension, channels x m.
         channels: number of input channels.
 
     >>> dynamics = KernelDynamics(np.array([[3.0, 4.0]]))  # one position, kernels of side 1: lambda_1 = 5
@@ -115,18 +154,27 @@ class KernelDynamics:
 
     def __post_init__(self) -> None:
         entries = self.z.shape[1] - 1 if self.z.ndim == 2 else 0
-        side = round((entries / self.channels) ** 0.5)
-        if not np.isfinite(self.z).all() or not len(self.z) or side < 1 or self.channels * side**2 != entries:
-            raise InputError(f"Z must be finite, rows x ({self.channels} m^2 + 1), not of shape {self.z.shape}")
+        if not np.isfinite(self.z).all() or not len(self.z) or entries < 1 or entries % self.channels:
+            raise InputError(f"Z must be finite, rows x ({self.channels} entries + 1), not of shape {self.z.shape}")
 
     @staticmethod
     def of(
-        x: ArrayLike, y: ArrayLike, kernel: int, loss: Loss | None = None, *, padding: int = 0, slope: float = 1.0
+        x: ArrayLike,
+        y: ArrayLike,
+        kernel: int,
+        loss: Loss | None = None,
+        *,
+        padding: int | str = 0,
+        slope: float = 1.0,
+        stride: int = 1,
+        pooling: str | None = None,
+        pool_size: int | str | None = None,
     ) -> "KernelDynamics":
-        """The dynamics that images, targets and a loss give at output zero."""
-        images = np.asarray(x)
-        z = patch_matrix(images, residual_at_zero(y, loss), kernel, padding=padding, slope=slope)
-        return KernelDynamics(z, images.shape[1])
+        """The dynamics that images, targets and a loss give at output zero; the kernels lie as in ``patch_matrix``."""
+        images, r = np.asarray(x), residual_at_zero(y, loss)
+        pooled: dict[str, Any] = {"pooling": pooling, "pool_size": pool_size}
+        z = patch_matrix(images, r, kernel, padding=padding, slope=slope, stride=stride, **pooled)
+        return KernelDynamics(z, as_image(images.shape[1:])[0])
 
     @cached_property
     def _parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -18,7 +18,12 @@ from ..saving import SaveSchedule
 
 TWICE = 2  # records, and the trajectory of all seeds that they become
 PASSED = 2  # what a layer gives, and the gradient by it: measured, 2 for dense layers and 3 for convolutions
-STATES = {"adam": 8, "gradient_flow": 12, "muon": 14}  # copies of the parameters while they are trained, as measured
+STATES = {
+    "adam": 8,
+    "adamw": 8,
+    "gradient_flow": 12,
+    "muon": 14,
+}  # copies of the parameters while they are trained, as measured
 DESCENT = 4  # the same of optimizers without moments
 NETWORK = 4096  # bytes of a network's objects in Python
 MANY = 2**14  # networks in a task at most: where they fit, all do
@@ -64,8 +69,9 @@ def need_of(experiment: Experiment) -> Need:
     given = [data for data in (experiment.data, experiment.test) if data is not None]
     about = experiment.network, experiment.dtype, experiment.optimizer.kind, experiment.kept_layers, on_cpu()
     steps = experiment.steps, experiment.save, experiment.record
-    samples = sum(map(_numbers, given)) + _patches(experiment)
-    return _need(*about, *steps, _at_once(experiment), sum(map(_drawn, given)), samples)
+    outputs = experiment.network.outputs
+    samples = sum(_numbers(data, outputs) for data in given) + _patches(experiment)
+    return _need(*about, *steps, _at_once(experiment), sum(_drawn(data, outputs) for data in given), samples)
 
 
 @lru_cache(maxsize=256)  # the cells of a sweep share a few
@@ -84,22 +90,25 @@ def _need(
     return Need(times * saved * own, times * recorded * curves, drawn, 8 * size, working, LISTED * recorded)
 
 
-def _numbers(data: Data) -> int:
-    return data.most_samples * (math.prod(data.input_shape) + data.outputs)
+def _numbers(data: Data, outputs: int) -> int:
+    return data.most_samples * (math.prod(data.input_shape) + outputs)
 
 
 def _patches(experiment: Experiment) -> int:
     """Numbers in the patches that the first convolution layer reads where each step sees all samples."""
     network = experiment.network
-    if not isinstance(network, Conv) or experiment.batch_size is not None or network.dropout:
+    in_part = experiment.batch_size is not None or network.dropout or experiment.label_noise is not None
+    if not isinstance(network, Conv) or in_part:
         return 0
     return network.patch_numbers(experiment.data.most_samples, np.dtype(storage(experiment.dtype)).itemsize)
 
 
-def _drawn(data: Data) -> int:
-    """Bytes of a seed's own samples; none where all seeds see the same arrays."""
+def _drawn(data: Data, outputs: int) -> int:
+    """Bytes of a seed's own samples; where all seeds see the same arrays, only of labels that become targets."""
     shared = isinstance(data, Arrays) or (isinstance(data, Images) and data.n is None)
-    return 0 if shared else _numbers(data) * (4 if isinstance(data, Images) else 8)
+    if shared:
+        return 8 * data.most_samples * outputs if data.outputs != outputs else 0
+    return _numbers(data, outputs) * (4 if isinstance(data, Images) else 8)
 
 
 def _at_once(experiment: Experiment) -> int:

@@ -2,8 +2,9 @@ r"""One step of training as a pure function: what the engine compiles and repeat
 
 ``fixed`` holds what does not change during a run: samples ``x`` (arranged for the network where each step sees all of
 them), targets ``y``, held-out ones in ``test`` (or None),
-the optimizer's traced ``hyperparameters`` and the ``key`` of the random numbers used while training. Order and dropout
-are functions of key and step alone, so a run can be resumed anywhere.
+the optimizer's traced ``hyperparameters``, the std ``noise`` of label noise (where there is any) and the ``key`` of the
+random numbers used while training. Order, dropout and noise are functions of key and step alone, so a run can be
+resumed anywhere.
 """
 
 from collections.abc import Callable
@@ -36,7 +37,7 @@ class Program(NamedTuple):
     """What networks trained by one compiled program have in common; hashable, so that it is compiled once.
 
     ``optimizer`` is its static part; ``classes`` tells that the targets are classes, so that accuracy is known;
-    ``kept`` are the names of the values that are saved.
+    ``kept`` are the names of the values that are saved; ``noisy`` tells that there is label noise.
     """
 
     network: Network
@@ -47,6 +48,7 @@ class Program(NamedTuple):
     batch_size: int | None = None
     classes: bool = False
     tested: bool = False
+    noisy: bool = False
 
     @property
     def storage(self) -> str:
@@ -60,8 +62,8 @@ class Program(NamedTuple):
 
     @property
     def sees_part(self) -> bool:
-        """Whether a training step's loss is not the whole network's on all samples: batches, dropout, batch norm."""
-        return self.batch_size is not None or self.network.dropout > 0 or bool(self.network.norms)
+        """Whether a step's loss is not the whole network's on all samples: batches, dropout, batch norm, noise."""
+        return self.batch_size is not None or self.network.dropout > 0 or bool(self.network.norms) or self.noisy
 
     def curve_names(self) -> list[str]:
         """Names of the recorded curves: loss, accuracy, time, and the gradient size of each parameter."""
@@ -98,7 +100,8 @@ class Program(NamedTuple):
         x, y, order = self._batch(count, state.order, fixed)
         key = jax.random.fold_in(jax.random.fold_in(fixed["key"], 1), count) if self.network.dropout else None
         measure = jax.value_and_grad(self._learn, has_aux=True)
-        (loss, (outputs, statistics)), gradient = measure(state.parameters, state.statistics, x, y, key)
+        targets = self.with_noise(count, y, fixed)
+        (loss, (outputs, statistics)), gradient = measure(state.parameters, state.statistics, x, targets, key)
         updates, memory = self._transform(fixed).update(gradient, state.memory, state.parameters)
 
         def curves() -> Curves:
@@ -109,6 +112,13 @@ class Program(NamedTuple):
 
         moved: Any = optax.apply_updates(state.parameters, updates)
         return TrainState(moved, statistics, memory, order), curves
+
+    def with_noise(self, count: Array, y: Array, fixed: dict[str, Any]) -> Array:
+        """The targets of a step: with label noise, Gaussian numbers that are fresh at each step are added to them."""
+        if not self.noisy:
+            return y
+        key = jax.random.fold_in(jax.random.fold_in(fixed["key"], 2), count)
+        return y + fixed["noise"] * jax.random.normal(key, y.shape, y.dtype)
 
     def objective(self, values: Values, x: Any, y: Array) -> tuple[Array, Array]:
         """The loss, and the outputs it comes from, as after training."""

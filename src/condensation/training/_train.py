@@ -24,7 +24,6 @@ from typing import Any, overload
 
 import numpy as np
 
-from ..data import Data
 from ..errors import InputError
 from ..experiment import Experiment
 from ..optimizers import Adam, GradientFlow, static_part, traced_hyperparameters
@@ -132,7 +131,8 @@ def _check(networks: Iterable[tuple[Experiment, int]]) -> None:
 def ensemble_key(experiment: Experiment) -> Any:
     """What experiments that are trained as one ensemble share, but for the shape of their data."""
     optimizer = static_part(experiment.optimizer)
-    return optimizer, experiment.test is None, *(getattr(experiment, part) for part in SHARED)
+    without = experiment.test is None, experiment.label_noise is None
+    return optimizer, *without, *(getattr(experiment, part) for part in SHARED)
 
 
 def _run(
@@ -174,6 +174,11 @@ def program_of(experiments: list[Experiment], members: list[Member]) -> Program:
                 raise InputError(
                     f"these experiments cannot be trained as one ensemble: their {part} is {shared[0]} and {value}"
                 )
+    if len({experiment.label_noise is None for experiment in experiments}) > 1:
+        raise InputError(
+            "experiments that are trained together must all have label_noise, or none of them: 0 is a noise that adds "
+            "nothing"
+        )
     shapes = {_shapes(member) for member in members}
     if len(shapes) > 1:
         raise InputError(f"experiments that are trained together need data of one shape, not {sorted(shapes)}")
@@ -194,6 +199,7 @@ def program_of(experiments: list[Experiment], members: list[Member]) -> Program:
         batch_size=size,
         classes=classes.pop(),
         tested=first.test is not None,
+        noisy=first.label_noise is not None,
     )
 
 
@@ -208,15 +214,16 @@ def _are_classes(y: np.ndarray) -> bool:
 
 def member_of(experiment: Experiment, seed: Seed) -> Member:
     """One network of an experiment, its data and its initial weights drawn."""
-    x, y = _samples(experiment, experiment.data, seed)
-    test = None if experiment.test is None else _samples(experiment, experiment.test, seed.held_out())
+    x, y = _samples(experiment, seed)
+    test = None if experiment.test is None else _samples(experiment, seed, held_out=True)
     init = experiment.init.draw(experiment.network, seed.init_stream(), seed)
-    return Member(init, x, y, test, traced_hyperparameters(experiment.optimizer), seed.training_key())
+    traced, key = traced_hyperparameters(experiment.optimizer), seed.training_key()
+    return Member(init, x, y, test, traced, key, experiment.label_noise)
 
 
-def _samples(experiment: Experiment, data: Data, seed: Seed) -> tuple[np.ndarray, np.ndarray]:
+def _samples(experiment: Experiment, seed: Seed, held_out: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Samples and targets that fit the network and the loss."""
-    x, y = data.draw(seed)
+    x, y = experiment.samples(seed, held_out)
     network = experiment.network
     if (x.shape[1:], y.shape[1]) != (network.input_shape, network.outputs):
         raise InputError(
@@ -226,7 +233,7 @@ def _samples(experiment: Experiment, data: Data, seed: Seed) -> tuple[np.ndarray
     if experiment.loss.of_classes and not (y.shape[1] > 1 and (y >= 0).all() and np.allclose(y.sum(axis=1), 1)):
         raise InputError(
             f"the loss {experiment.loss.name} needs targets that are shares of at least two classes, each row adding "
-            "up to 1: for labels 0 to K-1 pass np.eye(K)[labels]"
+            "up to 1, or one label a sample, 0 to K-1"
         )
     return x, y
 

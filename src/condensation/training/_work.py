@@ -28,7 +28,7 @@ KEEP_SHARE = 0.04  # and so rarely that writing takes at most this share of the 
 
 @dataclass(frozen=True)
 class Member:
-    """One network to train: initial weights, data, traced hyperparameters, key of the random numbers."""
+    """One network to train: initial weights, data, traced hyperparameters, key of the random numbers, label noise."""
 
     init: dict[str, np.ndarray]
     x: np.ndarray
@@ -36,6 +36,7 @@ class Member:
     test: tuple[np.ndarray, np.ndarray] | None
     hyperparameters: dict[str, float]
     key: np.ndarray
+    noise: float | None = None
 
 
 class Work:
@@ -83,7 +84,8 @@ class Work:
 
     def gather_fixed(self) -> Any:
         """What stays fixed during the run, on the device of this thread."""
-        fixed = {name: self._gather(attrgetter(name)) for name in ("x", "y", "test", "hyperparameters")}
+        names = ("x", "y", "test", "hyperparameters", *["noise"] * self.program.noisy)
+        fixed = {name: self._gather(attrgetter(name)) for name in names}
         if not self.batched and not self.program.sees_part:
             fixed["x"] = self.program.network.arrange(fixed["x"])
         return jax.device_put(fixed | {"key": self._gather(attrgetter("key"), np.uint32)})

@@ -10,8 +10,8 @@ from ...data import Images
 from ...experiment import Experiment
 from ...initialization import Glorot, Init, Normal
 from ...measure import cosine_similarity
-from ...networks import Conv
 from ...optimizers import GD
+from ...prediction._kernels import dynamics_at_zero
 from ...runs import Trajectory
 from ...saving import At
 from ...seeds import Seed
@@ -67,9 +67,8 @@ def _saved_at(experiment: Experiment, times: Sequence[float], pace: float) -> Ex
 
 def linear_dynamics(experiment: Experiment) -> KernelDynamics:
     """The linear dynamics of the images that all networks see."""
-    assert isinstance(experiment.network, Conv)
     x, y = experiment.data.draw(Seed(0, 0))
-    return KernelDynamics.of(x, y, experiment.network.kernel, experiment.loss)
+    return dynamics_at_zero(experiment.network, x, y, experiment.loss)
 
 
 class Snapshot(NamedTuple):

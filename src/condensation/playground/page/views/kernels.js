@@ -26,16 +26,19 @@ function orderOf(scene, n) {
   return own?.length === n ? own : null;
 }
 
-/** Pixels of one unit's weights, scaled to their largest: one channel on blue to orange, three as colours, more in a mosaic. */
-function paintTile(own, left, top, weights, from, [channels, side], map) {
+/** Pixels of one unit's weights, scaled to their largest: one channel on blue to orange, three as colours, more in a mosaic.
+ * A kernel of one dimension is drawn as stripes. */
+function paintTile(own, left, top, weights, from, [channels, side, height = side], map) {
   let most = 0;
-  const total = channels * side * side;
+  const entries = side * height;
+  const total = channels * entries;
   for (let k = 0; k < total; k++) if (Math.abs(weights[from + k]) > most) most = Math.abs(weights[from + k]);
   const level = (k) => (most > 0 ? 0.5 + weights[from + k] / most / 2 : 0.5);
   const area = side * side;
+  const entry = (c, k) => c * entries + (k % entries);
   if (channels === 3) {
     for (let k = 0; k < area; k++) {
-      const [r, g, b] = [0, 1, 2].map((c) => Math.round(255 * level(c * area + k)));
+      const [r, g, b] = [0, 1, 2].map((c) => Math.round(255 * level(entry(c, k))));
       own.pixels[(top + Math.floor(k / side)) * own.w + left + (k % side)] = (255 << 24) | (b << 16) | (g << 8) | r;
     }
     return;
@@ -44,7 +47,7 @@ function paintTile(own, left, top, weights, from, [channels, side], map) {
   for (let c = 0; c < channels; c++) {
     const [x0, y0] = [left + (c % across) * side, top + Math.floor(c / across) * side];
     for (let k = 0; k < area; k++) {
-      const pixel = Math.min(255, Math.max(0, Math.round(255 * level(c * area + k))));
+      const pixel = Math.min(255, Math.max(0, Math.round(255 * level(entry(c, k)))));
       own.pixels[(y0 + Math.floor(k / side)) * own.w + x0 + (k % side)] = map.table[Number.isNaN(pixel) ? 128 : pixel];
     }
   }
