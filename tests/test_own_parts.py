@@ -170,3 +170,45 @@ def growing(rng):
 def test_data_that_are_none_are_refused(draw, said):
     with pytest.raises(c.InputError, match=rf"the data function (<lambda>|growing) {said}"):
         c.train(of(data=c.Drawn(draw)), seeds=3)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_names_of_modules_are_accepted_wherever_a_name_is(tmp_path, monkeypatch):
+    """In Python as in a file: activation, loss, law, data, measure, and a field of a sweep."""
+    (tmp_path / "own_parts.py").write_text(
+        "import jax.numpy as jnp\n"
+        "def act(x):\n    return jnp.sin(x)\n"
+        "def loss(f, y):\n    return jnp.sum((f - y) ** 4)\n"
+        "def law(shape, rng):\n    return 0.1 * rng.normal(size=shape)\n"
+        "def data(rng):\n    x = rng.normal(size=(6, 1))\n    return x, x\n"
+        "def last(run, step):\n    return step\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import own_parts  # type: ignore[import-not-found]
+
+    named = c.Experiment(
+        c.Dense((1, 4, 1), "own_parts:act"), c.Init("own_parts:law"), "own_parts:data", c.GD(0.1), 3, "own_parts:loss"
+    )
+    given = c.Experiment(
+        c.Dense((1, 4, 1), own_parts.act), c.Init(own_parts.law), c.Drawn(own_parts.data), c.GD(0.1), 3,
+        c.Loss(own_parts.loss),
+    )  # fmt: skip
+    assert named == given
+    assert named.fingerprint() == given.fingerprint()
+    assert c.Experiment.from_toml(given.to_toml()) == given
+    text = 'format = 1\nsteps = 3\nloss = "own_parts:loss"\ndata = "own_parts:data"\n[init]\nhidden = "own_parts:law"\n'
+    text += '[network]\nkind = "dense"\nwidths = [1, 4, 1]\nactivation = "own_parts:act"\n'
+    assert c.Experiment.from_toml(text + '[optimizer]\nkind = "gd"\nlearning_rate = 0.1\n') == given
+    assert c.multiplicity("own_parts:act") == 1
+    sweep = c.sweeps.Sweep(named, {"init.hidden": ["own_parts:law", c.Normal(0.1)]}, measure="own_parts:last")
+    assert sweep.measure == (own_parts.last,)
+    assert [cell.experiment.init.hidden for cell in sweep.cells()] == [given.init.hidden, c.Normal(0.1)]
+    for bad in ("own_parts:nothing", "no_such_module:f", "own_parts:", ":f"):
+        with pytest.raises(c.InputError, match=r"cannot be imported|is no function"):
+            c.Dense((1, 4, 1), bad)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_class_is_no_law_and_no_data():
+    with pytest.raises(c.InputError, match="hidden must be Normal or"):
+        c.Init(c.Glorot)  # type: ignore[arg-type]
