@@ -17,9 +17,8 @@ CALLS = 300  # of the search for a minimum
 
 def gradient_share(model: Model, x: np.ndarray, y: np.ndarray) -> float:
     r"""The gradient's norm as a share of $|J| |r|/n$, the largest that a residual of this size could give."""
-    slope = np.linalg.norm(as_vector(gradient(model, x, y)))
-    residual = np.linalg.norm(y - model(x))
-    return float(slope * len(x) / (np.linalg.norm(_jacobian(model, x), 2) * residual))
+    slopes, residual = _jacobian(model, x), (y - model(x)).ravel()
+    return float(np.linalg.norm(slopes.T @ residual) / (np.linalg.norm(slopes, 2) * np.linalg.norm(residual)))
 
 
 def to_minimum(model: Model, x: np.ndarray, y: np.ndarray) -> Model:

@@ -62,7 +62,7 @@ def _neurons(axes: Axes, figure: "Saddles", name: str, colour: str) -> None:
         angle = np.arctan(weights[:, 1] / np.where(weights[:, 0] == 0, 1e-300, weights[:, 0]))
         axes.scatter(angle, a * np.linalg.norm(weights, axis=1), s=9, color=style, linewidth=0, alpha=0.8)
     axes.set_yscale("log")
-    values = one.prediction.directions.growth[one.prediction.directions.attracts]
+    values = np.abs(one.directions.values[one.directions.attracts])
     for line, value in zip(one.lines, values, strict=True):
         style: dict[str, Any] = {"alpha": 0.25 + 0.75 * float(value / values.max())}
         axes.axvline(np.arctan(line[1] / line[0]), color=INK, linestyle="--", linewidth=0.9, zorder=0, **style)

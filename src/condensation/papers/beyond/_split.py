@@ -15,7 +15,7 @@ from ...networks import Model
 from ...reduction import embed
 from ._critical import moved, to_critical, to_minimum
 
-COPIES = (1, 2, 3, 4)
+COPIES = (1, 2, 3)
 SHARES = ((0.5, 0.5), (0.9, 0.1), (1.5, -0.5))  # two within (0, 1), one beyond
 ZERO = 1e-7  # of the largest eigenvalue: what is smaller is zero
 CRITICAL = 1e-9  # the norm of a gradient

@@ -12,10 +12,11 @@ from ...derivatives import HessianSpectrum, as_vector, gradient, hessian_spectru
 from ...errors import InputError
 from ...measure import cosine_similarity, find_plateaus
 from ...networks import Model
-from ...prediction import Prediction, predict_next
+from ...prediction import layer_fields
+from ...prediction._lines import layer_lines
 from ...reduction import reduce
 from ...runs import Trajectory
-from ...theory import Growth, predict_growth
+from ...theory import CubeDirections, Directions, Growth, predict_growth
 from ...theory._leading import evaluate
 from ._critical import gradient_share, to_minimum
 
@@ -93,11 +94,19 @@ class Standing:
         """The reduced network of the plateau."""
         return self.reduced(self.column)
 
-    def criticality(self) -> float:
-        """The reduced network's gradient share over that where the loss falls fastest afterwards."""
+    @cached_property
+    def fastest(self) -> int:
+        """The step at which the loss falls fastest afterwards."""
         fall = -np.diff(np.log(self.loss[self.column : self.until + 1])) / np.diff(self._times)
-        fastest = self.column + 1 + int(np.argmax(fall))
-        return gradient_share(self.narrow, *self.data) / gradient_share(self.reduced(fastest), *self.data)
+        return self.column + 1 + int(np.argmax(fall))
+
+    def stillness(self) -> float:
+        """The gradient share over that where the loss falls fastest afterwards."""
+        return gradient_share(self.model, *self.data) / gradient_share(self.at(self.fastest), *self.data)
+
+    def criticality(self) -> float:
+        """The same of the reduced networks."""
+        return gradient_share(self.narrow, *self.data) / gradient_share(self.reduced(self.fastest), *self.data)
 
     def still_to_gain(self) -> float:
         """The loss of the local minimum of the reduced network, over the plateau's."""
@@ -113,14 +122,10 @@ class Standing:
         return self.run.saved[self.column : self.until + 1] * self.rate
 
     def rates(self) -> tuple[float, float]:
-        """The rate by the most negative eigenvalue, and the one at which the gradient grows on the way out.
-
-        That is from twice its least size on until a tenth of the loss is gone.
-        """
+        """The rate by the most negative eigenvalue, and the fastest at which the gradient grows on the way out."""
         assert self.left is not None
         sizes = np.array([self._slope(c) for c in range(self.column, self.left + 1)])
-        grown = int(np.argmax(sizes >= 2 * sizes[0]))
-        found = np.log(sizes[-1] / sizes[grown]) / (self._times[len(sizes) - 1] - self._times[grown])
+        found = np.max(np.diff(np.log(sizes)) / np.diff(self._times[: len(sizes)]))
         return float(-self.spectrum.values[0]), float(found)
 
     @cached_property
@@ -150,14 +155,16 @@ class Standing:
         return self.model.parameters["output.weight"][0]
 
     @cached_property
-    def prediction(self) -> Prediction:
-        """The lines that the residual predicts."""
-        return predict_next(self.run, int(self.run.saved[self.column]), self.run.seeds[self.k])["dense1"]
+    def directions(self) -> Directions | CubeDirections:
+        """The lines of the residual, as ``predict_next`` has them, without the fates of neurons."""
+        model, (x, y), experiment = self.model, self.data, self.run.experiment
+        field = layer_fields(model, x, y, experiment.loss)["dense1"]
+        return layer_lines(model, field, x, y, experiment.loss, experiment.optimizer).directions
 
     @property
     def lines(self) -> Float[np.ndarray, "lines inputs"]:
         """Those that attract."""
-        return self.prediction.directions.directions[self.prediction.directions.attracts]
+        return self.directions.directions[self.directions.attracts]
 
     @cached_property
     def growth(self) -> Growth | None:
@@ -194,13 +201,19 @@ class Standing:
         new, old = (np.abs(cosine_similarity(weights, each)).max(1) for each in (self.lines, self.narrow.weights(1)))
         return float(self.gains[(new >= SAME) & (new > old)].sum() / self.gains.sum())
 
+    def share_of_idle(self) -> float:
+        """The share of the gains that idle neurons have."""
+        return float(self.gains[self.idle].sum() / self.gains.sum())
+
     def order(self) -> float:
-        """Rank correlation of the idle neurons' predicted and found amplitudes when a tenth of the loss is gone."""
+        """Rank correlation of the factors by which idle neurons grow, predicted and found."""
         assert self.left is not None
         if self.growth is None or self.idle.sum() < 3:
             return float("nan")
-        found = np.linalg.norm(self.at(self.left).weights(1)[self.idle], axis=1)
-        return float(spearmanr(self.growth.amplitudes, found).statistic)  # type: ignore[union-attr]
+        first, found = (
+            np.linalg.norm(model.weights(1)[self.idle], axis=1) for model in (self.model, self.at(self.left))
+        )
+        return float(spearmanr(self.growth.amplitudes / first, found / first).statistic)  # type: ignore[union-attr]
 
 
 def standings(run: Trajectory, k: int) -> list[Standing]:

@@ -5,7 +5,7 @@ the residual takes the place of the targets: idle neurons, those that add next t
 saw the targets at first. So its lines, and the time at which they matter, can be predicted from the weights there.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import ClassVar
 
@@ -16,24 +16,28 @@ from ...activations import label
 from ...data import Expression
 from ...experiment import Experiment
 from ...initialization import Init, Normal
-from ...measure import LineHistory
+from ...measure import count_lines
 from ...measure._crossing import factor
 from ...networks import Dense
 from ...optimizers import GD
 from ...saving import Geometric
 from .._claims import Claim, PerSeed, Rule, at_least, at_most
-from .._counts import line_history, relative_loss, stack_columns
+from .._counts import relative_loss, stack_columns
 from .._figure import Available, Drawing, PaperFigure
 from .._tables import Table
+from ._critical import gradient_share
 from ._saddles_picture import draw_saddles
 from ._standing import IDLE, LEFT, Standing, effective_width, standings, worst
 
 STDS = {"tanh": 1e-4, "x_tanh": 1e-2, "relu": 1e-4}
-STEPS = {"quick": 30_000, "paper": 200_000}
+STEPS = {"quick": 25_000, "paper": 200_000}
 RATE = 0.1
 TARGET = "-relu(x) + relu(2*(x + 0.3)) - relu(1.5*(x - 0.4)) + relu(0.5*(x - 0.8))"
 EMBEDDING, SADDLES, OVERVIEW = "Zhang, Y. et al. 2021", "Zhang, Saxe and Latham 2025", "Xu et al. 2025"
 OURS = "additional question"
+SPLIT = (
+    "It is not the neurons of the theory that go there: those that had grown split and turn that way, idle ones stay."
+)
 
 
 def four_relus(activation: str, width: int = 100, std: float | None = None) -> Experiment:
@@ -46,11 +50,11 @@ def four_relus(activation: str, width: int = 100, std: float | None = None) -> E
 
 def _at_plateaus(
     activation: str, key: str, where: str, text: str, quantity: str, rule: Rule,
-    measure: Callable[[Standing], float], why: Callable[["Saddles"], str],
+    measure: Callable[[Standing], float], why: Callable[["Saddles"], str], note: str = "",
 ) -> "Claim[Saddles]":  # fmt: skip
     return Claim(
         f"{activation}-{key}", where, f"{label(activation)}: {text}", f"{quantity}, the worst of a seed's plateaus",
-        rule, lambda figure: figure.at_plateaus(activation, measure, rule), why, ours=where == OURS,
+        rule, lambda figure: figure.at_plateaus(activation, measure, rule), why, note, ours=where == OURS,
     )  # fmt: skip
 
 
@@ -64,9 +68,14 @@ def _claims(name: str) -> "tuple[Claim[Saddles], ...]":
             lambda figure: figure.in_words(name), ours=name == "tanh",
         ),
         _at_plateaus(
+            name, "still", SADDLES if smooth else OURS, "at a plateau training is near a critical point",
+            "gradient, as a share of the largest for its residual, over that where the loss falls fastest afterwards",
+            at_most(0.1), Standing.stillness, lambda figure: figure.in_words(name),
+        ),
+        _at_plateaus(
             name, "critical", EMBEDDING, "a plateau is near a critical point of the reduced network",
-            "gradient of the reduced network, as a share of the largest for its residual, over that where the loss "
-            "falls fastest afterwards", at_most(0.1), Standing.criticality, lambda figure: figure.in_words(name),
+            "the same of the networks reduced to within a tenth of the residual", at_most(0.1), Standing.criticality,
+            lambda figure: figure.merged_in_words(name),
         ),
         _at_plateaus(
             name, "minimum", EMBEDDING, "there the loss is that of a local minimum of the reduced network",
@@ -83,11 +92,16 @@ def _claims(name: str) -> "tuple[Claim[Saddles], ...]":
             "what grows next is on a line that the residual at the plateau predicts",
             f"share of what neurons gain in |a||w| until {1 - LEFT:.0%} of the loss is gone that is on such a line, "
             "and nearer to it than to the lines that were there", at_least(0.8), Standing.share_on_lines,
-            lambda figure: figure.who_grows(name),
+            lambda figure: figure.who_grows(name), SPLIT if name == "tanh" else "",
         ),
         _at_plateaus(
-            name, "order", OURS, "who grows first follows from the weights of the idle neurons and the residual",
-            "rank correlation of the idle neurons' amplitudes, predicted and found", at_least(0.8), Standing.order,
+            name, "idle", SADDLES if smooth else OURS, "what grows next are idle neurons, those near zero",
+            "share of this gain that neurons have which added less than 1% to the output", at_least(0.8),
+            Standing.share_of_idle, lambda figure: figure.who_grows(name),
+        ),
+        _at_plateaus(
+            name, "order", OURS, "who of them grows first follows from their weights and the residual",
+            "rank correlation of the factors by which they grow, predicted and found", at_least(0.8), Standing.order,
             lambda figure: figure.who_grows(name),
         ),
         _at_plateaus(
@@ -115,6 +129,7 @@ class Saddles(PaperFigure):
 
     name, title, paper = "beyond-saddles", "After the initial stage: from plateau to plateau", "BEYOND"
     has_variants = False
+    seed_count: ClassVar = {"quick": 5, "paper": 10}
     chosen = (
         "number and place of the points, width, rate and steps, and the networks of tanh and x tanh x; what counts as "
         "a plateau, as idle, and as the reduced network"
@@ -156,19 +171,15 @@ class Saddles(PaperFigure):
         """The least growth of the effective width; a seed without a plateau decides nothing."""
         return self._least_change(name, self.widths[name])
 
-    @cached_property
-    def histories(self) -> Available[LineHistory]:
-        """Lines at all saved steps."""
-        return self.runs.each(lambda _, run: line_history(run, 1, None))
-
     def orientation_change(self, name: str) -> PerSeed:
         """The least change of the number of orientations between plateaus, and to the end."""
-        counts = self.histories[name].orientations
+        history = self.runs[name].history(1)
         columns = [[*(one.column for one in own), -1] for own in self.standings[name]]
-        return self._least_change(name, [[counts[k, c] for c in own] for k, own in enumerate(columns)])
+        counts = [count_lines(history[k, own][None]).orientations[0] for k, own in enumerate(columns)]
+        return self._least_change(name, counts)
 
-    def _least_change(self, name: str, counts: list[list[int]]) -> PerSeed:
-        changes = [np.diff(own).min(initial=np.inf) if len(own) > 1 else np.nan for own in counts]
+    def _least_change(self, name: str, counts: Sequence[Sequence[int] | np.ndarray]) -> PerSeed:
+        changes = [float(np.diff(own).min()) if len(own) > 1 else np.nan for own in counts]
         return PerSeed(changes, decided=[bool(own) for own in self.standings[name]])
 
     def in_words(self, name: str) -> str:
@@ -179,6 +190,18 @@ class Saddles(PaperFigure):
             levels = [f"{loss:.2g} (width {width})" for loss, width in zip(left, widths, strict=False)]
             parts.append(" then ".join([*levels, f"width {widths[-1]} at the end"]))
         return f"Loss of the plateaus, over the first, and effective width there, seed by seed: {'; '.join(parts)}."
+
+    def merged_in_words(self, name: str) -> str:
+        """How far merging alone moves the networks from critical."""
+        every = [one for own in self.standings[name] for one in own]
+        wide, narrow = (
+            np.median([gradient_share(model(one), *one.data) for one in every]) if every else np.nan
+            for model in (lambda one: one.model, lambda one: one.narrow)
+        )
+        return (
+            f"The gradient at the plateaus is {wide:.2g} of the largest for its residual (median), that of the reduced "
+            f"networks {narrow:.2g}: what is lost in merging, up to a tenth of the residual, has a gradient of its own."
+        )
 
     def rates_in_words(self, name: str) -> str:
         """Medians of both rates, and how the idle neurons grow."""
@@ -197,7 +220,7 @@ class Saddles(PaperFigure):
         every = [one for own in self.standings[name] for one in own]
         if not every:
             return ""
-        idle = np.median([one.gains[one.idle].sum() / one.gains.sum() for one in every])
+        idle = np.median([one.share_of_idle() for one in every])
         predicted, found = np.median([one.times() for one in every], axis=0)
         return (
             f"At the plateaus {np.median([one.idle.sum() for one in every]):.0f} of 100 neurons are idle (they add "
@@ -234,7 +257,8 @@ class Saddles(PaperFigure):
         predicted, found = one.times()
         return {
             "step": float(one.run.saved[one.column]), "loss": float(one.loss[one.column] / one.loss[0]),
-            "width": float(len(one.narrow.weights(1))), "critical": one.criticality(), "minimum": one.still_to_gain(),
+            "width": float(len(one.narrow.weights(1))), "still": one.stillness(),
+            "critical": one.criticality(), "minimum": one.still_to_gain(),
             "negative": float(one.spectrum.escapes), "rate": rate, "rate_found": found_rate,
             "lines": float(len(one.lines)), "share": one.share_on_lines(), "order": one.order(), "time": predicted,
             "time_found": found, "idle": float(one.idle.sum()),

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -32,10 +32,11 @@ from .._tables import Table
 from ._split import COPIES, CRITICAL, SHARES, ZERO, Split
 from .saddles import EMBEDDING, OURS, four_relus
 
-ACTIVATIONS = ("tanh", "x_tanh", "relu")
+WIDTHS = {"tanh": 1, "x_tanh": 1, "relu": 3}  # a single relu is often active on no sample
+ACTIVATIONS = tuple(WIDTHS)
 SMOOTH = ACTIVATIONS[:2]
 STEPS = {"quick": 20_000, "paper": 100_000}
-WIDTH, STD = 2, 0.5
+STD = 0.5
 
 
 def _claims(name: str) -> "tuple[Claim[Splitting], ...]":
@@ -52,7 +53,7 @@ def _claims(name: str) -> "tuple[Claim[Splitting], ...]":
         Claim(
             f"{name}-zeros", EMBEDDING if smooth else OURS,
             f"{label(name)}: each copy adds {'one zero eigenvalue' if smooth else 'flat directions only, three zeros'}",
-            f"zeros of the Hessian with 2, 3 and 4 copies, less {added} for each: largest difference", exactly(0),
+            f"zeros of the Hessian with 2 and 3 copies, less {added} for each: largest difference", exactly(0),
             lambda figure: figure.over(name, lambda one: max(
                 abs(one.zeros(values) - one.zeros(one.copied[u, 1]) - added * (count - 1))
                 for (u, count), values in one.copied.items()
@@ -103,12 +104,17 @@ def _claims(name: str) -> "tuple[Claim[Splitting], ...]":
     )  # fmt: skip
 
 
+def _zero_and_negative(one: Split, values: np.ndarray) -> tuple[int, int]:
+    return one.zeros(values), one.negative(values)
+
+
 class Splitting(PaperFigure):
     """Spectra of narrow networks at a critical point, before and after a neuron is split."""
 
     name, title, paper = "beyond-splitting", "The embedding principle: what splitting a neuron adds", "BEYOND"
     has_variants = False
-    chosen = "all settings: two neurons on the data of beyond-saddles, trained and taken to a critical point"
+    seed_count: ClassVar = {"quick": 5, "paper": 10}
+    chosen = "all settings: narrow networks on the data of beyond-saddles, trained and taken to a critical point"
     titles: ClassVar = {name: label(name) for name in ACTIVATIONS}
     claims = tuple(claim for name in ACTIVATIONS for claim in _claims(name))
 
@@ -117,7 +123,7 @@ class Splitting(PaperFigure):
         """Narrow networks of three activations."""
         steps = STEPS[scale]
         return {
-            name: four_relus(name, WIDTH, STD).replace(steps=steps, save=Evenly(2), record=Evenly(2))
+            name: four_relus(name, WIDTHS[name], STD).replace(steps=steps, save=Evenly(2), record=Evenly(2))
             for name in ACTIVATIONS
         }
 
@@ -128,14 +134,18 @@ class Splitting(PaperFigure):
             lambda _, run: [Split.of(run.model(int(run.saved[-1]), seed), *run.data(seed)) for seed in run.seeds]
         )
 
-    def over(self, name: str, measure: Callable[[Split], float]) -> PerSeed:
-        """A quantity of each seed; one whose critical point has flat directions of its own decides nothing.
+    def decides(self, name: str, one: Split) -> bool:
+        """Whether a seed is at a critical point, without flat directions of its own.
 
-        Those of relu have one for each neuron, as its input and output weight can be scaled.
+        Those of relu have one for each neuron, as its input and output weight can be scaled, and three for one that is
+        active on no sample: there, one neuron must be active.
         """
+        return one.critical and (not one.zeros(one.own) if name in SMOOTH else bool(one.own[-1] > 0))
+
+    def over(self, name: str, measure: Callable[[Split], float]) -> PerSeed:
+        """A quantity of each seed."""
         own = self.splits[name]
-        decided = [one.critical and (name not in SMOOTH or not one.zeros(one.own)) for one in own]
-        return PerSeed([float(measure(one)) for one in own], decided=decided)
+        return PerSeed([float(measure(one)) for one in own], decided=[self.decides(name, one) for one in own])
 
     def added(self, one: Split, unit: int, copies: int) -> int:
         """How many negative eigenvalues equal copies add."""
@@ -145,10 +155,10 @@ class Splitting(PaperFigure):
         """How near to critical the narrow networks are."""
         own = self.splits[name]
         norms = [one.gradient_norm(one.model) for one in own]
-        critical, plain = sum(one.critical for one in own), sum(not one.zeros(one.own) for one in own)
+        plain = sum(self.decides(name, one) for one in own)
         return (
             f"Norm of the gradient of the narrow networks: {np.median(norms):.1g} (median), {max(norms):.1g} at most; "
-            f"{critical} of {len(own)} are critical, {plain} without flat directions."
+            f"{plain} of {len(own)} are critical without flat directions."
         )
 
     def by_shares(self, name: str) -> str:
@@ -175,6 +185,11 @@ class Splitting(PaperFigure):
             )
         )
 
+    def means(self, name: str) -> Float[np.ndarray, "copies 2"]:
+        """Means of these over neurons and the seeds that decide something."""
+        chosen = [self.decides(name, one) for one in self.splits[name]]
+        return self.counts[name][chosen].mean(axis=(0, 1)) if any(chosen) else np.full((len(COPIES), 2), np.nan)
+
     def draw(self) -> Drawing:
         """Spectra of the middle seed, and counts of all."""
         with look():
@@ -185,12 +200,13 @@ class Splitting(PaperFigure):
             for axes, name in zip(bottom, self.runs, strict=True):
                 self._counted(axes, name)
             top[0].set_ylabel("eigenvalue of the Hessian")
-            bottom[0].set_ylabel("eigenvalues, all seeds")
+            bottom[0].set_ylabel("eigenvalues, mean")
             figure.legend(*bottom[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
         return Drawing(
-            caption="Networks of two neurons at a critical point, one of them split into equal copies. Top: all "
-            "eigenvalues of the Hessian of one seed against the number of copies (orange negative: escape directions; "
-            "grey: zero). Bottom: how many are zero and how many negative, mean over seeds and neurons.",
+            caption="Networks of one neuron (relu: three) at a critical point, a neuron split into equal copies. Top: "
+            "all eigenvalues of the Hessian of one seed against the number of copies (orange: negative, escape "
+            "directions; grey: zero). Bottom: how many are zero and how many negative, mean over neurons and over the "
+            "seeds at a critical point.",
             pictures={"": figure},
             tables=(self._table(),),
             data=self._data(),
@@ -201,7 +217,7 @@ class Splitting(PaperFigure):
         )
 
     def _spectra(self, axes: Axes, name: str) -> None:
-        one = self.splits[name][0]
+        one = next((each for each in self.splits[name] if self.decides(name, each)), self.splits[name][0])
         for place, count in enumerate(COPIES):
             values = one.copied[0, count]
             zero, negative = np.abs(values) <= ZERO * one.own[-1], values < -ZERO * one.own[-1]
@@ -213,9 +229,9 @@ class Splitting(PaperFigure):
         axes.set(title=self.titles[name], xlabel="copies of a neuron")
 
     def _counted(self, axes: Axes, name: str) -> None:
-        mean = self.counts[name].mean(axis=(0, 1))
-        for column, (text, colour) in enumerate((("zero", COLOURS[6]), ("negative", COLOURS[1]))):
-            axes.plot(COPIES, mean[:, column], "o-", color=colour, label=text, markersize=4)
+        mean = self.means(name)
+        axes.plot(COPIES, mean[:, 0], "o-", color=FAINT, label="zero", markersize=7, linewidth=3)
+        axes.plot(COPIES, mean[:, 1], "o--", color=COLOURS[1], label="negative", markersize=3.5)
         axes.set(xlabel="copies of a neuron", ylim=(-0.3, None))
         axes.set_xticks(COPIES)
 
@@ -223,10 +239,12 @@ class Splitting(PaperFigure):
         rows = []
         for name, own in self.splits.items():
             loss = np.median([loss_of(one.model, one.x, one.y) for one in own])
-            means = (f"{zero:.3g}, {negative:.3g}" for zero, negative in self.counts[name].mean(axis=(0, 1)))
+            means = (f"{zero:.3g}, {negative:.3g}" for zero, negative in self.means(name))
             rows.append((label(name), f"{loss:.2g}", *means))
-        header = ("activation", "loss (median)", *(f"{count} copies" for count in COPIES))
-        return Table("Zero and negative eigenvalues, means over seeds and neurons", header, tuple(rows))
+        header = ("activation", "loss (median)", *("one copy" if count == 1 else f"{count} copies" for count in COPIES))
+        return Table(
+            "Zero and negative eigenvalues, means over neurons and the seeds at a critical point", header, tuple(rows)
+        )
 
     def _data(self) -> dict[str, np.ndarray]:
         parts = {}
