@@ -27,7 +27,7 @@ def to_minimum(model: Model, x: np.ndarray, y: np.ndarray) -> Model:
     found = least_squares(
         lambda vector: (_at(model, vector)(x) - y).ravel(),
         start,
-        lambda vector: _jacobian(_at(model, vector), x),
+        lambda vector: _jacobian(_at(model, vector), x),  # pyright: ignore[reportArgumentType]
         xtol=1e-15,
         ftol=1e-15,
         gtol=1e-15,

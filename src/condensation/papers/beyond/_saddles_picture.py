@@ -1,6 +1,6 @@
 """The picture of the plateaus: losses, neurons before and after one, prediction against training."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -64,8 +64,8 @@ def _neurons(axes: Axes, figure: "Saddles", name: str, colour: str) -> None:
     axes.set_yscale("log")
     values = np.abs(one.directions.values[one.directions.attracts])
     for line, value in zip(one.lines, values, strict=True):
-        style: dict[str, Any] = {"alpha": 0.25 + 0.75 * float(value / values.max())}
-        axes.axvline(np.arctan(line[1] / line[0]), color=INK, linestyle="--", linewidth=0.9, zorder=0, **style)
+        faint = 0.25 + 0.75 * float(value / values.max())
+        axes.axvline(np.arctan(line[1] / line[0]), color=INK, linestyle="--", linewidth=0.9, zorder=0, alpha=faint)
 
 
 def _pairs(axes: Axes, figure: "Saddles", key: str, title: str, x: str, y: str) -> None:

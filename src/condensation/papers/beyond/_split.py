@@ -75,7 +75,7 @@ class Split:
     def copied(self) -> dict[tuple[int, int], np.ndarray]:
         """Eigenvalues with a neuron in a number of equal copies."""
         return {
-            (unit, count): self.eigenvalues(self.split(unit, np.full(count, 1 / count)))
+            (unit, count): self.eigenvalues(self.split(unit, [1 / count] * count))
             for unit in self.units
             for count in COPIES
         }

@@ -221,7 +221,8 @@ def standings(run: Trajectory, k: int) -> list[Standing]:
     loss = run.loss[k]
     found = np.searchsorted(run.recorded, find_plateaus(run.recorded, loss))
     begins = [*found[1:, 0], len(loss) - 1]
-    each = (Standing(run, k, *own, until) for own, until in zip(found.tolist(), begins, strict=False) if own[0] > 0)
+    pairs = zip(found.tolist(), begins, strict=False)
+    each = (Standing(run, k, first, last, int(until)) for (first, last), until in pairs if first > 0)
     return [one for one in each if one.last < len(loss) - 1 and one.left is not None]
 
 

@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Float
 
 from ...activations import label
 from ...data import Expression
@@ -265,7 +264,7 @@ class Saddles(PaperFigure):
         }  # fmt: skip
 
     @cached_property
-    def rows(self) -> Available[Float[np.ndarray, "plateaus numbers"]]:
+    def rows(self) -> Available[list[dict[str, float]]]:
         """These of each plateau, with the seed first."""
         return self.runs.each(
             lambda name, _: [

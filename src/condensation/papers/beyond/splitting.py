@@ -59,48 +59,48 @@ def _claims(name: str) -> "tuple[Claim[Splitting], ...]":
                 for (u, count), values in one.copied.items()
             )), lambda figure: figure.premise(name), trained=False, ours=not smooth,
         ),
-    ) + (
-        (
-            Claim(
-                f"{name}-escape", EMBEDDING, f"{label(name)}: a neuron in two equal copies has an escape direction",
-                "negative eigenvalues that this adds, the most over the neurons", at_least(1),
-                lambda figure: figure.over(name, lambda one: max(figure.added(one, u, 2) for u in one.units)),
-                lambda figure: figure.by_shares(name), trained=False,
-            ),
-            Claim(
-                f"{name}-more", EMBEDDING, f"{label(name)}: a third copy adds one more, 0 to 1 to 2",
-                "negative eigenvalues with three copies less those with two, the most over the neurons", exactly(1),
-                lambda figure: figure.over(name, lambda one: max(
-                    figure.added(one, u, 3) - figure.added(one, u, 2) for u in one.units
-                )), lambda figure: figure.by_shares(name), trained=False,
-            ),
-            Claim(
-                f"{name}-either", OURS,
-                f"{label(name)}: of shares within (0, 1) and beyond, one at least makes an escape direction",
-                "negative eigenvalues that a split adds, the most over shares, the least over neurons", at_least(1),
-                lambda figure: figure.over(name, lambda one: min(
-                    max(one.negative(one.shared[u, s]) - one.negative(one.own) for s in SHARES) for u in one.units
-                )), lambda figure: figure.premise(name), trained=False, ours=True,
-            ),
-            Claim(
-                f"{name}-counted", OURS,
-                f"{label(name)}: the escape directions are the negative eigenvalues of the product of the shares with "
-                "the neuron's matrix S",
-                "negative eigenvalues found less those predicted, the largest difference over neurons and shares",
-                exactly(0), lambda figure: figure.over(name, lambda one: max(
-                    abs(one.negative(values) - one.predicted(u, shares)) for (u, shares), values in one.shared.items()
-                )), lambda figure: figure.premise(name), trained=False, ours=True,
-            ),
-            Claim(
-                f"{name}-leaves", EMBEDDING,
-                f"{label(name)}: the split network goes down from there to where the narrow one could not",
-                "loss at the end of the way out, over that of the critical point", at_most(0.99),
-                lambda figure: figure.over(name, lambda one: one.left), lambda figure: figure.premise(name),
-                trained=False,
-            ),
-        )
-        if smooth
-        else ()
+    )  # fmt: skip
+
+
+def _escapes(name: str) -> "tuple[Claim[Splitting], ...]":
+    return (
+        Claim(
+            f"{name}-escape", EMBEDDING, f"{label(name)}: a neuron in two equal copies has an escape direction",
+            "negative eigenvalues that this adds, the most over the neurons", at_least(1),
+            lambda figure: figure.over(name, lambda one: max(figure.added(one, u, 2) for u in one.units)),
+            lambda figure: figure.by_shares(name), trained=False,
+        ),
+        Claim(
+            f"{name}-more", EMBEDDING, f"{label(name)}: a third copy adds one more, 0 to 1 to 2",
+            "negative eigenvalues with three copies less those with two, the most over the neurons", exactly(1),
+            lambda figure: figure.over(name, lambda one: max(
+                figure.added(one, u, 3) - figure.added(one, u, 2) for u in one.units
+            )), lambda figure: figure.by_shares(name), trained=False,
+        ),
+        Claim(
+            f"{name}-either", OURS,
+            f"{label(name)}: of shares within (0, 1) and beyond, one at least makes an escape direction",
+            "negative eigenvalues that a split adds, the most over shares, the least over neurons", at_least(1),
+            lambda figure: figure.over(name, lambda one: min(
+                max(one.negative(one.shared[u, s]) - one.negative(one.own) for s in SHARES) for u in one.units
+            )), lambda figure: figure.premise(name), trained=False, ours=True,
+        ),
+        Claim(
+            f"{name}-counted", OURS,
+            f"{label(name)}: the escape directions are the negative eigenvalues of the product of the shares with "
+            "the neuron's matrix S",
+            "negative eigenvalues found less those predicted, the largest difference over neurons and shares",
+            exactly(0), lambda figure: figure.over(name, lambda one: max(
+                abs(one.negative(values) - one.predicted(u, shares)) for (u, shares), values in one.shared.items()
+            )), lambda figure: figure.premise(name), trained=False, ours=True,
+        ),
+        Claim(
+            f"{name}-leaves", EMBEDDING,
+            f"{label(name)}: the split network goes down from there to where the narrow one could not",
+            "loss at the end of the way out, over that of the critical point", at_most(0.99),
+            lambda figure: figure.over(name, lambda one: one.left), lambda figure: figure.premise(name),
+            trained=False,
+        ),
     )  # fmt: skip
 
 
@@ -116,7 +116,9 @@ class Splitting(PaperFigure):
     seed_count: ClassVar = {"quick": 5, "paper": 10}
     chosen = "all settings: narrow networks on the data of beyond-saddles, trained and taken to a critical point"
     titles: ClassVar = {name: label(name) for name in ACTIVATIONS}
-    claims = tuple(claim for name in ACTIVATIONS for claim in _claims(name))
+    claims = tuple(
+        claim for name in ACTIVATIONS for claim in (*_claims(name), *(_escapes(name) if name in SMOOTH else ()))
+    )
 
     @classmethod
     def experiments(cls, scale: str) -> dict[str, Experiment]:

@@ -140,14 +140,14 @@ class Lazy(ExponentDiagram):
         """The least that is left of k_eff where the kernel hardly moves; a map of one kind decides nothing."""
         lazy = self.movement[:, :, -1] < STILL
         least = np.where(lazy, self.kept, np.inf).min(axis=(0, 1))
-        return PerSeed(
-            np.where(np.isfinite(least), least, np.nan), decided=lazy.any(axis=(0, 1)) & ~lazy.all(axis=(0, 1))
-        )
+        return PerSeed(np.where(np.isfinite(least), least, np.nan), decided=np.ptp(lazy.astype(int), axis=(0, 1)) > 0)
 
     def most_moved(self) -> PerSeed:
         """The largest movement of the kernel where k_eff stays."""
         stays = self.kept >= KEPT
-        return PerSeed(np.where(stays, self.movement[:, :, -1], 0.0).max(axis=(0, 1)), decided=stays.any(axis=(0, 1)))
+        return PerSeed(
+            np.where(stays, self.movement[:, :, -1], 0.0).max(axis=(0, 1)), decided=np.asarray(stays.any(axis=(0, 1)))
+        )
 
     def zeros_in_words(self) -> str:
         """Medians of both edges, by gamma'."""
@@ -155,7 +155,9 @@ class Lazy(ExponentDiagram):
         each = (f"{prime:.2g}: {np.median(a):.2f} and {np.median(b):.2f}" for prime, a, b in rows)
         return (
             "The γ at which the kernel's slope is zero, and at which k_eff is half of its first value (nan: nowhere in "
-            f"the map), by γ': {'; '.join(each)}."
+            f"the map, or several times), by γ': {'; '.join(each)}. Where γ' < 0 the kernel is made of output weights, "
+            "which hardly change: beyond γ = 1 neurons turn and condense while it moves by the same part at all "
+            "widths; only where the output weights, too, outgrow their first values does it move more and more."
         )
 
     def sides_in_words(self) -> str:
@@ -183,7 +185,7 @@ class Lazy(ExponentDiagram):
                 boundaries=(theory, Boundary(kernel_edge, prime, "found: as far at all widths", found=True)),
             )  # fmt: skip
             draw_phase_map(
-                np.median(self.kept, axis=-1).T, gamma, prime, right, labels=("γ", ""),
+                np.minimum(np.median(self.kept, axis=-1), 1).T, gamma, prime, right, labels=("γ", ""),
                 quantity="k_eff at the end over the first", limits=(0, 1), marks=NAMED,
                 boundaries=(theory, Boundary(lines_edge, prime, "found: half of the first k_eff", found=True)),
             )  # fmt: skip
