@@ -79,7 +79,7 @@ def _claims(name: str) -> "tuple[Claim[Saddles], ...]":
         _at_plateaus(
             name, "minimum", EMBEDDING, "there the loss is that of a local minimum of the reduced network",
             "loss of the minimum that the reduced network comes to by itself, over the plateau's", at_least(0.9),
-            Standing.still_to_gain, lambda figure: figure.in_words(name),
+            Standing.still_to_gain, lambda figure: figure.minima_in_words(name),
         ),
         _at_plateaus(
             name, "rate", OURS, "training leaves a plateau at the rate of the Hessian's most negative eigenvalue",
@@ -200,6 +200,18 @@ class Saddles(PaperFigure):
         return (
             f"The gradient at the plateaus is {wide:.2g} of the largest for its residual (median), that of the reduced "
             f"networks {narrow:.2g}: what is lost in merging, up to a tenth of the residual, has a gradient of its own."
+        )
+
+    def minima_in_words(self, name: str) -> str:
+        """What the minima are, by the width of the reduced networks."""
+        ratios: dict[int, list[float]] = {}
+        for one in (one for own in self.standings[name] for one in own):
+            ratios.setdefault(len(one.narrow.weights(1)), []).append(one.still_to_gain())
+        each = (f"{width}: {np.median(own):.2g} ({len(own)})" for width, own in sorted(ratios.items()))
+        return (
+            "Loss of the minimum over the plateau's by the number of neurons of the reduced network (plateaus): "
+            f"{'; '.join(each)}. Below 1 training leaves the plateau while it is still on its way to the minimum; far "
+            "below, the reduced network holds idle neurons too, which grow on its way down."
         )
 
     def rates_in_words(self, name: str) -> str:
