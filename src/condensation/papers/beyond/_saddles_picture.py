@@ -90,4 +90,6 @@ def _critical(axes: Axes, figure: "Saddles") -> None:
         axes.scatter(k + shift, values, s=12, color=COLOURS[k], linewidth=0, alpha=0.8, label=figure.titles[name])
     axes.axhline(0.1, color=FAINT, linestyle=":", linewidth=0.8)
     axes.set_xticks(range(len(figure.rows)), [figure.titles[name] for name in figure.rows])
+    if not any(figure.rows.values()):
+        axes.set_ylim(0.01, 1)
     axes.set(yscale="log", title="gradient of the reduced network", ylabel="plateau over descent", xlim=(-0.5, 2.5))
