@@ -20,8 +20,9 @@ from ._grid import Sweep, cell_name
 from ._lock import DriverLock
 from ._measures import Measure
 from ._notes import warn_of_notes
+from ._rows import one_line
 from ._table import SweepTable
-from ._task import Pair, Task, one_line
+from ._task import Pair, Task
 from ._worker import pack
 
 ROUNDS = 3

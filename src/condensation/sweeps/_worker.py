@@ -11,6 +11,7 @@ import copyreg
 import io
 import os
 import pickle
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import IO, TYPE_CHECKING
 
@@ -19,7 +20,9 @@ from .._locks import lock_file, own_folder
 if TYPE_CHECKING:
     from ..data import Arrays
     from ..runs import Trajectory
-    from ._task import Outcome, TableRows, Task
+    from ._measures import Measuring
+    from ._rows import Rows
+    from ._task import Outcome, Pair, Task
 
 _HELD: list[IO[bytes]] = []  # the locked file of this process's core
 
@@ -51,12 +54,14 @@ def work(payload: bytes, pinned: bool) -> "Outcome":
     return pickle.loads(payload).run()  # packed by our own driver
 
 
-def measure(task: "Task", trajectories: "list[Trajectory]") -> "list[TableRows | str]":
-    """The rows of a task's pairs, measured in a process beside the one that trains."""
+def measure(pairs: "Sequence[Pair]", trajectories: "list[Trajectory]", measuring: "Measuring") -> "Rows":
+    """The rows of pairs, measured in a process beside the one that trains."""
     import jax
 
     jax.config.update("jax_platforms", "cpu")  # the GPU is the other's
-    return task.measure_here(trajectories)
+    from ._rows import measure_rows
+
+    return measure_rows(pairs, trajectories, measuring)
 
 
 @cache

@@ -17,7 +17,7 @@ The way from an experiment to its trajectory:
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, overload
@@ -94,7 +94,7 @@ def train(
     if not isinstance(seeds, int):
         _check((own, len(chosen)) for own in experiments)
     pairs = [(own, seed) for own in experiments for seed in chosen]
-    records = iter(_run(pairs, [member_of(own, seed) for own, seed in pairs], out, progress))
+    records = iter(_run(pairs, members_of(pairs), out, progress))
     trajectories = [collect(own, chosen, list(islice(records, len(chosen)))) for own in experiments]
     for trajectory in trajectories:
         _warn(trajectory)
@@ -108,7 +108,7 @@ def train_pairs(
     experiments = {id(experiment): experiment for experiment, _ in pairs}
     counts = Counter(id(experiment) for experiment, _ in pairs)
     _check((experiment, counts[key]) for key, experiment in experiments.items())
-    members = [member_of(experiment, seed) for experiment, seed in pairs]
+    members = members_of(pairs)
     numbers: dict[Any, int] = {}
     number = {key: numbers.setdefault(ensemble_key(one), len(numbers)) for key, one in experiments.items()}
     groups: dict[Any, list[int]] = {}
@@ -206,12 +206,38 @@ def _are_classes(y: np.ndarray) -> bool:
     return y.shape[1] > 1 and bool(((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all())
 
 
+def members_of(pairs: Iterable[tuple[Experiment, Seed]]) -> list[Member]:
+    """The networks of pairs; what several of them draw from the same parts and seed is drawn once."""
+    drawn = _Drawn()
+    return [drawn.member(experiment, seed) for experiment, seed in pairs]
+
+
 def member_of(experiment: Experiment, seed: Seed) -> Member:
     """One network of an experiment, its data and its initial weights drawn."""
-    x, y = _samples(experiment, experiment.data, seed)
-    test = None if experiment.test is None else _samples(experiment, experiment.test, seed.held_out())
-    init = experiment.init.draw(experiment.network, seed.init_stream())
-    return Member(init, x, y, test, traced_hyperparameters(experiment.optimizer), seed.training_key())
+    return _Drawn().member(experiment, seed)
+
+
+class _Drawn:
+    """What was drawn, by the parts that it was drawn from; these are kept, so that an id stays its own."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Any, ...], tuple[Any, tuple[Any, ...]]] = {}
+
+    def member(self, own: Experiment, seed: Seed) -> Member:
+        """One network of an experiment."""
+        fit = own.network, own.loss
+        x, y = self._once(lambda: _samples(own, own.data, seed), seed, own.data, *fit)
+        other, test = seed.held_out(), own.test
+        held = None if test is None else self._once(lambda: _samples(own, test, other), other, test, *fit)
+        init = self._once(lambda: own.init.draw(own.network, seed.init_stream()), seed.init, own.init, own.network)
+        key = self._once(seed.training_key, seed.init)
+        return Member(init, x, y, held, traced_hyperparameters(own.optimizer), key)
+
+    def _once(self, draw: Callable[[], Any], seed: Any, *parts: Any) -> Any:
+        key = seed, *map(id, parts)
+        if key not in self._made:
+            self._made[key] = draw(), parts
+        return self._made[key][0]
 
 
 def _samples(experiment: Experiment, data: Data, seed: Seed) -> tuple[np.ndarray, np.ndarray]:
