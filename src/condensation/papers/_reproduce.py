@@ -19,9 +19,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from threadpoolctl import threadpool_limits
-
 from .._device import on_cpu
+from .._threads import one_blas_thread
 from .._writing import make_folder, write_atomic
 from ..errors import InputError, check_whole, unknown_name
 from ..seeds import check_count
@@ -78,7 +77,7 @@ def reproduce(
         make_folder(setup.folder / part)
     works = [FigureWork(FIGURES[name], setup) for name in dict.fromkeys(names or FIGURES)]
     # threads of BLAS that wait for each other beside processes that train take ten times as long
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread:
         _Report(works, setup, progress).make(n_jobs)
     return [work.section for work in works if work.section is not None]
 

@@ -21,6 +21,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
+from .._threads import narrow_products
 from ..activations import Activation, derivatives_at_zero
 from ._cube import CubeDirections, cube_directions
 from ._destinations import Destinations
@@ -59,6 +60,7 @@ class CubeFates:
         return self.signs[:, None] * unit(self.directions.directions)[self.lines]
 
 
+@narrow_products
 def cube_fates(
     weights: ArrayLike,
     outputs: ArrayLike,

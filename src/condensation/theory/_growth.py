@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from .._threads import narrow_products
 from ..activations import Activation
 from ..errors import InputError
 from ..measure import participation_ratio
@@ -45,6 +46,7 @@ class Growth:
     participation: float
 
 
+@narrow_products
 def predict_growth(
     weights: ArrayLike,
     outputs: ArrayLike,

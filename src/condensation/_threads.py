@@ -1,0 +1,66 @@
+"""Threads of BLAS: narrow products take less time in one thread than several threads take to wait for each other."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, wraps
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+NARROW = 64  # columns of a matrix up to which a product is narrow
+_P, _R = ParamSpec("_P"), TypeVar("_R")
+
+
+class _OneThread:
+    """A limit of one thread that holds as long as anyone is inside; the last one restores what was before."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._limit = threading.Lock(), 0, None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._limit: Any = _libraries().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._limit.restore_original_limits()
+
+
+one_blas_thread = _OneThread()
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The libraries with threads of their own, looked for once: that takes a millisecond."""
+    import scipy.linalg  # noqa: F401  it has a BLAS of its own, which is found when it is loaded
+
+    return ThreadpoolController()
+
+
+@contextmanager
+def narrow(columns: int) -> Iterator[None]:
+    """One thread of BLAS while matrices of so few columns are multiplied; beside busy processes that is far faster."""
+    if columns > NARROW:
+        yield
+        return
+    with one_blas_thread:
+        yield
+
+
+def narrow_products(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Compute a function in one thread of BLAS where its argument ``x``, samples x inputs, has few inputs."""
+    given = signature(function)
+
+    @wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        shape = getattr(given.bind(*args, **kwargs).arguments["x"], "shape", ())  # that of a list is not worth knowing
+        with narrow(shape[-1] if len(shape) > 1 else 1):
+            return function(*args, **kwargs)
+
+    return call
