@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, wraps
 from inspect import signature
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -13,26 +13,24 @@ NARROW = 64  # columns of a matrix up to which a product is narrow
 _P, _R = ParamSpec("_P"), TypeVar("_R")
 
 
-class _OneThread:
-    """A limit of one thread that holds as long as anyone is inside; the last one restores what was before."""
-
-    def __init__(self) -> None:
-        self._lock, self._inside, self._limit = threading.Lock(), 0, None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._limit: Any = _libraries().limit(limits=1, user_api="blas")
-            self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                self._limit.restore_original_limits()
+_LIMITED = threading.Lock()
 
 
-one_blas_thread = _OneThread()
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """One thread of BLAS, which has one limit for the whole process.
+
+    Whoever comes first sets it, and lifts it; OpenBLAS does not let another thread do so. Those who come in meanwhile
+    have it until then.
+    """
+    if not _LIMITED.acquire(blocking=False):
+        yield
+        return
+    try:
+        with _libraries().limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _LIMITED.release()
 
 
 @cache
@@ -49,7 +47,7 @@ def narrow(columns: int) -> Iterator[None]:
     if columns > NARROW:
         yield
         return
-    with one_blas_thread:
+    with one_blas_thread():
         yield
 
 

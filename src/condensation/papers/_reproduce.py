@@ -77,7 +77,7 @@ def reproduce(
         make_folder(setup.folder / part)
     works = [FigureWork(FIGURES[name], setup) for name in dict.fromkeys(names or FIGURES)]
     # threads of BLAS that wait for each other beside processes that train take ten times as long
-    with one_blas_thread:
+    with one_blas_thread():
         _Report(works, setup, progress).make(n_jobs)
     return [work.section for work in works if work.section is not None]
 

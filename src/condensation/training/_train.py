@@ -165,6 +165,8 @@ def program_of(experiments: list[Experiment], members: list[Member]) -> Program:
     if not experiments:
         raise InputError("at least one experiment is needed, not an empty list")
     first = experiments[0]
+    if isinstance(first.optimizer, GradientFlow):  # its libraries take half a second to import, and none while tracing
+        from . import _flow  # noqa: F401
     for part in ("optimizer", *SHARED):
         shared = [getattr(experiment, part) for experiment in experiments]
         if part == "optimizer":
