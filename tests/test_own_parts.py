@@ -97,7 +97,7 @@ def test_own_losses_take_any_targets():
     """Shares of classes are for the named losses that need them."""
     own = of(**{"loss.name": OWN["cross_entropy"], "network.widths": (2, 6, 1)}, data=c.Arrays(INPUTS, INPUTS[:, 0]))
     own.check_data()
-    with pytest.raises(c.InputError, match="the loss cross_entropy needs targets that are shares of at least two"):
+    with pytest.raises(c.InputError, match="the loss cross_entropy needs a network with an output for each"):
         own.replace(**{"loss.name": "cross_entropy"}).check_data()
 
 
@@ -149,6 +149,19 @@ def test_own_data_are_drawn_by_each_seed_and_held_out():
     assert own.describe()["data"] == "20 samples of 2 inputs and 3 targets, drawn by own function ring"
     with pytest.raises(c.InputError, match="the data has samples of shape"):
         own.replace(network=c.Dense((3, 6, 1))).check_data()
+
+
+def test_own_data_may_have_labels():
+    def labelled(rng):
+        x = rng.normal(size=(20, 2))
+        return x, np.arange(20) % 3
+
+    def one_hot(rng):
+        x, labels = labelled(rng)
+        return x, np.eye(3)[labels]
+
+    first, second = (c.train(of(data=c.Drawn(f), loss=c.Loss("cross_entropy"))) for f in (labelled, one_hot))
+    np.testing.assert_array_equal(first.loss, second.loss)
 
 
 def growing(rng):
