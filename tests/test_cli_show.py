@@ -245,7 +245,7 @@ MISFITS = {
     "outputs": (EXPERIMENT.replace(**{"network.widths": (1, 6, 2)}), "1 outputs"),
     "held-out data": (EXPERIMENT.replace(test=Arrays(np.zeros((3, 2)), np.zeros((3, 1)))), "the test data has samples"),
     "batch": (EXPERIMENT.replace(batch_size=10_000), "a batch of 10000 samples is asked for"),
-    "loss": (EXPERIMENT.replace(loss=Loss("cross_entropy")), "needs targets that are shares"),
+    "loss": (EXPERIMENT.replace(loss=Loss("cross_entropy")), "needs a network with an output for each"),
     "images' targets": (
         Experiment(
             Dense((784, 4, 10)), Init(Normal(0.1)), Images("mnist", n=10, target="sign", flat=True), Adam(1e-3), 3,
