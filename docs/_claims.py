@@ -51,7 +51,7 @@ def table_of_claims():
     rules = "; ".join(f"{badge(verdict)} {escape(RULE[verdict])}" for verdict in VERDICTS)
     return f"""# Claims
 
-Each statement of the two papers, at the papers' own scale, judged over several seeds of data and initialization.
+Each statement of the papers, at the papers' own scale, judged over several seeds of data and initialization.
 The reason stands where a statement does not hold. Follow a figure to its pictures, its command and its settings.
 [How to read a verdict](../reading-a-verdict.md) · [what was found, in words](../findings.md)
 

@@ -11,7 +11,10 @@ from posixpath import normpath, relpath
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[1]
-SHOWN = ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/*.md", "examples/*", "results/figures/*.png")
+SHOWN = (
+    *("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/*.md", "results/figures/*.png"),
+    *("examples/*", "examples/experiments/*"),
+)
 LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 
 

@@ -142,7 +142,7 @@ def page(sections: list[Section]) -> str:
         seeds = " to ".join(map(str, dict.fromkeys(section.seeds)))
         numbers = " | ".join(str(counts[verdict] or "") for verdict in VERDICTS)
         each.append(f"| {section.name}: {section.title} | {seeds} | {section.seconds:.0f} | {numbers} |")
-    return f"""# Both papers at their own scale
+    return f"""# The papers at their own scale
 
 Written by `python results/collect.py` from `condensation reproduce --scale paper`: `claims.json` has every claim with
 its values in each seed, `runs.json` device, versions and time of each figure, `figures/` the pictures.

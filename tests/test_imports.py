@@ -22,6 +22,7 @@ LAYERS = (  # from the bottom up; a room imports itself and the layers below its
         "_serialization",
         "_settings",
         "_templates",
+        "_threads",
         "_versions",
     ),
     ("_writing",),

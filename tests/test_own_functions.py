@@ -1,6 +1,7 @@
 """Functions that no module has (of a notebook's cell, lambdas, closures) are known by their source."""
 
 import functools
+import importlib
 import itertools
 import json
 import linecache
@@ -14,10 +15,14 @@ import numpy as np
 import pytest
 
 import condensation as c
+from condensation._captured import _read
 from condensation._functions import KEPT, function_at, function_fingerprint, function_path, received, sent
 from condensation._writing import write_json
 from condensation.runs import run_folder
 from condensation.runs._store import ExperimentFolder
+from condensation.sweeps._run import pairs_of
+from condensation.sweeps._task import Task
+from condensation.sweeps._worker import pack
 
 CELL = """
 import jax, jax.numpy as jnp
@@ -150,6 +155,27 @@ def test_values_of_many_kinds_are_captured(kernel):
     assert len(others - {first}) == 6
 
 
+def test_a_file_that_was_edited_under_its_functions_is_said(tmp_path, monkeypatch):
+    """A script, or a module that makes functions: what runs is not what the file has now."""
+    text = "def make(k):\n    def f(x):\n        return k * x + 1\n    return f\n\ndef g(x):\n    return x\n"
+    (tmp_path / "own_maker.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    import own_maker  # type: ignore[import-not-found]
+
+    assert function_path(own_maker.make(2)) == function_path(own_maker.make(2)) != function_path(own_maker.make(3))
+    edited, old = own_maker.make(2), own_maker.g
+    (tmp_path / "own_maker.py").write_text(text.replace("+ 1", "+ 2"))
+    _read.cache_clear()
+    with pytest.raises(c.InputError, match=r"the function f cannot be read \(.*own_maker.py was edited since\)"):
+        function_path(edited)
+    importlib.reload(own_maker)
+    assert function_path(own_maker.g) == "own_maker:g"
+    with pytest.raises(c.InputError, match="g is not the one that the module own_maker has under this name"):
+        function_path(old)
+    sys.modules.pop("own_maker")
+
+
 def test_what_changes_under_a_function_is_said(kernel):
     """Compiled code has the old value, the source the new one."""
     cell = kernel(CELL)
@@ -263,7 +289,16 @@ def test_a_function_goes_to_another_process_and_is_the_same_there_each_time(kern
     assert function_path(there) == function_fingerprint(there) == name
     assert received(name, content) is there
     assert sent(json.dumps) is None
-    pickle.loads(pickle.dumps(json.dumps))
+
+
+def test_a_task_goes_to_a_worker_with_what_it_trained(kernel, tmp_path):
+    cell = kernel(CELL + "def last(run, step):\n    return SLOPE * step\n")
+    sweep = c.sweeps.Sweep(of(cell.bump), {"optimizer.learning_rate": [0.1]}, measure=cell.last)
+    task = Task(tmp_path, "", tuple(pairs_of(sweep)), sweep.measuring, sweep.measuring.key)
+    there, runs = pickle.loads(pack(task, [c.train(of(cell.bump))]))
+    (rows,) = there.measure_here(runs)
+    assert rows[0]["last"] == 6.0
+    assert there.pairs[0].experiment.network.activation is cell.bump
 
 
 def test_old_functions_are_forgotten(kernel):
@@ -276,48 +311,6 @@ def test_old_functions_are_forgotten(kernel):
 
 def eval_cell(k):
     return lambda x: k * x
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_names_of_modules_are_accepted_wherever_a_name_is(tmp_path, monkeypatch):
-    """In Python as in a file: activation, loss, law, data, measure, and a field of a sweep."""
-    (tmp_path / "own_parts.py").write_text(
-        "import jax.numpy as jnp\n"
-        "def act(x):\n    return jnp.sin(x)\n"
-        "def loss(f, y):\n    return jnp.sum((f - y) ** 4)\n"
-        "def law(shape, rng):\n    return 0.1 * rng.normal(size=shape)\n"
-        "def data(rng):\n    x = rng.normal(size=(6, 1))\n    return x, x\n"
-        "def last(run, step):\n    return step\n"
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    import own_parts  # type: ignore[import-not-found]
-
-    named = c.Experiment(
-        c.Dense((1, 4, 1), "own_parts:act"), c.Init("own_parts:law"), "own_parts:data", c.GD(0.1), 3, "own_parts:loss"
-    )
-    given = c.Experiment(
-        c.Dense((1, 4, 1), own_parts.act), c.Init(own_parts.law), c.Drawn(own_parts.data), c.GD(0.1), 3,
-        c.Loss(own_parts.loss),
-    )  # fmt: skip
-    assert named == given
-    assert named.fingerprint() == given.fingerprint()
-    assert c.Experiment.from_toml(given.to_toml()) == given
-    text = 'format = 1\nsteps = 3\nloss = "own_parts:loss"\ndata = "own_parts:data"\n[init]\nhidden = "own_parts:law"\n'
-    text += '[network]\nkind = "dense"\nwidths = [1, 4, 1]\nactivation = "own_parts:act"\n'
-    assert c.Experiment.from_toml(text + '[optimizer]\nkind = "gd"\nlearning_rate = 0.1\n') == given
-    assert c.multiplicity("own_parts:act") == 1
-    sweep = c.sweeps.Sweep(named, {"init.hidden": ["own_parts:law", c.Normal(0.1)]}, measure="own_parts:last")
-    assert sweep.measure == (own_parts.last,)
-    assert [cell.experiment.init.hidden for cell in sweep.cells()] == [given.init.hidden, c.Normal(0.1)]
-    for bad in ("own_parts:nothing", "no_such_module:f", "own_parts:", ":f"):
-        with pytest.raises(c.InputError, match=r"cannot be imported|is no function"):
-            c.Dense((1, 4, 1), bad)
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_a_class_is_no_law_and_no_data():
-    with pytest.raises(c.InputError, match="hidden must be Normal or"):
-        c.Init(c.Glorot)  # type: ignore[arg-type]
 
 
 def test_partial_functions_train_and_have_no_fingerprint():

@@ -97,7 +97,7 @@ def test_own_losses_take_any_targets():
     """Shares of classes are for the named losses that need them."""
     own = of(**{"loss.name": OWN["cross_entropy"], "network.widths": (2, 6, 1)}, data=c.Arrays(INPUTS, INPUTS[:, 0]))
     own.check_data()
-    with pytest.raises(c.InputError, match="the loss cross_entropy needs targets that are shares of at least two"):
+    with pytest.raises(c.InputError, match="the loss cross_entropy needs a network with an output for each"):
         own.replace(**{"loss.name": "cross_entropy"}).check_data()
 
 
@@ -151,6 +151,19 @@ def test_own_data_are_drawn_by_each_seed_and_held_out():
         own.replace(network=c.Dense((3, 6, 1))).check_data()
 
 
+def test_own_data_may_have_labels():
+    def labelled(rng):
+        x = rng.normal(size=(20, 2))
+        return x, np.arange(20) % 3
+
+    def one_hot(rng):
+        x, labels = labelled(rng)
+        return x, np.eye(3)[labels]
+
+    first, second = (c.train(of(data=c.Drawn(f), loss=c.Loss("cross_entropy"))) for f in (labelled, one_hot))
+    np.testing.assert_array_equal(first.loss, second.loss)
+
+
 def growing(rng):
     n = int(rng.integers(5, 10**6))
     return np.zeros((n, 2)), np.zeros((n, 3))
@@ -170,3 +183,45 @@ def growing(rng):
 def test_data_that_are_none_are_refused(draw, said):
     with pytest.raises(c.InputError, match=rf"the data function (<lambda>|growing) {said}"):
         c.train(of(data=c.Drawn(draw)), seeds=3)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_names_of_modules_are_accepted_wherever_a_name_is(tmp_path, monkeypatch):
+    """In Python as in a file: activation, loss, law, data, measure, and a field of a sweep."""
+    (tmp_path / "own_parts.py").write_text(
+        "import jax.numpy as jnp\n"
+        "def act(x):\n    return jnp.sin(x)\n"
+        "def loss(f, y):\n    return jnp.sum((f - y) ** 4)\n"
+        "def law(shape, rng):\n    return 0.1 * rng.normal(size=shape)\n"
+        "def data(rng):\n    x = rng.normal(size=(6, 1))\n    return x, x\n"
+        "def last(run, step):\n    return step\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import own_parts  # type: ignore[import-not-found]
+
+    named = c.Experiment(
+        c.Dense((1, 4, 1), "own_parts:act"), c.Init("own_parts:law"), "own_parts:data", c.GD(0.1), 3, "own_parts:loss"
+    )
+    given = c.Experiment(
+        c.Dense((1, 4, 1), own_parts.act), c.Init(own_parts.law), c.Drawn(own_parts.data), c.GD(0.1), 3,
+        c.Loss(own_parts.loss),
+    )  # fmt: skip
+    assert named == given
+    assert named.fingerprint() == given.fingerprint()
+    assert c.Experiment.from_toml(given.to_toml()) == given
+    text = 'format = 1\nsteps = 3\nloss = "own_parts:loss"\ndata = "own_parts:data"\n[init]\nhidden = "own_parts:law"\n'
+    text += '[network]\nkind = "dense"\nwidths = [1, 4, 1]\nactivation = "own_parts:act"\n'
+    assert c.Experiment.from_toml(text + '[optimizer]\nkind = "gd"\nlearning_rate = 0.1\n') == given
+    assert c.multiplicity("own_parts:act") == 1
+    sweep = c.sweeps.Sweep(named, {"init.hidden": ["own_parts:law", c.Normal(0.1)]}, measure="own_parts:last")
+    assert sweep.measure == (own_parts.last,)
+    assert [cell.experiment.init.hidden for cell in sweep.cells()] == [given.init.hidden, c.Normal(0.1)]
+    for bad in ("own_parts:nothing", "no_such_module:f", "own_parts:", ":f"):
+        with pytest.raises(c.InputError, match=r"cannot be imported|is no function"):
+            c.Dense((1, 4, 1), bad)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_class_is_no_law_and_no_data():
+    with pytest.raises(c.InputError, match="hidden must be Normal or"):
+        c.Init(c.Glorot)  # type: ignore[arg-type]

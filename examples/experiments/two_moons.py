@@ -1,9 +1,9 @@
 """Two moons with integer labels, cross-entropy and Adam: predicted against found lines."""
 
-import numpy as np
 from sklearn.datasets import make_moons
 
 import condensation as c
+from condensation.measure import nearest_lines
 from condensation.prediction import predict
 
 x, labels = make_moons(200, noise=0.1, random_state=0)
@@ -15,6 +15,6 @@ trajectory = c.train(experiment, seeds=3)
 for seed in range(3):
     predicted = predict(experiment, seed)["dense1"].directions
     found = c.find_lines(trajectory.weights("dense1", 50, seed))
-    cosines = np.abs(found.directions @ predicted.directions[predicted.attracts].T)
-    print(f"seed {seed}: {found.count} lines, |cos| to the nearest predicted one", cosines.max(axis=1).round(3))
+    _, cosines = nearest_lines(found.directions, predicted.directions[predicted.attracts])
+    print(f"seed {seed}: {found.count} lines, |cos| to the nearest predicted one", cosines.round(3))
 print(f"accuracy at step 100: {trajectory.accuracy[:, -1]}")

@@ -11,6 +11,7 @@ import dis
 import hashlib
 import importlib
 import inspect
+import os
 import types
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial, reduce
@@ -177,7 +178,9 @@ def _read(code: types.CodeType, file: str) -> _Source | str:
     try:
         tree = ast.parse("".join(lines))
     except (SyntaxError, ValueError):
-        return f"{file} is no longer what it was"
+        return f"{file} was edited since"
+    if os.path.exists(file) and not any(_is_same(code, each) for each in _codes(_compiled(tree, file))):
+        return f"{file} was edited since"
     found = [node for node in ast.walk(tree) if isinstance(node, Node) and _begins(node, code)]
     if code.co_name == "<lambda>" and len(found) > 1:
         around = [node for node in found if isinstance(node, ast.Lambda) and _holds(node.body, code)]
@@ -185,9 +188,34 @@ def _read(code: types.CodeType, file: str) -> _Source | str:
     texts = {without_docstrings(node) for node in found}
     if len(texts) != 1:
         several = f"line {code.co_firstlineno} of {file} has several functions that cannot be told apart"
-        return several if texts else f"{file} is no longer what it was"
+        return several if texts else f"{file} was edited since"
     decorators = {name.id for each in _decorators(found[0]) for name in ast.walk(each) if isinstance(name, ast.Name)}
     return _Source(texts.pop(), frozenset(_global_names(code)), frozenset(decorators))
+
+
+def _compiled(tree: ast.Module, file: str) -> types.CodeType:
+    return compile(tree, file, "exec", dont_inherit=True)
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A code and all those inside it."""
+    yield code
+    for each in code.co_consts:
+        if isinstance(each, types.CodeType):
+            yield from _codes(each)
+
+
+def _is_same(one: types.CodeType, other: types.CodeType) -> bool:
+    """Whether two codes do the same at the same place: what runs is what the file has."""
+    parts = ("co_name", "co_firstlineno", "co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars")
+    return (
+        all(getattr(one, part) == getattr(other, part) for part in parts)
+        and len(one.co_consts) == len(other.co_consts)
+        and all(
+            _is_same(a, b) if isinstance(a, types.CodeType) and isinstance(b, types.CodeType) else repr(a) == repr(b)
+            for a, b in zip(one.co_consts, other.co_consts, strict=True)
+        )
+    )
 
 
 def _decorators(node: Node) -> list[ast.expr]:

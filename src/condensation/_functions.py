@@ -98,6 +98,7 @@ def _name(function: Function) -> str:
     inner = inspect.unwrap(function)
     name = _RECEIVED.get(inner) if isinstance(inner, types.FunctionType) else None
     if name is None:
+        _check_current(function)
         does = captured(function)
         for new in sorted({*does} - {*_FIRST.setdefault(inner, does)}):
             raise InputError(
@@ -107,6 +108,17 @@ def _name(function: Function) -> str:
         name = f"{inner.__module__ or '__main__'}:{inner.__qualname__}#{digest_of(does)}"
     _keep(name, function)
     return name
+
+
+def _check_current(function: Function) -> None:
+    """Refuse what has the name of a function of a module, and is another one."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
+    there = vars(sys.modules[module]).get(name) if module in sys.modules and module != "__main__" else None
+    if callable(there):
+        raise InputError(
+            f"the function {name} is not the one that the module {module} has under this name (it was wrapped, or the "
+            f"module loaded again): use {module}.{name}, or one written with def"
+        )
 
 
 def _keep(name: str, function: Function) -> None:

@@ -6,7 +6,8 @@ program, so that networks which differ only in them are trained by one program. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar
 
 import jax.numpy as jnp
@@ -338,4 +339,10 @@ def traced_hyperparameters(optimizer: Optimizer) -> dict[str, float]:
 
 def static_part(optimizer: Optimizer) -> Optimizer:
     """The optimizer with 1 for all its traced hyperparameters: what networks of one program have in common."""
-    return replace(optimizer, **dict.fromkeys(optimizer.traced, 1.0))
+    values = {field.name: getattr(optimizer, field.name) for field in fields(optimizer)}
+    return _made(type(optimizer), *(values | dict.fromkeys(optimizer.traced, 1.0)).values())
+
+
+@lru_cache(maxsize=256)  # the cells of a sweep share a few
+def _made(kind: type[Optimizer], *values: Any) -> Optimizer:
+    return kind(*values)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import condensation as c
 from condensation import (  # fmt: skip
     GD,
     Adam,
@@ -30,6 +31,7 @@ from condensation import (  # fmt: skip
 )
 from condensation.prediction import plateaus, predict, predict_model, predict_next
 from condensation.theory import CubeFates, Fates, KernelDynamics, moving_line, stationary_directions
+from condensation.training import GradientBelowEps
 
 FIG4 = Dense((3, *[18] * 5, 1), ("x2_tanh", "x_tanh", "sigmoid", "tanh", "softplus"), residual=True)
 
@@ -216,6 +218,26 @@ def test_several_outputs_are_predicted_by_their_own_tensor(loss):
     assert (along > 0).mean() > 0.95  # on the side that is told
     assert np.median(along) > (0.99 if loss == "mse" else 0.6)  # the second value is near the first
     assert ("only as slowly" in prediction.note) == (loss == "cross_entropy")
+
+
+def test_inputs_whose_gradients_are_below_eps_stand_still():
+    """Classes of equal size: the gradient by the bias is what rounding leaves, and Adam's eps keeps it where it is."""
+    stream = np.random.default_rng(0)
+    x = stream.normal(size=(40, 3)) + np.repeat([[1.0, -0.5, 0.5], [-1.0, 0.5, -0.5]], 20, axis=0)
+    data, loss = c.Arrays(x, np.eye(2)[np.repeat([0, 1], 20)]), c.Loss("cross_entropy")
+    init = c.Init(c.Normal(1e-4))
+    experiment = c.Experiment(c.Dense((3, 30, 2)), init, data, c.Adam(1e-3), 30, loss)
+    with pytest.warns(GradientBelowEps):
+        trajectory = c.train(experiment, 3)
+    for seed in range(3):
+        prediction = predict(experiment, seed)["dense1"]
+        np.testing.assert_array_equal(prediction.directions.directions, [[1, -1, 1, 0]])
+        assert "inputs 3 is below eps" in prediction.note
+        found = c.find_lines(trajectory.weights("dense1", 30, seed))
+        assert found.count == 1
+        assert c.measure.nearest_lines(found.directions, prediction.directions.directions)[1][0] > 0.97
+    tiny = experiment.replace(init=c.Init(c.Normal(1e-9)))
+    assert "all gradients are below eps = 1e-08" in predict(tiny)["dense1"].note
 
 
 def test_several_outputs_at_multiplicity_two_are_searched_and_not_certified():

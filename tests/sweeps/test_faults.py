@@ -9,6 +9,7 @@ from pathlib import Path
 import driving
 import numpy as np
 import psutil
+import pyarrow as pa
 import pytest
 
 from condensation import Arrays, Experiment, InputError, Seed, load_run
@@ -93,7 +94,7 @@ def test_a_round_that_is_over_takes_nothing(tmp_path):
     """Whatever a worker of it was about to do."""
     sweep, folder = driving.small(**QUICK), SweepFolder(tmp_path)
     folder.make(sweep)
-    rows = [{"fingerprint": "f", "seed_data": 0, "seed_init": 0, "measured": "m", "x": 1.0}]
+    rows = pa.table({"fingerprint": ["f"], "seed_data": [0], "seed_init": [0], "measured": ["m"], "x": [1.0]})
     folder.open_round("first-0")
     assert folder.begin("first-0", "a1", [("f", 0, 0)])
     assert folder.begin("first-0", "a2", [("g", 0, 0)])
@@ -124,8 +125,8 @@ def test_a_round_may_end_between_writing_and_committing(tmp_path, monkeypatch):
         folder.open_round("second-0")
 
     monkeypatch.setattr(folder_module, "write_atomic", overtaken)
-    row = {"fingerprint": "f", "seed_data": 0, "seed_init": 0, "measured": "m"}
-    assert not folder.commit("first-0", "a1", [row])
+    row = pa.table({"fingerprint": ["f"], "seed_data": [0], "seed_init": [0], "measured": ["m"]})
+    assert not folder.commit("first-0", "a1", row)
     assert folder.files() == []
 
 

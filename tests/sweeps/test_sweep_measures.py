@@ -5,10 +5,27 @@ import dataclasses
 import numpy as np
 import pytest
 
-from condensation import Adam, Arrays, Conv, Dense, Experiment, Glorot, Init, InputError, Normal, Seed, sine_sum, train
+from condensation import (
+    GD,
+    Adam,
+    Arrays,
+    Conv,
+    Dense,
+    Evenly,
+    Experiment,
+    Glorot,
+    Init,
+    InputError,
+    Normal,
+    Seed,
+    sine_sum,
+    train,
+)  # fmt: skip
 from condensation.measure import effective_rank, find_lines, participation_ratio, relative_change, stable_rank
 from condensation.sweeps import Local, Sweep, run_sweep
 from condensation.sweeps._measures import NAMES, check_fit, check_measures, measure_step
+from condensation.sweeps._rows import join_rows, measure_rows
+from condensation.sweeps._run import pairs_of
 from condensation.training import train_pairs
 
 BASE = Experiment(Dense((2, 8, 6, 1)), Init(Normal(0.3)), sine_sum(1, 2, 1, dim=2, n=9, low=-1, high=1), Adam(3e-2), 40)
@@ -174,3 +191,38 @@ def test_a_single_input_has_no_columns_of_lines():
     (run,) = train_pairs([(experiment, SEED)])
     assert measure_step(run, 0, ("lines",)) == {}
     assert "dense1.k_eff" in measure_step(run, 1, ("lines",))
+
+
+def early(trajectory, step):
+    """A column that some networks lack, and an error in one of them."""
+    if trajectory.seeds[0] == Seed(2, 2) and trajectory.experiment.init.hidden == Normal(0.1):
+        raise RuntimeError("not this one")
+    return {"early": float(step)} if trajectory.seeds[0].init == 0 else {"late": float(step)}
+
+
+@pytest.mark.parametrize("at", ["end", "saved"])
+def test_rows_are_those_of_each_network_alone(at):
+    """Also where they are measured in parts: a column that a part lacks is NaN there, and so are networks that died."""
+    save = {"save": Evenly(3), "record": Evenly(3), "optimizer": GD(1e3)}
+    sweep = Sweep(BASE.replace(**save), {"init.hidden.std": [0.1, 1e200]}, seeds=3, measure=("lines", early), at=at)
+    pairs = pairs_of(sweep)
+    trajectories = train_pairs([(pair.experiment, pair.seed) for pair in pairs])
+    assert any(own.diverged for own in trajectories)
+    whole = measure_rows(pairs, trajectories, sweep.measuring)
+    assert whole.failed == {2: "RuntimeError: not this one"}
+    cuts = [(0, 2), (2, 3), (3, 6)]
+    parts = [measure_rows(pairs[a:b], trajectories[a:b], sweep.measuring) for a, b in cuts]
+    joined = join_rows(parts, [b - a for a, b in cuts])
+    assert joined.failed == whole.failed
+    assert {*joined.measured} == {*whole.measured} >= {"early", "late", "dense1.lines"}
+    for name in whole.table.column_names:
+        np.testing.assert_array_equal(joined.table[name].to_numpy(), whole.table[name].to_numpy(), name)
+    found = iter(whole.table.to_pylist())
+    for pair, trajectory in zip(pairs, trajectories, strict=True):
+        if pair.seed == Seed(2, 2) and pair.coordinates == {"init.hidden.std": 0.1}:
+            continue
+        for step in trajectory.saved[-1:].tolist() if at == "end" else trajectory.saved.tolist():
+            row = next(found)
+            assert (row["step"], row["fingerprint"]) == (step, pair.experiment.fingerprint())
+            alone = measure_step(trajectory, step, sweep.measure) if not trajectory.diverged else {}
+            assert {name: row[name] for name in whole.measured if row[name] == row[name]} == alone

@@ -14,7 +14,7 @@ from pyarrow import parquet
 from condensation import GD, Adam, Arrays, Dense, Evenly, Experiment, Init, InputError, Normal, Seed, sine_sum
 from condensation.sweeps import Local, Sweep, SweepTable, linspace, logspace, open_sweep, run_sweep
 from condensation.sweeps._axes import COLUMNS, label
-from condensation.sweeps._folder import SweepFolder, as_table, write_parquet
+from condensation.sweeps._folder import SweepFolder, write_parquet
 
 BASE = Experiment(
     Dense((2, 6, 1)), Init(Normal(0.1)), sine_sum(1, 2, 1, dim=2, n=8, low=-1, high=1), Adam(1e-2), 8, save=Evenly(3)
@@ -41,7 +41,7 @@ def folder_of(path, *files):
     folder = SweepFolder(path)
     folder.cells.mkdir(parents=True, exist_ok=True)
     for number, rows in enumerate(files):
-        write_parquet(folder.cells / f"{len(rows)}-{number:02d}.parquet", as_table(rows))
+        write_parquet(folder.cells / f"{len(rows)}-{number:02d}.parquet", pa.Table.from_pylist(rows))
     return folder
 
 

@@ -5,12 +5,10 @@ import numpy as np
 from ..errors import InputError
 from ..losses import Loss
 
-COMPARING = ("softmax_mse", "cross_entropy")  # losses whose targets are shares of classes
-
 
 def takes_labels(loss: Loss, outputs: int) -> bool:
     """Whether one number a sample is the label of its class: not for the squared error, where it is a target."""
-    return loss.name in COMPARING and outputs > 1
+    return loss.of_classes and outputs > 1
 
 
 def as_targets(y: np.ndarray, outputs: int, loss: Loss, every: bool = False) -> np.ndarray:

@@ -23,7 +23,8 @@ class Given(Part, kind="given"):
     r"""Training starts from given weights: $\theta_0 = s\,\theta_{given} + \theta_{drawn}$.
 
     >>> from condensation import Dense, Normal
-    >>> model = Model(Dense((1, 2, 1), bias=False), {"dense1.weight": [[1.0], [2.0]], "output.weight": [[3.0, 4.0]]})
+    >>> weights = {"dense1.weight": np.array([[1.0], [2.0]]), "output.weight": np.array([[3.0, 4.0]])}
+    >>> model = Model(Dense((1, 2, 1), bias=False), weights)
     >>> Given(model, scale=(0.5, 1)).draw(model.network, np.random.default_rng(0))["dense1.weight"].ravel()
     array([0.5, 1. ])
 

@@ -10,6 +10,7 @@ from ._lines import Lines as Lines
 from ._lines import find_lines as find_lines
 from ._null import null_count as null_count
 from ._null import permuted as permuted
+from ._plateaus import find_plateaus as find_plateaus
 from ._polynomial import fit_polynomial as fit_polynomial
 from ._rank import effective_rank as effective_rank
 from ._rank import stable_rank as stable_rank

@@ -72,11 +72,12 @@ class PaperFigure:
     Attributes:
         name: such as ``fc-fig3``.
         title: what stands above it.
-        paper: ``FC``, ``CNN`` or ``PHASES``.
+        paper: ``FC``, ``CNN``, ``BEYOND`` or ``PHASES``.
         has_variants: whether its settings can be changed.
         settings_of: where the settings are told, if its experiments are those of other figures.
         chosen: what we chose because the text does not tell it; empty where the text tells all settings.
-        seed_count: how many seeds are trained where nobody asks for a number; by its networks and scale if None.
+        seed_count: how many seeds are trained where nobody asks for a number, at both scales or at each; by its
+            networks and scale if None.
         titles: how its experiments are called in pictures and settings, by name, where not by that.
         claims: what is claimed, in the order of the report.
         runs: the runs of its experiments (``tables``: of its sweeps).
@@ -91,7 +92,7 @@ class PaperFigure:
     has_variants: ClassVar[bool] = True
     settings_of: ClassVar[str] = ""
     chosen: ClassVar[str] = ""
-    seed_count: ClassVar[int | None] = None
+    seed_count: ClassVar[int | Mapping[str, int] | None] = None
     titles: ClassVar[Mapping[str, str]] = {}
     claims: ClassVar[tuple[Claim[Any], ...]]
 
@@ -114,6 +115,11 @@ class PaperFigure:
     def evidence(cls, scale: str) -> Mapping[str, Experiment]:
         """What else is trained for tables and reasons, as it is to be trained, where no variant is asked for."""
         return {}
+
+    @classmethod
+    def seeds_at(cls, scale: str) -> int | None:
+        """How many seeds are trained at a scale; None where the networks decide."""
+        return cls.seed_count[scale] if isinstance(cls.seed_count, Mapping) else cls.seed_count
 
     @classmethod
     def claim(cls, key: str) -> Claim[Any]:

@@ -16,7 +16,8 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 PAPERS = {
     "FC": "fully connected networks",
     "CNN": "convolutional networks",
-    "PHASES": "phase diagrams of the literature, and two of our own",
+    "BEYOND": "after the initial stage: saddles and splitting",
+    "PHASES": "phase diagrams of the literature, and three of our own",
 }
 SOURCES: dict[str, list[dict[str, str]]] = tomllib.loads(
     Path(__file__).with_name("sources.toml").read_text(encoding="utf-8")

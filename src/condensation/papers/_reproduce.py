@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from .._device import on_cpu
+from .._threads import one_blas_thread
 from .._writing import make_folder, write_atomic
 from ..errors import InputError, check_whole, unknown_name
 from ..seeds import check_count
@@ -77,7 +78,9 @@ def reproduce(
     for part in ("figures", "data", "runs", "sections", PAGES, EXPERIMENTS):
         make_folder(setup.folder / part)
     works = [FigureWork(FIGURES[name], setup) for name in dict.fromkeys(names or FIGURES)]
-    _Report(works, setup, progress).make(n_jobs)
+    # threads of BLAS that wait for each other beside processes that train take ten times as long
+    with one_blas_thread():
+        _Report(works, setup, progress).make(n_jobs)
     return [work.section for work in works if work.section is not None]
 
 

@@ -57,7 +57,7 @@ def write_experiments(
         for key, given in declared.items():
             with suppress(NotRun):  # the claims tell it
                 own = given if evidence or isinstance(given, Sweep) else variant.apply(given)
-                count = seed_count(own, scale, seeds or figure.seed_count) if isinstance(own, Experiment) else 0
+                count = seed_count(own, scale, seeds or figure.seeds_at(scale)) if isinstance(own, Experiment) else 0
                 if isinstance(own, Sweep) and seeds:
                     own = replace(own, seeds=seeds)
                 same = _known_by(own, count) or key

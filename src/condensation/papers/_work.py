@@ -98,7 +98,7 @@ class FigureWork:
             try:
                 varied = setup.variant.apply(experiment)
                 trainings[name] = training_of(
-                    varied, setup.folder / "runs", setup.scale, setup.seeds or self.figure.seed_count
+                    varied, setup.folder / "runs", setup.scale, setup.seeds or self.figure.seeds_at(setup.scale)
                 )
             except NotRun as error:
                 self.missing[name] = str(error)

@@ -89,7 +89,9 @@ def layer_lines(
         if by_signs(optimizer):
             notes.append(f"what {label(activation)} does under steps by sign is not known: these are gradient flow's")
     elif by_signs(optimizer):  # there no constant is learned first, as all weights move at one speed
-        directions = cube_directions(inputs, whole, p)
+        seen, note = _moved(inputs, whole, a, optimizer) if p == 1 and a is not None else (inputs, "")
+        directions = cube_directions(seen, whole, p)
+        notes.append(note)
     else:
         if a is not None and derivatives_at_zero(activation, 0)[0]:
             effective = effective_residual(inputs, whole, activation, len(a))
@@ -106,6 +108,36 @@ def layer_lines(
     if error > LEADING_ERROR:
         notes.append(f"the weights are not small: the leading order, which the lines rest on, is off by {error:.0%}")
     return LayerLines(directions, whole, a, "; ".join(filter(None, notes)))
+
+
+def _moved(
+    inputs: Float[np.ndarray, "samples inputs"],
+    residual: Float[np.ndarray, "samples *outputs"],
+    a: Float[np.ndarray, "units *outputs"],
+    optimizer: Optimizer | None,
+) -> tuple[Float[np.ndarray, "samples inputs"], str]:
+    """The inputs, zero where the optimizer's eps keeps all weights from moving, and what is to be said of these.
+
+    A weight whose gradient is far below eps takes steps of lr |g| / eps, however much its sign would say. Such an input
+    is a bias where classes are of equal size: the residuals then add up to what rounding leaves.
+    """
+    eps = getattr(optimizer, "eps", 0.0)
+    field = inputs.T @ residual.reshape(len(inputs), -1) / len(inputs)
+    gradient = np.abs(field @ a.reshape(len(a), -1).T).mean(axis=1)
+    still = gradient < eps
+    if not still.any():
+        return inputs, ""
+    if still.all():
+        return (
+            inputs,
+            f"all gradients are below eps = {eps:g}: the first steps are not by sign, and may go elsewhere",
+        )
+    few = np.flatnonzero(still).tolist()
+    named = f"{', '.join(map(str, few[:5]))}{', ...' if len(few) > 5 else ''}"
+    told = (
+        f"the gradient by the inputs {named} is below eps = {eps:g}: their weights hardly move, and are 0 on the line"
+    )
+    return np.where(still, 0.0, inputs), told
 
 
 def gap_note(directions: Directions | CubeDirections) -> str:

@@ -20,6 +20,7 @@ from ..data._labels import as_targets
 from ..errors import InputError, unknown_name
 from ..experiment import Experiment
 from ..losses import Loss
+from ..measure import find_plateaus
 from ..networks import Conv, Model
 from ..optimizers import Muon, Optimizer
 from ..runs import Trajectory
@@ -37,8 +38,6 @@ from ..theory import (
 from ..theory._kernels import matrix_of
 from ._deep import LayerField, layer_fields
 from ._lines import LayerLines, by_signs, gap_note, layer_lines, output_residual
-
-DEEPER = 3.0  # a plateau's relative slope is this much below that of the drops beside it
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,18 +209,13 @@ def predict_next(trajectory: Trajectory, step: int, seed: int | Seed = 0) -> Pre
 
 
 def plateaus(trajectory: Trajectory, seed: int | Seed = 0) -> list[int]:
-    """The recorded steps in the middle of the loss's plateaus, after its first drop.
+    """The recorded steps in the middle of the loss's plateaus, after its first drop (see ``measure.find_plateaus``).
 
-    A plateau is a minimum of the relative slope -d log L / dt that lies well below the slopes before and after it.
+    The last of them may go on to the end of the training.
     """
-    from scipy.signal import find_peaks  # takes long to load
-
-    loss = trajectory.loss[trajectory.seeds.index(as_seed(seed))]
-    alive = np.isfinite(loss) & (loss > 0)
-    steps, height = trajectory.recorded[alive], np.log(loss[alive])
-    if len(steps) < 5:
-        raise InputError(f"plateaus need a loss recorded at five steps or more, not at {len(steps)}")
-    slope = np.maximum(-np.gradient(height, steps), 1e-12 * np.ptp(height) / np.ptp(steps) + 1e-300)
-    flat, _ = find_peaks(-np.log(slope), prominence=np.log(DEEPER))
-    began = np.flatnonzero(height < height[0] - 0.05)
-    return [int(steps[k]) for k in flat if len(began) and k > began[0]]
+    steps, loss = trajectory.recorded, trajectory.loss[trajectory.seeds.index(as_seed(seed))]
+    known = np.isfinite(loss) & (loss > 0)
+    if known.sum() < 5:
+        raise InputError(f"plateaus need a loss recorded at five steps or more, not at {known.sum()}")
+    later = [each for each in find_plateaus(steps, loss) if each[0] > steps[0]]
+    return [int(steps[np.abs(steps - each.mean()).argmin()]) for each in later]

@@ -209,18 +209,23 @@ def _range(steps: np.ndarray) -> str:
 def stack_records(seeds: tuple[Seed, ...], records: Sequence[Record]) -> dict[str, Any]:
     """The fields of a run that its records give, but for the steps."""
     first = records[0]
-    size = sum(value.nbytes for record in records for value in (*record.weights.values(), *record.curves.values()))
-    require(size, f"putting {len(records):,} seeds together", "fewer seeds in a run would fit")
+    if len(records) > 1:  # the arrays of a single one are not copied
+        size = sum(value.nbytes for record in records for value in (*record.weights.values(), *record.curves.values()))
+        require(size, f"putting {len(records):,} seeds together", "fewer seeds in a run would fit")
     for record in records[1:]:
         if (record.weights.keys(), record.curves.keys()) != (first.weights.keys(), first.curves.keys()):
             raise InputError("the seeds of this run do not hold the same weights and curves")
     return {
         "seeds": seeds,
-        "parameters": {name: np.stack([record.weights[name] for record in records]) for name in first.weights},
-        "curves": {name: np.stack([record.curves[name] for record in records]) for name in first.curves},
+        "parameters": {name: _stack([record.weights[name] for record in records]) for name in first.weights},
+        "curves": {name: _stack([record.curves[name] for record in records]) for name in first.curves},
         "diverged": {s: r.diverged for s, r in zip(seeds, records, strict=True) if r.diverged is not None},
         "seconds": sum(record.seconds for record in records),
     }
+
+
+def _stack(values: list[np.ndarray]) -> np.ndarray:
+    return np.stack(values) if len(values) > 1 else values[0][None]
 
 
 def listed(items: Sequence[Any]) -> str:

@@ -21,7 +21,8 @@ from joblib.parallel import ParallelBackendBase
 from .._device import cores, devices, on_cpu
 from .._processes import Processes
 from ..errors import InputError, check_whole, unknown_name
-from ._task import Outcome, one_line
+from ._rows import one_line
+from ._task import Outcome
 from ._worker import work
 
 SOON = 2  # seconds after which a wait is told

@@ -16,9 +16,9 @@
 import json
 import secrets
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 from pyarrow import ArrowException, parquet
@@ -109,12 +109,12 @@ class SweepFolder:
             path.stem.split("-")[1] for path in self.files()
         }
 
-    def commit(self, round: str, task: str, rows: Sequence[dict[str, Any]]) -> bool:
+    def commit(self, round: str, task: str, rows: pa.Table) -> bool:
         """Add a task's rows to the data set, whole or not at all; False if its round is over."""
         part = self.rounds / round / f".{task}.{secrets.token_hex(4)}"
         try:
-            write_parquet(part, as_table(rows))
-            part.replace(self._file(task, len({tuple(row[name] for name in KEY) for row in rows})))
+            write_parquet(part, rows)
+            part.replace(self._file(task, len(rows.group_by(KEY).aggregate([]))))
         except (OSError, InputError):
             if part.parent.exists():
                 part.unlink(missing_ok=True)
@@ -161,15 +161,6 @@ def _keys(mark: Path) -> set[RowKey]:
         return {(fingerprint, data, init) for fingerprint, data, init in json.loads(mark.read_text(encoding="utf-8"))}
     except (OSError, ValueError):
         return set()
-
-
-def as_table(rows: Sequence[dict[str, Any]]) -> pa.Table:
-    """Rows as a table; what a row lacks is NaN among numbers."""
-    columns = {}
-    for name in dict.fromkeys(name for row in rows for name in row):
-        missing = float("nan") if any(isinstance(row.get(name), float) for row in rows) else None
-        columns[name] = pa.array([row.get(name, missing) for row in rows])
-    return pa.table(columns)
 
 
 def write_parquet(path: Path, table: pa.Table) -> None:

@@ -27,6 +27,7 @@ from ._axes import COLUMNS
 
 AT_ONCE = 1 << 22  # weights that are looked at together
 Columns = dict[str, float]
+Stacked = dict[str, np.ndarray]  # columns of many networks
 Measure = str | Callable[[Trajectory, int], Any]
 
 
@@ -46,21 +47,21 @@ class Measuring:
         return fingerprint(replace(self, measure=tuple(names)))[:16]
 
 
-def _lines(weights: np.ndarray, initial: np.ndarray, threshold: float | None) -> list[Columns]:
+def _lines(weights: np.ndarray, initial: np.ndarray, threshold: float | None) -> Stacked:
     counts = count_lines(weights, threshold=threshold)
     columns = {
         "k_eff": counts.k_eff,  # what is drawn where no other quantity is chosen
         "lines": counts.lines,
         "orientations": counts.orientations,
         "cover": counts.cover,
-        "condensed": counts.condensed.astype(float),
+        "condensed": counts.condensed,
     }
-    rows = zip(*(values.tolist() for values in columns.values()), strict=True)
-    return [dict(zip(columns, row, strict=True)) if row[0] == row[0] else {} for row in rows]  # NaN: no lines
+    none = np.isnan(counts.k_eff)  # no lines
+    return {name: np.where(none, np.nan, values) for name, values in columns.items()}
 
 
-def _change(weights: np.ndarray, initial: np.ndarray, threshold: float | None) -> list[Columns]:
-    return [{"change": value} if value == value else {} for value in relative_changes(weights, initial).tolist()]
+def _change(weights: np.ndarray, initial: np.ndarray, threshold: float | None) -> Stacked:
+    return {"change": relative_changes(weights, initial)}
 
 
 def _ranks(weights: np.ndarray) -> Columns:
@@ -77,7 +78,7 @@ def _cosine(weights: np.ndarray) -> Columns:
 
 
 def _one_by_one(measure: Callable[[np.ndarray], Columns]) -> "OfLayers":
-    """A measure of many networks' weights from one of a single network's; none where it is refused."""
+    """A measure of many networks' weights from one of a single network's; NaN where it is refused."""
 
     def columns(weights: np.ndarray) -> Columns:
         try:
@@ -85,10 +86,16 @@ def _one_by_one(measure: Callable[[np.ndarray], Columns]) -> "OfLayers":
         except InputError:  # weights that have no such quantity
             return {}
 
-    return lambda weights, *_: [columns(own) for own in weights]
+    return lambda weights, *_: stack_columns([columns(own) for own in weights])
 
 
-OfLayers = Callable[[np.ndarray, np.ndarray, float | None], list[Columns]]  # of weights, initial ones, cosine
+def stack_columns(rows: Sequence[Columns]) -> Stacked:
+    """Columns from rows; what a row lacks is NaN."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: np.array([row.get(name, np.nan) for row in rows]) for name in names}
+
+
+OfLayers = Callable[[np.ndarray, np.ndarray, float | None], Stacked]  # of weights, initial ones, cosine
 OF_LAYERS: dict[str, OfLayers] = {
     "lines": _lines,
     "change": _change,
@@ -158,25 +165,39 @@ def measure_step(
     no column.
     """
     measures = tuple(measures)
-    (named,) = measure_named([(trajectory, step)], measures, threshold)
-    return join_columns(measures, named, trajectory, step)
+    named = measure_named([(trajectory, step)], measures, threshold)
+    columns: Columns = {}
+    for measure in measures:
+        own = named[measure] if isinstance(measure, str) else {}
+        added = of_user(measure, trajectory, step) if callable(measure) else {k: float(v[0]) for k, v in own.items()}
+        check_clash(added, columns)
+        columns |= added
+    return columns
 
 
 Moment = tuple[Trajectory, int]  # a trajectory of one seed and a saved step
-Named = dict[str, Columns]  # the columns of each measure that has a name
 
 
-def measure_named(moments: Sequence[Moment], measures: Iterable[Measure], threshold: float | None) -> list[Named]:
-    """The columns of the measures that have a name, of many networks of one kind at once."""
+def measure_named(
+    moments: Sequence[Moment], measures: Iterable[Measure], threshold: float | None
+) -> dict[str, Stacked]:
+    """The columns of each measure that has a name, of many networks of one kind at once; NaN where one has none.
+
+    A column that no network has is left out.
+    """
     chosen = [measure for measure in measures if isinstance(measure, str)]
-    named: list[Named] = [{measure: {} for measure in chosen} for _ in moments]
     if not chosen or not moments:
-        return named
+        return {measure: {} for measure in chosen}
     first = moments[0][0]
     together = max(1, AT_ONCE // sum(value[0, 0].size for value in first.parameters.values()))
-    if len(moments) > together:
-        parts = [moments[k : k + together] for k in range(0, len(moments), together)]
-        return [own for part in parts for own in measure_named(part, chosen, threshold)]
+    cuts = [moments[k : k + together] for k in range(0, len(moments), together)]
+    parts = [_measure_together(cut, chosen, threshold) for cut in cuts]
+    return {measure: _joined([part[measure] for part in parts], [*map(len, cuts)]) for measure in chosen}
+
+
+def _measure_together(moments: Sequence[Moment], chosen: list[str], threshold: float | None) -> dict[str, Stacked]:
+    named: dict[str, Stacked] = {measure: {} for measure in chosen}
+    first = moments[0][0]
     places = [int(np.searchsorted(trajectory.saved, step)) for trajectory, step in moments]
     hidden = [layer for layer in first.experiment.network.layers if layer.name in {*first.layers} - {"output"}]
     for number, layer in enumerate(hidden):
@@ -194,25 +215,31 @@ def measure_named(moments: Sequence[Moment], measures: Iterable[Measure], thresh
             try:
                 with warnings.catch_warnings(action="ignore"):  # units of norm zero
                     if measure == "share":
-                        columns = [_share(own, moment[0]) for own, moment in zip(weights, moments, strict=True)]
+                        shares = [_share(own, moment[0]) for own, moment in zip(weights, moments, strict=True)]
+                        columns = stack_columns(shares)
                     else:
                         columns = OF_LAYERS[measure](weights, initial, threshold)
             except InputError:  # a layer that has no such quantity
                 continue
-            for own, values in zip(named, columns, strict=True):
-                own[measure] |= {f"{layer.name}.{quantity}": value for quantity, value in values.items()}
+            named[measure] |= {f"{layer.name}.{quantity}": values for quantity, values in columns.items()}
     return named
 
 
-def join_columns(measures: Iterable[Measure], named: Named, trajectory: Trajectory, step: int) -> Columns:
-    """All columns of a network at a step: those of named measures, and what a user's own give."""
-    columns: Columns = {}
-    for measure in measures:
-        added = _of_user(measure, trajectory, step) if callable(measure) else named[measure]
-        for name in sorted(added.keys() & columns.keys()):
-            raise InputError(f"two measures give a column {name}: one of them needs another name")
-        columns |= added
-    return columns
+def _joined(parts: list[Stacked], sizes: list[int]) -> Stacked:
+    """The columns of parts one below the other, without those that hold no number."""
+    whole: Stacked = {}
+    for name in dict.fromkeys(name for part in parts for name in part):
+        values = [part.get(name, np.full(size, np.nan)) for part, size in zip(parts, sizes, strict=True)]
+        joined = np.concatenate(values).astype(float)
+        if not np.isnan(joined).all():
+            whole[name] = joined
+    return whole
+
+
+def check_clash(added: Iterable[str], columns: Iterable[str]) -> None:
+    """Refuse a column that two measures give."""
+    for name in sorted({*added} & {*columns}):
+        raise InputError(f"two measures give a column {name}: one of them needs another name")
 
 
 def _share(weights: np.ndarray, trajectory: Trajectory) -> Columns:
@@ -226,7 +253,7 @@ def _share(weights: np.ndarray, trajectory: Trajectory) -> Columns:
         return {}
 
 
-def _of_user(function: Callable[[Trajectory, int], Any], trajectory: Trajectory, step: int) -> Columns:
+def of_user(function: Callable[[Trajectory, int], Any], trajectory: Trajectory, step: int) -> Columns:
     """A user's measure: a number, named by the function, or numbers by name."""
     result, name = function(trajectory, step), function.__name__
     try:

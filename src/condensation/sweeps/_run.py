@@ -22,8 +22,9 @@ from ._grid import Sweep, cell_name
 from ._lock import DriverLock
 from ._measures import Measure
 from ._notes import warn_of_notes
+from ._rows import one_line
 from ._table import SweepTable
-from ._task import Pair, Task, one_line
+from ._task import Pair, Task
 from ._worker import pack
 
 ROUNDS = 3
@@ -197,7 +198,7 @@ class _Driver:
         reasons: dict[str, str] = {}
         while tasks:
             try:
-                outcomes = self.backend.run(pack(task) for task in tasks)
+                outcomes = self.backend.run(pack(task, task.folder) for task in tasks)
             except InputError:
                 raise
             except Exception as error:  # a lost worker, a lost scheduler: each backend raises its own errors

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from jaxtyping import Bool, Float, Int
+from pyarrow import compute
 
 from .._display import Shown, short_list, spread
 from .._phrases import plural
@@ -230,17 +231,19 @@ def _choose(sweep: Sweep, stored: pa.Table) -> tuple[Int[np.ndarray, " rows"], I
     """
     experiments = {key: k for k, key in enumerate(dict.fromkeys(cell.fingerprint for cell in sweep.cells()))}
     seeds = {tuple(seed): k for k, seed in enumerate(sweep.seeds)}
-    fingerprints, data, init, steps, measured = (
-        stored.column(name).to_pylist() for name in ("fingerprint", "seed_data", "seed_init", "step", "measured")
-    )
-    of_experiment = [experiments.get(fingerprint, -1) for fingerprint in fingerprints]
-    of_seed = [seeds.get(seed, -1) for seed in zip(data, init, strict=True)]
+    data, init, steps = (stored.column(name).to_numpy() for name in ("seed_data", "seed_init", "step"))
+    known = pa.array([*experiments], stored.schema.field("fingerprint").type)
+    of_experiment = compute.index_in(stored.column("fingerprint"), value_set=known).fill_null(-1).to_numpy()
+    of_seed = [seeds.get(seed, -1) for seed in zip(data.tolist(), init.tolist(), strict=True)]
     keys = np.array([of_experiment, of_seed, steps], int)
-    mine = np.flatnonzero((keys[:2] >= 0).all(axis=0) & (np.array(measured, str) == sweep.measuring.key))
+    measured = compute.equal(stored.column("measured"), sweep.measuring.key).to_numpy()
+    mine = np.flatnonzero((keys[:2] >= 0).all(axis=0) & measured)
     ordered = mine[np.lexsort(keys[::-1, mine])]
     ordered = ordered[(np.diff(keys[:, ordered], axis=1, prepend=-1) != 0).any(axis=0)]
     bounds = np.searchsorted(keys[0, ordered], np.arange(len(experiments) + 1))
-    of_cell = [experiments[cell.fingerprint] for cell in sweep.cells()]
-    rows = np.concatenate([ordered[bounds[k] : bounds[k + 1]] for k in of_cell])
-    cells = np.repeat(np.arange(len(of_cell)), np.diff(bounds)[of_cell])
+    of_cell = np.array([experiments[cell.fingerprint] for cell in sweep.cells()])
+    counts = np.diff(bounds)[of_cell]  # rows of each cell
+    cells = np.repeat(np.arange(len(of_cell)), counts)
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    rows = ordered[bounds[of_cell][cells] + within]
     return rows, np.stack([cells, keys[1, rows]], axis=1)

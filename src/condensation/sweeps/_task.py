@@ -6,13 +6,14 @@ import os
 import socket
 import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from joblib import Parallel, delayed
 
 from .._device import cores, device_name, on_cpu
@@ -20,19 +21,17 @@ from .._processes import Processes
 from .._versions import versions
 from ..errors import InputError
 from ..experiment import Experiment
-from ..runs import Trajectory, in_initial_stage
+from ..runs import Trajectory
 from ..seeds import Seed
 from ..training import StillRising, train_pairs, train_with_backoff
-from ..training._backoff import rises
-from ._axes import CURVES, Label
+from ._axes import Label
 from ._folder import RowKey, SweepFolder
 from ._grid import pair_name
-from ._measures import Measuring, Named, join_columns, measure_named
-from ._texts import ExperimentTexts
+from ._measures import Measuring
+from ._rows import Rows, join_rows, measure_rows, one_line
 from ._worker import measure, pack
 
 MANY = 512  # pairs that are worth other processes
-TableRows = list[dict[str, Any]]
 
 
 class Pair(NamedTuple):
@@ -121,44 +120,23 @@ class Task:
                 trajectories = train_with_backoff(networks, backoffs=self.measuring.backoffs, out=runs)
         else:
             trajectories = train_pairs(networks, out=runs)
-        rows, failed = [], []
-        about = self._about()
-        for pair, measured in zip(self.pairs, self._measure(trajectories), strict=True):
-            if isinstance(measured, str):
-                failed.append((str(pair), measured))
-            else:
-                rows += [row | about for row in measured]
-        stale = bool(rows) and not folder.commit(self.round, self.name, rows)
-        return Outcome(tuple(failed), stale=stale)
+        rows = self._measure(trajectories)
+        table = rows.table
+        for name, value in self._about().items():
+            table = table.append_column(name, pa.repeat(value, len(table)))
+        stale = len(table) > 0 and not folder.commit(self.round, self.name, table)
+        return Outcome(tuple((str(self.pairs[k]), reason) for k, reason in rows.failed.items()), stale=stale)
 
-    def _measure(self, trajectories: list[Trajectory]) -> "list[TableRows | str]":
-        """The rows of each pair, or why there are none. A user's measures are taken on all cores beside a GPU."""
+    def _measure(self, trajectories: list[Trajectory]) -> Rows:
+        """The rows of all pairs. A user's measures are taken on all cores beside a GPU."""
         if on_cpu() or len(self.pairs) < MANY or not any(map(callable, self.measuring.measure)):
-            return self.measure_here(trajectories)
+            return measure_rows(self.pairs, trajectories, self.measuring)
         cuts = np.linspace(0, len(self.pairs), 4 * cores() + 1).astype(int)
         parts: Any = Parallel(n_jobs=cores(), backend=Processes())(
-            delayed(measure)(pack(replace(self, pairs=self.pairs[a:b]), trajectories[a:b])) for a, b in pairwise(cuts)
+            delayed(measure)(pack((self.pairs[a:b], trajectories[a:b], self.measuring), self.folder))
+            for a, b in pairwise(cuts)
         )
-        return [rows for part in parts for rows in part]
-
-    def measure_here(self, trajectories: list[Trajectory]) -> "list[TableRows | str]":
-        """The rows of each pair, or why there are none; measured in this process."""
-        steps = [self._steps(trajectory) for trajectory in trajectories]
-        moments = [
-            (trajectory, step if _is_alive(trajectory, step) else 0)  # what a seed that diverged has is known there
-            for trajectory, (own, _) in zip(trajectories, steps, strict=True)
-            for step in own
-        ]
-        named = iter(measure_named(moments, self.measuring.measure, self.measuring.threshold))
-        rows: list[TableRows | str] = []
-        texts = ExperimentTexts()
-        for pair, trajectory, (own, ended) in zip(self.pairs, trajectories, steps, strict=True):
-            measured = dict(zip(own, named, strict=False))
-            try:
-                rows.append(self._rows(pair, trajectory, measured, ended, texts.json(pair.experiment)))
-            except Exception as error:  # a user's measure fails in any way
-                rows.append(one_line(error))
-        return rows
+        return join_rows(parts, np.diff(cuts).tolist())
 
     def _about(self) -> dict[str, Any]:
         """The columns that say how, where and when the rows were made."""
@@ -173,67 +151,5 @@ class Task:
             "finished": time.strftime("%Y-%m-%dT%H:%M:%S"),
         }
 
-    def _rows(
-        self, pair: Pair, trajectory: Trajectory, measured: dict[int, Named], ended: bool, experiment: str
-    ) -> TableRows:
-        """The rows of a pair: its coordinates, what was measured, and what is needed to train it again."""
-        trained = trajectory.experiment
-        diverged = next(iter(trajectory.diverged.values()), None)
-        common = dict(pair.coordinates) | {
-            "seed_data": pair.seed.data,
-            "seed_init": pair.seed.init,
-            "fingerprint": pair.fingerprint,
-            "experiment": experiment,
-            "diverged": np.nan if diverged is None else float(diverged),
-            "loss_first": float(trajectory.loss[0, 0]),
-            "seconds": trajectory.seconds,
-        }
-        if self.measuring.backoffs:
-            common |= {
-                "learning_rate": float(getattr(trained.optimizer, "learning_rate", np.nan)),
-                "backoffs": round(np.log2(trained.steps / pair.experiment.steps)),
-                "rising": bool(rises(trajectory)),
-            }
-        if self.measuring.at == "initial":
-            common["stage_ended"] = ended
-        rows = []
-        for step, named in measured.items():
-            columns = self._columns(trajectory, step, named)
-            if clash := columns.keys() & pair.coordinates.keys():
-                raise InputError(f"a measure gives {clash.pop()}, which is an axis: name it otherwise")
-            k = np.searchsorted(trajectory.recorded, step)
-            curves = {n: float(trajectory.curves[n][0, k]) for n in CURVES if n in trajectory.curves}
-            rows.append(common | {"step": step} | curves | columns)
-        return rows
-
-    def _columns(self, trajectory: Trajectory, step: int, named: Named) -> dict[str, float]:
-        """What is measured at a step; once a seed diverged, the same columns of NaN: all files have the same ones."""
-        if _is_alive(trajectory, step):
-            return join_columns(self.measuring.measure, named, trajectory, step)
-        try:
-            return dict.fromkeys(join_columns(self.measuring.measure, named, trajectory, 0), np.nan)
-        except Exception:  # a user's measure that cannot be taken at step 0: then its columns are not known
-            return {}
-
-    def _steps(self, trajectory: Trajectory) -> tuple[list[int], bool]:
-        """The saved steps that get a row, and whether the initial stage ended at a saved step."""
-        saved = trajectory.saved.tolist()
-        if self.measuring.at != "initial":
-            return saved if self.measuring.at == "saved" else saved[-1:], False
-        losses = trajectory.loss[0, np.searchsorted(trajectory.recorded, saved)]
-        left = np.flatnonzero(~in_initial_stage(losses))  # none in a seed that diverged before
-        return [saved[left[0] - 1 if len(left) else -1]], bool(len(left))
-
-
-def _is_alive(trajectory: Trajectory, step: int) -> bool:
-    """Whether the one seed of a trajectory had not diverged by a step."""
-    return step < next(iter(trajectory.diverged.values()), step + 1)
-
 
 _versions = cache(versions)  # reading them takes longer than a small task
-
-
-def one_line(error: Exception) -> str:
-    """The first line of an error, with its type unless it is written for the user."""
-    first = str(error).strip().split("\n")[0]
-    return first if isinstance(error, InputError) else f"{type(error).__name__}: {first}"

@@ -17,16 +17,18 @@ from typing import IO, TYPE_CHECKING, Any
 from .._locks import lock_file, own_folder
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..data import Arrays
     from ..networks import Weights
-    from ..runs import Trajectory
-    from ._task import Outcome, TableRows, Task
+    from ._rows import Rows
+    from ._task import Outcome
 
 _HELD: list[IO[bytes]] = []  # the locked file of this process's core
 
 
-def pack(task: "Task", trajectories: "list[Trajectory] | None" = None) -> bytes:
-    """A task as bytes for a worker, or with what it trained.
+def pack(content: Any, folder: "Path") -> bytes:
+    """A task, or pairs with what they trained, as bytes for a worker of a sweep in a folder.
 
     A user's arrays are named by their files in the sweep's folder; a function that no module has goes with its code.
     """
@@ -38,12 +40,12 @@ def pack(task: "Task", trajectories: "list[Trajectory] | None" = None) -> bytes:
     class Pickler(pickle.Pickler):
         def reducer_override(self, obj: Any, /) -> Any:
             if isinstance(obj, Arrays | Weights):
-                return _arrays, (type(obj), str(task.folder / array_file(obj)))
+                return _arrays, (type(obj), str(folder / array_file(obj)))
             wrapped = callable(obj) and not isinstance(obj, type) and hasattr(obj, "__wrapped__")
             return (sent(obj) if wrapped or isinstance(obj, types.FunctionType) else None) or NotImplemented
 
     packed = io.BytesIO()
-    Pickler(packed, pickle.HIGHEST_PROTOCOL).dump(task if trajectories is None else (task, trajectories))
+    Pickler(packed, pickle.HIGHEST_PROTOCOL).dump(content)
     return packed.getvalue()
 
 
@@ -59,13 +61,14 @@ def work(payload: bytes, pinned: bool) -> "Outcome":
     return pickle.loads(payload).run()  # packed by our own driver
 
 
-def measure(payload: bytes) -> "list[TableRows | str]":
-    """The rows of a packed task's pairs, measured in a process beside the one that trains."""
+def measure(payload: bytes) -> "Rows":
+    """The rows of packed pairs, measured in a process beside the one that trains."""
     import jax
 
     jax.config.update("jax_platforms", "cpu")  # the GPU is the other's
-    task, trajectories = pickle.loads(payload)  # packed by our own driver
-    return task.measure_here(trajectories)
+    from ._rows import measure_rows
+
+    return measure_rows(*pickle.loads(payload))  # packed by our own driver
 
 
 @cache

@@ -23,6 +23,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
+from .._threads import narrow_products
 from ..errors import InputError, check_whole
 from ._destinations import AttractingLines
 from ._power import ATTRACTS, CLIMBED, LARGEST_BATCH, ROUGHLY, STEPS
@@ -50,6 +51,7 @@ class CubeDirections(AttractingLines):
     free: Int[np.ndarray, " lines"]
 
 
+@narrow_products
 def cube_directions(
     x: ArrayLike, residual: ArrayLike, p: int, *, most_boxes: int = MOST_BOXES, starts: int = STARTS
 ) -> CubeDirections:

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from .._display import Shown
 from .._phrases import plural
+from .._threads import narrow_products
 from ..activations import Activation, derivatives_at_zero
 from ._cube import CubeDirections, cube_directions
 from ._destinations import Destinations, count_fates, fates_picture
@@ -73,6 +74,7 @@ class CubeFates(Shown):
         return self.signs[:, None] * unit(self.directions.directions)[self.lines]
 
 
+@narrow_products
 def cube_fates(
     weights: ArrayLike,
     outputs: ArrayLike,

@@ -15,6 +15,7 @@ from jaxtyping import Complex, Float, Int
 from numpy.typing import ArrayLike
 from scipy.special import comb
 
+from .._threads import narrow_products
 from ..errors import check_whole
 from ._destinations import AttractingLines, AttractingSpace
 from ._homotopy import Solutions, generic_count, refine_lines, track_lines
@@ -65,6 +66,7 @@ class Directions(AttractingLines):
         return np.abs(self.values)
 
 
+@narrow_products
 def stationary_directions(
     x: ArrayLike, residual: ArrayLike, p: int, *, most_paths: int = MOST_PATHS, starts: int = STARTS
 ) -> Directions:

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from .._threads import narrow_products
 from ..activations import Activation, derivatives_at_zero, label, multiplicity
 from ..errors import InputError, check_positive, check_whole
 from ..measure._similarity import norms
@@ -34,6 +35,7 @@ BLOCK = 256  # neurons whose products with all samples are held at once, near th
 STAYS = 1e-6  # a direction whose velocity turns it by less, relative to the velocity, stays
 
 
+@narrow_products
 def fates(
     weights: ArrayLike,
     outputs: ArrayLike,

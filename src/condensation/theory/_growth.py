@@ -19,6 +19,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from .._display import Shown
+from .._threads import narrow_products
 from ..activations import Activation
 from ..errors import InputError
 from ..measure import participation_ratio
@@ -48,6 +49,7 @@ class Growth(Shown):
     participation: float
 
 
+@narrow_products
 def predict_growth(
     weights: ArrayLike,
     outputs: ArrayLike,

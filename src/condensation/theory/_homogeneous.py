@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import null_space
 
+from .._threads import narrow_products
 from ..errors import InputError, check_whole
 from ._climb import INSIDE, alternate, kinks_at, search
 from ._directions import Directions
@@ -30,6 +31,7 @@ VANISHES = 1e-12  # a field this much smaller than its terms is zero
 STARTS = 100
 
 
+@narrow_products
 def extremal_directions(
     x: ArrayLike, residual: ArrayLike, negative_slope: float = 0.0, *, starts: int = STARTS
 ) -> Directions:

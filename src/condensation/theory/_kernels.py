@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 
 from .._display import Shown
 from .._serialization import coerce
+from .._threads import narrow
 from ..errors import InputError, check_positive, check_whole
 from ..losses import Loss
 from ..measure._similarity import as_floats
@@ -182,9 +183,10 @@ class KernelDynamics(Shown):
     @cached_property
     def _parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """U, the singular values and V; Z is tall, so that they come from its QR decomposition."""
-        q, r = np.linalg.qr(self.z)
-        u, values, vt = np.linalg.svd(r, full_matrices=False)
-        return q @ u, values, vt.T
+        with narrow(self.z.shape[1]):
+            q, r = np.linalg.qr(self.z)
+            u, values, vt = np.linalg.svd(r, full_matrices=False)
+            return q @ u, values, vt.T
 
     @property
     def values(self) -> Float[np.ndarray, " values"]:

@@ -15,7 +15,6 @@ from jax import Array, lax
 from .._device import convolution_options, on_cpu
 from ..optimizers import GradientFlow
 from ._chunks import Chunk
-from ._flow import flow_row
 from ._program import Program, TrainState
 from ._work import COMPILED, Work
 
@@ -74,6 +73,8 @@ def _compile_step(program: Program, on_gpu: bool) -> Callable[..., Any]:
 
     def step(count: Array, state: TrainState, fixed: dict[str, Any], record: Array) -> Any:
         if isinstance(program.optimizer, GradientFlow):
+            from ._flow import flow_row
+
             return flow_row(program, state, fixed, count, evaluate=False)
         after, curves = program.step(count, state, fixed, evaluate=False)
         nothing = jax.tree.map(lambda curve: jnp.zeros(curve.shape, curve.dtype), jax.eval_shape(curves))

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, overload
@@ -28,6 +28,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..experiment import Experiment
+from ..initialization import Given
 from ..optimizers import Adam, GradientFlow, static_part, traced_hyperparameters
 from ..runs import Record, Trajectory, in_initial_stage
 from ..runs._checkpoints import RunCheckpoints
@@ -95,7 +96,7 @@ def train(
     if not isinstance(seeds, int):
         _check((own, len(chosen)) for own in experiments)
     pairs = [(own, seed) for own in experiments for seed in chosen]
-    records = iter(_run(pairs, [member_of(own, seed) for own, seed in pairs], out, progress))
+    records = iter(_run(pairs, members_of(pairs), out, progress))
     trajectories = [collect(own, chosen, list(islice(records, len(chosen)))) for own in experiments]
     for trajectory in trajectories:
         _warn(trajectory)
@@ -109,7 +110,7 @@ def train_pairs(
     experiments = {id(experiment): experiment for experiment, _ in pairs}
     counts = Counter(id(experiment) for experiment, _ in pairs)
     _check((experiment, counts[key]) for key, experiment in experiments.items())
-    members = [member_of(experiment, seed) for experiment, seed in pairs]
+    members = members_of(pairs)
     numbers: dict[Any, int] = {}
     number = {key: numbers.setdefault(ensemble_key(one), len(numbers)) for key, one in experiments.items()}
     groups: dict[Any, list[int]] = {}
@@ -167,6 +168,8 @@ def program_of(experiments: list[Experiment], members: list[Member]) -> Program:
     if not experiments:
         raise InputError("at least one experiment is needed, not an empty list")
     first = experiments[0]
+    if isinstance(first.optimizer, GradientFlow):  # its libraries take half a second to import, and none while tracing
+        from . import _flow  # noqa: F401
     for part in ("optimizer", *SHARED):
         shared = [getattr(experiment, part) for experiment in experiments]
         if part == "optimizer":
@@ -214,13 +217,39 @@ def _are_classes(y: np.ndarray) -> bool:
     return y.shape[1] > 1 and bool(((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all())
 
 
+def members_of(pairs: Iterable[tuple[Experiment, Seed]]) -> list[Member]:
+    """The networks of pairs; what several of them draw from the same parts and seed is drawn once."""
+    drawn = _Drawn()
+    return [drawn.member(experiment, seed) for experiment, seed in pairs]
+
+
 def member_of(experiment: Experiment, seed: Seed) -> Member:
     """One network of an experiment, its data and its initial weights drawn."""
-    x, y = _samples(experiment, seed)
-    test = None if experiment.test is None else _samples(experiment, seed, held_out=True)
-    init = experiment.init.draw(experiment.network, seed.init_stream(), seed)
-    traced, key = traced_hyperparameters(experiment.optimizer), seed.training_key()
-    return Member(init, x, y, test, traced, key, experiment.label_noise)
+    return _Drawn().member(experiment, seed)
+
+
+class _Drawn:
+    """What was drawn, by the parts that it was drawn from; these are kept, so that an id stays its own."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Any, ...], tuple[Any, tuple[Any, ...]]] = {}
+
+    def member(self, own: Experiment, seed: Seed) -> Member:
+        """One network of an experiment."""
+        fit = own.network, own.loss
+        x, y = self._once(lambda: _samples(own, seed), seed, own.data, *fit)
+        other, test = seed.held_out(), own.test
+        held = None if test is None else self._once(lambda: _samples(own, seed, held_out=True), other, test, *fit)
+        drawn_by = seed if isinstance(own.init, Given) else seed.init
+        init = self._once(lambda: own.init.draw(own.network, seed.init_stream(), seed), drawn_by, own.init, own.network)
+        key = self._once(seed.training_key, seed.init)
+        return Member(init, x, y, held, traced_hyperparameters(own.optimizer), key, own.label_noise)
+
+    def _once(self, draw: Callable[[], Any], seed: Any, *parts: Any) -> Any:
+        key = seed, *map(id, parts)
+        if key not in self._made:
+            self._made[key] = draw(), parts
+        return self._made[key][0]
 
 
 def _samples(experiment: Experiment, seed: Seed, held_out: bool = False) -> tuple[np.ndarray, np.ndarray]:

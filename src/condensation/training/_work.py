@@ -16,7 +16,6 @@ from ..optimizers import GradientFlow
 from ..runs import Checkpoint, Record
 from ._buffer import EnsembleBuffer
 from ._chunks import Chunk, Chunks, RunPlan
-from ._flow import flow_row
 from ._program import Program, TrainState
 
 BYTES_PER_CALL = 64 * 2**20
@@ -193,6 +192,8 @@ def _advance(program: Program, batched: bool, slots: int) -> Callable[..., Any]:
             return after, lax.cond(index == 0, curves, lambda: inner[1])
 
         if isinstance(program.optimizer, GradientFlow):
+            from ._flow import flow_row
+
             return flow_row(program, state, fixed, length)
         nothing = dict.fromkeys(names, jnp.zeros((), fixed["y"].dtype))
         return lax.fori_loop(0, length, body, (state, nothing))
