@@ -10,6 +10,8 @@ Noise, spikes and oscillations are taken away first by the non-increasing curve 
 the loss (isotonic regression). It needs no width of a window, and does not smear drops.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
