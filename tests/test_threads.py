@@ -42,7 +42,7 @@ def test_the_argument_x_decides_wherever_it_stands():
     with pytest.raises(KeyError):
         seen(0, few, fails=True)
     with pytest.raises(TypeError, match="missing a required argument: 'x'"):
-        seen(0)
+        seen(0)  # pyright: ignore[reportCallIssue]
     assert counts() == {3}
 
 

@@ -10,7 +10,8 @@ from typing import ParamSpec, TypeVar
 from threadpoolctl import ThreadpoolController
 
 NARROW = 64  # columns of a matrix up to which a product is narrow
-_P, _R = ParamSpec("_P"), TypeVar("_R")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 _LIMITED = threading.Lock()

@@ -233,10 +233,11 @@ def _choose(sweep: Sweep, stored: pa.Table) -> tuple[Int[np.ndarray, " rows"], I
     seeds = {tuple(seed): k for k, seed in enumerate(sweep.seeds)}
     data, init, steps = (stored.column(name).to_numpy() for name in ("seed_data", "seed_init", "step"))
     known = pa.array([*experiments], stored.schema.field("fingerprint").type)
-    of_experiment = compute.index_in(stored.column("fingerprint"), value_set=known).fill_null(-1).to_numpy()
+    found = compute.call_function("index_in", [stored.column("fingerprint")], compute.SetLookupOptions(known))
+    of_experiment = found.fill_null(-1).to_numpy()
     of_seed = [seeds.get(seed, -1) for seed in zip(data.tolist(), init.tolist(), strict=True)]
     keys = np.array([of_experiment, of_seed, steps], int)
-    measured = compute.equal(stored.column("measured"), sweep.measuring.key).to_numpy()
+    measured = stored.column("measured").to_numpy(zero_copy_only=False) == sweep.measuring.key
     mine = np.flatnonzero((keys[:2] >= 0).all(axis=0) & measured)
     ordered = mine[np.lexsort(keys[::-1, mine])]
     ordered = ordered[(np.diff(keys[:, ordered], axis=1, prepend=-1) != 0).any(axis=0)]
