@@ -34,7 +34,7 @@ def sweep(
 
     Args:
         target: a TOML file (see docs/sweeps.md), or the name of a phase diagram: phase-two-layer, phase-initial,
-            phase-three-layer, phase-lines, phase-eps.
+            phase-three-layer, phase-lines, phase-eps, phase-lazy.
         out: the folder of the sweep; by default sweeps/NAME.
         backend: where tasks run: in processes of this machine, on a Dask cluster or on a Ray cluster.
         n_jobs: number of tasks that run at once; by default one for each core, or the whole cluster.

@@ -232,6 +232,15 @@ def effective_width(run: Trajectory, column: int, k: int) -> int:
     return len(reduce(model, x, error=EFFECTIVE).model.weights(1))
 
 
+def apart(first: float, second: float) -> float:
+    """How many times one of two numbers is the other, whichever is larger; infinite where one is not positive.
+
+    >>> apart(2.0, 8.0), apart(8.0, 2.0), apart(np.inf, 1.0), apart(-1.0, 2.0)
+    (4.0, 4.0, inf, inf)
+    """
+    return float(max(first, second) / min(first, second)) if min(first, second) > 0 else float("inf")
+
+
 def worst(values: Sequence[float], least: bool) -> float:
     """The value of the plateau that speaks most against a claim; NaN where there is none.
 

@@ -16,7 +16,6 @@ from ...data import Expression
 from ...experiment import Experiment
 from ...initialization import Init, Normal
 from ...measure import count_lines
-from ...measure._crossing import factor
 from ...networks import Dense
 from ...optimizers import GD
 from ...saving import Geometric
@@ -26,7 +25,7 @@ from .._figure import Available, Drawing, PaperFigure
 from .._tables import Table
 from ._critical import gradient_share
 from ._saddles_picture import draw_saddles
-from ._standing import IDLE, LEFT, Standing, effective_width, standings, worst
+from ._standing import IDLE, LEFT, Standing, apart, effective_width, standings, worst
 
 STDS = {"tanh": 1e-4, "x_tanh": 1e-2, "relu": 1e-4}
 STEPS = {"quick": 25_000, "paper": 200_000}
@@ -84,7 +83,7 @@ def _claims(name: str) -> "tuple[Claim[Saddles], ...]":
         _at_plateaus(
             name, "rate", OURS, "training leaves a plateau at the rate of the Hessian's most negative eigenvalue",
             "factor between that and the rate at which the gradient grows on the way out", at_most(2),
-            lambda one: float(factor(*map(np.array, one.rates()))), lambda figure: figure.rates_in_words(name),
+            lambda one: apart(*one.rates()), lambda figure: figure.rates_in_words(name),
         ),
         _at_plateaus(
             name, "next", SADDLES if smooth else OURS,
@@ -106,7 +105,7 @@ def _claims(name: str) -> "tuple[Claim[Saddles], ...]":
         _at_plateaus(
             name, "time", OURS, "and so does the time at which training leaves the plateau",
             f"factor between predicted and found steps until {1 - LEFT:.0%} of the loss is gone", at_most(2),
-            lambda one: float(factor(*map(np.array, one.times()))), lambda figure: figure.who_grows(name),
+            lambda one: apart(*one.times()), lambda figure: figure.who_grows(name),
         ),
         Claim(
             f"{name}-wider", SADDLES if name != "tanh" else OURS,
