@@ -10,7 +10,8 @@ from rich.filesize import decimal
 
 from ..errors import InputError
 from ..measure import Row
-from ._files import KINDS, MODEL_FILES, ModelFile, model_file, natural, no_weights, open_model_file
+from ._beside import natural, no_weights
+from ._files import KINDS, MODEL_FILES, ModelFile, model_file, open_model_file
 from ._layout import Units
 from ._measure import JOBS, measure_listed
 from ._measured import Measured
