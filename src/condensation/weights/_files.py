@@ -31,7 +31,6 @@ MODEL_FILES = (  # of a folder, the first that is there
     "adapter_model.safetensors",
     "adapter_model.bin",
     "saved_model.pb",
-    "model.json",
 )
 
 

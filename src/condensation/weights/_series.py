@@ -1,5 +1,6 @@
 """Checkpoints over training: which files of a folder are steps, and their layers measured step by step."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -12,6 +13,7 @@ from ..errors import InputError
 from ..measure import Row
 from ._beside import natural, no_weights
 from ._files import KINDS, MODEL_FILES, ModelFile, model_file, open_model_file
+from ._formats.archives import models_among
 from ._layout import Units
 from ._measure import JOBS, measure_listed
 from ._measured import Measured
@@ -23,6 +25,7 @@ _WORDS = (  # what a number is called that tells a step, the surest first
     re.compile(r"(?:^|[^a-z])epochs?[=_-]?(\d+)", re.IGNORECASE),
     re.compile(r"(?:^|[^a-z])(?:checkpoint|ckpt)[=_-]?(\d+)", re.IGNORECASE),
 )
+_MOST = 100_000  # files that are looked through
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
@@ -107,6 +110,7 @@ def find_steps(folder: Path) -> tuple[dict[int, Path], tuple[str, ...]]:
     if inside is not None and (len(steps) < 2 or inside.name in steps.values()):
         return {0: folder}, ()
     if len(steps) < 2:
+        files = files or _below(folder)
         if len(files) == 1:
             return {0: next(iter(files.values()))}, notes
         shards = [name for name in files if _SHARD.search(Path(name).stem)]
@@ -126,10 +130,12 @@ def find_steps(folder: Path) -> tuple[dict[int, Path], tuple[str, ...]]:
 def _checkpoints(folder: Path) -> tuple[dict[str, Path], list[str]]:
     """What may be a checkpoint in a folder, by name, in natural order; and what is not, unless it is all there is."""
     checkpoints: dict[str, Path] = {}
-    for path in sorted(folder.iterdir(), key=lambda path: natural(path.name)):
+    paths = sorted(folder.iterdir(), key=lambda path: natural(path.name))
+    models = set(models_among([path.name for path in paths]))
+    for path in paths:
         if path.name.startswith("."):
             continue
-        if path.is_file() and path.suffix in KINDS:
+        if path.is_file() and path.suffix in KINDS and path.name in models:
             checkpoints[path.name] = path
         elif path.is_dir() and not (path / "run.json").exists():
             files = [file for file in path.iterdir() if file.suffix in KINDS]
@@ -138,6 +144,17 @@ def _checkpoints(folder: Path) -> tuple[dict[str, Path], list[str]]:
                 checkpoints[path.name] = path if model_file(path) else files[0]
     weights = {name: path for name, path in checkpoints.items() if not no_weights(name)} or checkpoints
     return weights, [name for name in checkpoints if name not in weights]
+
+
+def _below(folder: Path) -> dict[str, Path]:
+    """The models in a folder and in those inside it, as packages are installed; links to folders are not followed."""
+    paths: list[str] = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        paths += [(Path(place) / name).relative_to(folder).as_posix() for name in sorted(names)]
+        if len(paths) > _MOST:
+            raise InputError(f"{folder} holds more than {_MOST:,} files: name one")
+    return {name: folder / name for name in models_among(paths)}
 
 
 def _by_step(folder: Path, names: list[str]) -> tuple[dict[int, str], list[str]]:

@@ -1,5 +1,6 @@
 """GGUF, through the package ``gguf``: the tensors of language models, dequantised block by block of a tensor."""
 
+import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,15 @@ import numpy as np
 from ..._files import ADVICE, Stored
 from ..._memory import require
 from ...errors import InputError
+from .._attention import Heads
 from .._layout import UnitLayout
 from .opened import Opened, library
 
 _WIDTHS = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}  # of the types of values
 _TEXT, _LIST = 8, 9
+_KINDS = {"q": "query", "k": "key", "v": "value", "output": "attention output"}
+_ATTENTION = re.compile(r"attn_(q|k|v|output)\.weight$")
+_TOLD = re.compile(rf"embd|{_ATTENTION.pattern}")
 _SIZES = {  # of the metadata, as configurations call them
     "embedding_length": "hidden_size",
     "attention.head_count": "num_attention_heads",
@@ -37,8 +42,17 @@ def open_gguf(path: Path) -> Opened:
         raise InputError(f"{path} cannot be read as GGUF: it is truncated or broken") from error
     if not arrays:
         raise InputError(f"{path} is a GGUF file without tensors")
-    layouts = {name: UnitLayout("embedding") for name, own in arrays.items() if "embd" in name and len(own.shape) == 2}
+    head = Heads.of(config).size
+    layouts = {name: _layout(name, head) for name, own in arrays.items() if len(own.shape) == 2 and _TOLD.search(name)}
     return Opened(arrays, layouts, config)
+
+
+def _layout(name: str, head: int) -> UnitLayout:
+    """The units of an array whose name, of GGUF's own, tells them."""
+    own = _ATTENTION.search(name)
+    if own is None:
+        return UnitLayout("embedding")
+    return UnitLayout(_KINDS[own[1]], head=head, head_inputs=own[1] == "output")
 
 
 def _stored(gguf: Any, tensor: Any) -> Stored:
