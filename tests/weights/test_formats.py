@@ -216,9 +216,7 @@ def test_models_in_archives_and_folders(tmp_path):
         archive.add(tmp_path / "package", "package")
     for path in ("one.whl", "one.tgz", "one.whl/pkg/data/model.json", "one.tgz/package/pkg/data/model.json", "package"):
         found = measure_path(tmp_path / path)
-        assert [row.layer for row in found.rows if not row.reason] and {own.name for own in found.units} == set(
-            expected
-        )
+        assert {row.layer for row in found.rows if not row.reason} == {own.name for own in found.units} == set(expected)
         assert found.units[0].weights().size  # also when the file that was opened is gone
     with zipfile.ZipFile(tmp_path / "outer.zip", "w") as archive:
         archive.write(tmp_path / "one.tgz", "inner.tar")

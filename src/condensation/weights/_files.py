@@ -134,10 +134,18 @@ def _as_model(path: Path, opened: Opened, files: tuple[Path, ...]) -> ModelFile:
     if path.suffix in (".safetensors", ".json"):  # whose order says nothing
         arrays = {name: arrays[name] for name in sorted(arrays, key=natural)}
     shown = _shown(arrays)
-    told = {own: opened.layouts[name] for name, own in zip(arrays, shown, strict=True) if name in opened.layouts}
+    names = dict(zip(arrays, shown, strict=True))
+    told = {names[name]: _renamed(layout, names) for name, layout in opened.layouts.items()}
     config, more = read_config(path.parent)
     arrays = shown if told else unwrapped(shown)
     return ModelFile(path, arrays, config or opened.config, opened.files or files, (*opened.notes, *more), told)
+
+
+def _renamed(layout: UnitLayout | str, names: Mapping[str, str]) -> UnitLayout | str:
+    """A layout with the name of its bias as it is shown."""
+    if isinstance(layout, str) or layout.bias is None:
+        return layout
+    return replace(layout, bias=(names[layout.bias[0]], layout.bias[1]))
 
 
 def _in_archive(path: Path, member: str | None) -> ModelFile:

@@ -9,6 +9,7 @@ import shutil
 import tarfile
 import weakref
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -218,8 +219,14 @@ def kept(opened: Opened, folder: object) -> Opened:
 def unzipped(path: Path) -> tuple[Path, Folder] | None:
     """A copy of the file in a .gz file; None where the file is another one, or an archive of several."""
     with path.open("rb") as file:
-        if file.read(2) != b"\x1f\x8b" or tarfile.is_tarfile(path):
+        if file.read(2) != b"\x1f\x8b":
             return None
+    try:
+        with gzip.open(path) as source:
+            if source.read(262)[257:] == b"ustar":
+                return None
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path} cannot be read as an archive: {error}") from error
     folder = Folder()
     inside = folder.path / (_plain(path.name).removesuffix(".gz") or "member")
     free = min(shutil.disk_usage(folder.path).free // 2, _MOST_TIMES * path.stat().st_size + _LARGE)
@@ -229,6 +236,6 @@ def unzipped(path: Path) -> tuple[Path, Folder] | None:
                 target.write(block)
                 if target.tell() > free:
                     raise InputError(f"{path} is not unpacked: it grows beyond {in_words(free)}")
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path} cannot be read as an archive: {error}") from error
     return inside, folder

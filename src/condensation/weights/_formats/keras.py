@@ -94,11 +94,13 @@ def _file(h5py: Any, source: Path | bytes) -> Any:
 
 def _datasets(h5py: Any, file: Any) -> Iterator[tuple[str, Any]]:
     """The datasets of a file by place, each once; what leads elsewhere is an array with the reason."""
-    waiting, seen, count = [("", file, 0)], set(), 0
+    root = h5py.h5o.get_info(file["/"].id)
+    waiting, seen, count = [("", file, 0)], {(root.fileno, root.addr)}, 0
     while waiting:
         place, group, depth = waiting.pop()
         inside = []
-        for name in sorted(group, key=natural) if depth <= _DEEPEST else ():
+        names = [name for name in group if isinstance(name, str)] if depth <= _DEEPEST else []
+        for name in sorted(names, key=natural):
             inner = f"{place}/{name}" if place else name
             if not isinstance(group.get(name, getlink=True), h5py.HardLink):
                 yield inner, without_values((), "float32", "a link of HDF5 to elsewhere, which is not followed")
@@ -201,7 +203,7 @@ def _layer_classes(config: bytes | str) -> dict[str, str]:
     """The class of each layer that a configuration has, by its name."""
     try:
         return _classes(parse_json(config if isinstance(config, bytes) else config.encode()))
-    except (InputError, AttributeError):
+    except (ValueError, AttributeError):
         return {}
 
 

@@ -25,6 +25,22 @@ _EXTERNAL = 1  # TensorProto.DataLocation
 _MOST_GRAPHS = 1000
 
 
+@dataclass(frozen=True)
+class Node:
+    """A node of a graph, its names as text."""
+
+    op_type: str
+    name: str
+    input: tuple[str, ...]
+    output: tuple[str, ...]
+    attribute: Any
+
+
+def _text(name: str | bytes) -> str:
+    """A name, which may be of other bytes than UTF-8."""
+    return name if isinstance(name, str) else name.decode("utf-8", "backslashreplace")
+
+
 @dataclass
 class Graph:
     """The nodes and constants of a model, those of the graphs inside its nodes too.
@@ -36,18 +52,20 @@ class Graph:
         consumers: the nodes that read each value.
     """
 
-    nodes: list[Any] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
     tensors: dict[str, Any] = field(default_factory=dict)
-    producers: dict[str, Any] = field(default_factory=dict)
-    consumers: dict[str, list[Any]] = field(default_factory=dict)
+    producers: dict[str, Node] = field(default_factory=dict)
+    consumers: dict[str, list[Node]] = field(default_factory=dict)
 
     def add(self, graph: Any, number: Iterator[int]) -> None:
         """Take in a graph."""
         if next(number) > _MOST_GRAPHS:
             raise InputError(f"it holds more than {_MOST_GRAPHS} graphs in each other")
         for tensor in graph.initializer:
-            self.tensors[self._free(tensor.name)] = tensor
-        for node in graph.node:
+            self.tensors[self._free(_text(tensor.name))] = tensor
+        for each in graph.node:
+            names = [tuple(map(_text, own)) for own in ((each.op_type, each.name), each.input, each.output)]
+            node = Node(*names[0], *names[1:], each.attribute)
             value = next((a for a in node.attribute if a.name == "value" and a.HasField("t")), None)
             if node.op_type == "Constant" and node.output:
                 if value is not None:

@@ -42,7 +42,12 @@ class Format:
         """The arrays of a file."""
         module, function = self.module
         reader = importlib.import_module(f".{module}", __package__)
-        return getattr(reader, function)(path)
+        try:
+            return getattr(reader, function)(path)
+        except InputError as error:
+            if path.name in str(error):
+                raise
+            raise InputError(f"{path} cannot be read as {self.name}: {error}") from error
 
 
 def _begins(*starts: bytes, at: int = 0) -> Callable[[Path, bytes], bool]:
