@@ -275,5 +275,14 @@ def test_arrays_in_a_plain_hdf5_file(tmp_path):
 
 def test_the_configuration_of_a_manifest_is_not_a_model(tmp_path):
     (tmp_path / "model.json").write_text(json.dumps({"layers": []}))
-    with pytest.raises(InputError, match=r"lists no weights of TensorFlow\.js"):
+    with pytest.raises(InputError, match=r"is no list of TensorFlow\.js"):
         open_model_file(tmp_path / "model.json")
+
+
+def test_kernels_of_haiku_have_their_units_last(tmp_path):
+    import pickle
+
+    state = {"net/~/linear": {"w": foreign.DENSE.T, "b": foreign.DENSE_BIAS}, "net/~/norm": {"scale": np.ones(5)}}
+    (tmp_path / "m.pkl").write_bytes(pickle.dumps({"params": state}))
+    found = units_in(tmp_path / "m.pkl")
+    np.testing.assert_array_equal(found["w"].weights(), foreign.UNITS["dense"])

@@ -45,6 +45,7 @@ class ModelFile:
         files: that hold the arrays.
         notes: what a reader should know of how they were read.
         told: what the file itself says of some arrays' units, where names and shapes do not.
+        format: of the file, told by its content.
     """
 
     path: Path
@@ -53,6 +54,7 @@ class ModelFile:
     files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
     told: Mapping[str, UnitLayout | str] = field(default_factory=dict)
+    format: str = ""
 
     def units(self, *, heads: bool = False, view: str = "filter") -> list[Units]:
         """The units of all arrays; tied, packed, integer and unreadable arrays are listed with the reason.
@@ -124,7 +126,8 @@ def open_model_file(path: str | Path) -> ModelFile:
     elif is_archive(path):
         return _in_archive(path, None)
     else:
-        opened = format_of(path).open(path)
+        known = format_of(path)
+        return replace(_as_model(path, known.open(path), (path,)), format=known.name)
     return _as_model(path, opened, (path,))
 
 
@@ -156,7 +159,8 @@ def _in_archive(path: Path, member: str | None) -> ModelFile:
         if is_archive(inside):  # one in another, as packages have them
             inside, deeper = unpacked(inside, only_model(inside))
             folder = (folder, deeper)
-        found = _as_model(inside, kept(format_of(inside).open(inside), folder), (path,))
+        known = format_of(inside)
+        found = replace(_as_model(inside, kept(known.open(inside), folder), (path,)), format=known.name)
     except InputError as error:
         raise InputError(str(error).replace(str(inside), f"{path}/{member}" if member else str(path))) from error
     return replace(found, path=path / member if member else path, files=(path,))

@@ -219,6 +219,7 @@ def _facts(last: ModelFile, steps: list[int], chosen: list[int]) -> dict[str, st
     kinds = sorted({stored.dtype for stored in last.arrays.values() if stored.floating and not stored.reason})
     facts = {"parameters": f"{last.parameters:,}", "size": decimal(last.size), "arrays": f"{len(last.arrays):,}"}
     facts["precision"] = ", ".join(kinds) or "none"
+    facts |= {"format": last.format} if last.format else {}
     if model := last.config.get("model_type"):
         facts["model"] = str(model)
     return facts | ({"steps": steps_in_words(steps, chosen)} if len(steps) > 1 else {})

@@ -103,7 +103,7 @@ def only_model(path: Path) -> str:
     found = models_in(path)
     if len(found) > 1:
         raw = _raw(path, [name for name in found if name.endswith(".bin")][:_TRIED])
-        found = [name for name in found if name not in raw] or found
+        found = [name for name in found if name not in raw]
     if len(found) == 1:
         return found[0]
     if not found:
@@ -119,7 +119,7 @@ def _raw(path: Path, names: list[str]) -> set[str]:
         for name in names:
             source = archive.open(name) if isinstance(archive, zipfile.ZipFile) else archive.extractfile(name)
             with source:
-                if source.read(2)[:1] not in (b"P", b"\x80", b"G"):
+                if not source.read(2).startswith((b"PK", b"GG", *(bytes([128, k]) for k in range(1, 6)))):
                     raw.add(name)
     return raw
 

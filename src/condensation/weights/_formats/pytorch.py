@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ..._files import ADVICE
+from ..._files import ADVICE, Stored
 from ..._memory import require
 from ..._phrases import printable
 from ...errors import InputError
 from .opened import Opened
+from .orders import units_first
 from .pickles import PERSISTENT, StandIn, Unreadable, read_pickle
 from .state import named_values, weights_of
 from .tensors import Storages, dtype_of, storage_type
@@ -188,7 +189,17 @@ def found(path: Path, content: Any, names: list[str], notes: tuple[str, ...] = (
         raise InputError(f"{path} holds no tensors by name but a {kind}{beside}{named}: {_INSTEAD}")
     if foreign:
         notes = (*notes, f"it names {shown}, of which nothing was imported or called")
+    if _is_haiku(arrays):
+        own = units_first(arrays)
+        return Opened(own.arrays, own.layouts, notes=(*told, *notes))
     return Opened(arrays, notes=(*told, *notes))
+
+
+def _is_haiku(arrays: dict[str, Stored]) -> bool:
+    """Whether layers have w and b, w with its units last, as Haiku and others of JAX do."""
+    pairs = [(own.shape, arrays[f"{name[:-1]}b"].shape) for name, own in arrays.items()
+             if (name == "w" or name.endswith(".w")) and f"{name[:-1]}b" in arrays]  # fmt: skip
+    return bool(pairs) and all(kernel[-1:] == bias for kernel, bias in pairs)
 
 
 def _is_known(name: str) -> bool:

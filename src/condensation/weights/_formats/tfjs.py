@@ -27,7 +27,7 @@ def open_manifest(path: Path) -> Opened:
         raise InputError(f"{path} cannot be read as JSON: {error}") from error
     groups = content.get("weightsManifest") if isinstance(content, dict) else content
     if not isinstance(groups, list) or not groups or not all(_is_group(group) for group in groups):
-        raise InputError(f"{path} lists no weights of TensorFlow.js: it has no weightsManifest of paths and weights")
+        raise InputError(f"{path} is no list of TensorFlow.js (without paths and weights), and no other JSON is read")
     arrays: dict[str, Stored] = {}
     files: dict[Path, None] = {path: None}
     for group in groups:
