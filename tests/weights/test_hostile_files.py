@@ -112,9 +112,14 @@ def nested(build: bytes, count: int) -> bytes:
 
 BOMBS = {
     "lists in lists": nested(b"]", 50_000) + b"a" * 49_999 + b".",
-    "two of each": b"\x80\x02]q\x00"
-    + b"".join(b"]h%ch%ca" % (k, k) + b"a" * 0 + b"q%c" % (k + 1) for k in range(60))
+    "two of each": b"\x80\x02]q\x00" + b"".join(b"]h%cah%caq%c" % (k, k, k + 1) for k in range(60)) + b".",
+    "two of each by name": b"\x80\x02cnumpy\nndarray\n)\x81(K\x01)cnumpy\ndtype\nX\x02\0\0\0f4\x85R\x89"
+    + b"X\x04\0\0\0abcdtbq\x00"
+    + b"".join(b"}X\x01\0\0\0ah%csX\x01\0\0\0bh%csq%c" % (k, k, k + 1) for k in range(60))
     + b".",
+    "a name that is a nest": b"\x80\x02]q\x00"
+    + b"".join(b"]h%cah%caq%c" % (k, k, k + 1) for k in range(60))
+    + b"}ctorch._utils\n_rebuild_tensor_v2\n((h<h<h<h<tQh<h<h<tRs.",
     "tuples as keys": b"\x80\x02)" + b"2\x86" * 60 + b"}q\x00h\x001K\x01s.",
     "a place far away": b"\x80\x02]r\xff\xff\xff\x7f.",
     "bytes that are not there": b"\x80\x04\x8e" + struct.pack("<Q", 2**60) + b"a.",

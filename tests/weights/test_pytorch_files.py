@@ -450,12 +450,14 @@ def test_a_watched_run_is_measured_by_its_curves(tmp_path):
         measure_run(tmp_path / "run", threshold=0.9)
 
 
-def test_an_old_file_is_read_only_where_it_fits_into_memory(tmp_path, monkeypatch):
-    """PyTorch reads it as a whole; a zip archive is mapped."""
+def test_files_are_mapped_and_pickles_are_read_only_where_they_fit_into_memory(tmp_path, monkeypatch):
+    """Archives and old files have their values apart; in a plain pickle they are part of the program."""
     state = {"fc.weight": torch.zeros(500, 500)}
     for zipped in (True, False):
         torch.save(state, tmp_path / f"{zipped}.pt", _use_new_zipfile_serialization=zipped)
+    (tmp_path / "plain.pkl").write_bytes(pickle.dumps({"fc.weight": np.zeros((500, 500))}))
     monkeypatch.setenv(VARIABLE, "1")
-    assert open_model_file(tmp_path / "True.pt").parameters == 250_000
-    with pytest.raises(InputError, match=r"reading .*False.pt takes .* of memory"):
-        open_model_file(tmp_path / "False.pt")
+    for zipped in (True, False):
+        assert open_model_file(tmp_path / f"{zipped}.pt").parameters == 250_000
+    with pytest.raises(InputError, match=r"reading .*plain\.pkl takes .* of memory"):
+        open_model_file(tmp_path / "plain.pkl")

@@ -33,9 +33,11 @@ def layouts(
     conv1d = any(_inputs_first(name, shapes) for name in shapes if _INPUTS_FIRST.search(name))
     known: dict[str, UnitLayout | str] = {}
     for name, shape in shapes.items():
-        if (own := (told or {}).get(name)) is not None:
-            plain = isinstance(own, UnitLayout) and own == UnitLayout(bias=own.bias)
-            known[name] = matrix(name, shape, 0, own.bias, heads) if plain else own
+        own = (told or {}).get(name)
+        if isinstance(own, UnitLayout) and 0 not in shape:
+            known[name] = matrix(name, shape, 0, own.bias, heads) if own == UnitLayout(bias=own.bias) else own
+        elif isinstance(own, str):
+            known[name] = own
         elif len(shape) < 2 or 0 in shape or _BUFFER.search(name) or _MADE_FROM.search(name):
             known[name] = why_not(name, shape, shapes)
         elif _RECURRENT.search(name):

@@ -139,9 +139,9 @@ class Reader:
                     return None
                 stored = turned(stored, axes)
             elif node.op_type == "DequantizeLinear":
-                names = [own if own in self.arrays else None for own in (_input(node, 1), _input(node, 2))]
-                stored = self._scaled(stored, *names, _attribute(node, "axis", 1))
-                beside = (*beside, *(own for own in names if own))
+                scale, zero = (own if own in self.arrays else None for own in (_input(node, 1), _input(node, 2)))
+                stored = self._scaled(stored, scale, zero, _attribute(node, "axis", 1))
+                beside = (*beside, *(own for own in (scale, zero) if own))
         return name, stored, beside
 
     def _scaled(self, stored: Stored, scale: str | None, zero: str | None, axis: int) -> Stored:

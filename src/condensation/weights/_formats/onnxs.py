@@ -64,8 +64,8 @@ class Graph:
         for tensor in graph.initializer:
             self.tensors[self._free(_text(tensor.name))] = tensor
         for each in graph.node:
-            names = [tuple(map(_text, own)) for own in ((each.op_type, each.name), each.input, each.output)]
-            node = Node(*names[0], *names[1:], each.attribute)
+            inputs, outputs = tuple(map(_text, each.input)), tuple(map(_text, each.output))
+            node = Node(_text(each.op_type), _text(each.name), inputs, outputs, each.attribute)
             value = next((a for a in node.attribute if a.name == "value" and a.HasField("t")), None)
             if node.op_type == "Constant" and node.output:
                 if value is not None:

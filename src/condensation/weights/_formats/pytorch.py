@@ -22,6 +22,7 @@ from .state import named_values, weights_of
 from .tensors import Storages, dtype_of, storage_type
 
 _MAGIC = 0x1950A86A20F9469CFC6C  # the number that old files begin with
+_OLD = b"\x80\x02\x8a\x0a" + _MAGIC.to_bytes(10, "little")
 _INSTEAD = "save model.state_dict() with torch.save, or the weights as .safetensors"
 _SHOWN = 3  # names that a note has
 _KNOWN = ("torch.", "torch._utils.", "collections.", "builtins.", "__builtin__.", "numpy.", "_codecs.", "__torch__.")
@@ -99,9 +100,11 @@ _EMPTY = np.empty(0, np.uint8)
 
 def open_pickle(path: Path) -> Opened:
     """The weights of an old file of PyTorch, which is several pickles and then the storages, or of a plain pickle."""
-    require(2 * path.stat().st_size, f"reading {path}", ADVICE)
     try:
         with path.open("rb") as file:
+            if file.read(len(_OLD)) != _OLD:  # arrays stand in the pickle itself, which is read as a whole
+                require(2 * path.stat().st_size, f"reading {path}", ADVICE)
+            file.seek(0)
             first, names = read_pickle(file)
             if first != _MAGIC:
                 return found(path, named_values(first, Storages(_no_storages, str(path))), names)

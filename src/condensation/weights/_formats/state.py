@@ -19,7 +19,8 @@ _OF_MODULES = ("_parameters", "_buffers", "_modules")  # where a module of PyTor
 _PACKED = "_packed_params"  # weight and bias of a quantised layer
 _SHOWN = 5  # keys that a note names
 _DEEPEST = 150  # values in values
-_MOST = 1_000_000  # arrays, and dictionaries that are looked into
+_MOST = 300_000  # arrays
+_LOOKED = 100_000  # values that are looked into
 
 
 def weights_of(content: Any, lone: str) -> tuple[dict[str, Stored], tuple[str, ...], list[str]]:
@@ -30,7 +31,7 @@ def weights_of(content: Any, lone: str) -> tuple[dict[str, Stored], tuple[str, .
     """
     if isinstance(content, Stored):
         return {lone: content}, (), []
-    for tried in (content, _numbered(content, 0)):
+    for tried in _tries(content) if _holds_arrays(content) else ():
         for axes in (2, 0):  # a file may be of vectors alone, as a shard may be
             arrays, places = _state_dict(tried, "", axes, count(), 0)
             if arrays:
@@ -39,6 +40,12 @@ def weights_of(content: Any, lone: str) -> tuple[dict[str, Stored], tuple[str, .
                 notes += [f"other tensors of the file are left out: {_some(left)}"] if left else []
                 return arrays, tuple(notes), left
     return {}, (), list(_left_out(content, "", [])) if isinstance(content, Mapping) else []
+
+
+def _tries(content: Any) -> Iterator[Any]:
+    """A value as it is, and then with its lists as dictionaries."""
+    yield content
+    yield _numbered(content, 0, count())
 
 
 def named_values(value: Any, storages: Storages) -> Any:
@@ -119,13 +126,14 @@ def _flat(parts: list[Any]) -> dict[str, Any]:
     return flat
 
 
-def _numbered(content: Any, depth: int) -> Any:
+def _numbered(content: Any, depth: int, seen: Iterator[int]) -> Any:
     """Lists as dictionaries by number, for a value whose weights stand in lists."""
-    if isinstance(content, tuple) and depth < _DEEPEST:
-        return {str(k): _numbered(inner, depth + 1) for k, inner in enumerate(content)}
-    if isinstance(content, Mapping) and depth < 2:
-        return {key: _numbered(inner, depth + 1) for key, inner in content.items()}
-    return content
+    if not isinstance(content, tuple | Mapping) or depth > _DEEPEST:
+        return content
+    if next(seen) > _LOOKED:
+        raise InputError(f"it holds more than {_LOOKED:,} lists in each other")
+    pairs = content.items() if isinstance(content, Mapping) else ((str(k), own) for k, own in enumerate(content))
+    return {key: _numbered(inner, depth + 1, seen) for key, inner in pairs}
 
 
 def _some(names: list[str]) -> str:
@@ -142,8 +150,8 @@ def _state_dict(
     """
     if not isinstance(content, Mapping) or depth > _DEEPEST:
         return {}, []
-    if next(seen) > _MOST:
-        raise InputError(f"it holds more than {_MOST:,} dictionaries in each other")
+    if next(seen) > _LOOKED:
+        raise InputError(f"it holds more than {_LOOKED:,} dictionaries in each other")
     own = _arrays(content)
     inside = {
         key: _state_dict(value, f"{place}.{key}" if place else key, axes, seen, depth + 1)
@@ -200,15 +208,15 @@ def _arrays(content: Mapping[Any, Any]) -> dict[str, Stored]:
             arrays[key] = value
         elif key.endswith(_PACKED) and isinstance(value, tuple):
             layer = ".".join(part for part in key.split(".") if part != _PACKED)
-            parts = [part for part in _leaves(value) if part.shape]
+            parts = [part for part in _leaves(value, 0) if part.shape]
             for own, part in zip(("weight", "bias"), parts[-2:] if len(parts) > 1 else parts, strict=False):
                 arrays[f"{layer}.{own}" if layer else own] = part
     return arrays
 
 
-def _leaves(value: Any) -> Iterator[Stored]:
+def _leaves(value: Any, depth: int) -> Iterator[Stored]:
     if isinstance(value, Stored):
         yield value
-    elif isinstance(value, tuple):
+    elif isinstance(value, tuple) and depth < _SHOWN:
         for inner in value[:_SHOWN]:
-            yield from _leaves(inner)
+            yield from _leaves(inner, depth + 1)

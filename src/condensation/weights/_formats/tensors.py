@@ -157,13 +157,21 @@ def _name(value: Any) -> str:
     """The last word of what a stand-in names; of a type, layout or scheme that was asked for by name, that name."""
     if isinstance(value, StandIn) and value.args and isinstance(value.args[0], str):
         return value.args[0].rpartition(".")[2]
-    return value.name.rpartition(".")[2] if isinstance(value, StandIn) else str(value)[:40]
+    return value.name.rpartition(".")[2] if isinstance(value, StandIn) else ""
 
 
 def storage_type(told: tuple[Any, ...]) -> str | None:
     """The type of the numbers of the storage that a persistent id names."""
-    known = len(told) >= 5 and told[0] == "storage" and type(told[4]) is int and told[5:] in ((), (None,))
-    return _STORAGES.get(_name(told[1]).removesuffix("Storage")) if known else None
+    if (
+        len(told) not in (5, 6)
+        or told[0] != "storage"
+        or type(told[4]) is not int
+        or not isinstance(told[2], str | int)
+    ):
+        return None
+    if len(told) == 6 and told[5] is not None:  # a view of another storage, as the oldest files have them
+        return None
+    return _STORAGES.get(_name(told[1]).removesuffix("Storage"))
 
 
 def _storage(value: Any) -> tuple[str, str, int]:

@@ -98,7 +98,8 @@ def _graph(
             if k is not None:
                 readings.setdefault(k, (kind, constant(inputs, bias), code))
     others = {k: code for code, inputs, _ in nodes for k in inputs}
-    for k, stored in constants.items():
+    for k in dict.fromkeys((*readings, *constants)):  # in the order of the layers
+        stored = constants[k]
         kind, bias, code = readings.get(k, ("", None, others.get(k, "no layer")))
         if not kind and not stored.floating and not stored.reason:
             continue  # shapes, paddings and the like
@@ -170,7 +171,9 @@ def _stored(model: Any, tensor: Any, size: int) -> Stored | None:
 
 def _scale(tensor: Any) -> tuple[Any, Any, int]:
     about = tensor.Quantization()
-    scale = about.ScaleAsNumpy() if about is not None else None
+    if about is None:
+        return None, None, 0
+    scale = about.ScaleAsNumpy()
     if not isinstance(scale, np.ndarray) or not scale.size:
         return None, None, 0
     zero = about.ZeroPointAsNumpy()
