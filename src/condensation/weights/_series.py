@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from rich.filesize import decimal
 
+from .._phrases import printable
 from ..errors import InputError
 from ..measure import Row
 from ._beside import natural, no_weights
@@ -117,7 +118,7 @@ def find_steps(folder: Path) -> tuple[dict[int, Path], tuple[str, ...]]:
         raise InputError(
             f"{folder} holds shards of a model, but not the index that names them: looked for {MODEL_FILES[0]}"
             if shards
-            else f"{folder} holds {len(files)} files of weights whose names tell no step ({', '.join(files)}): name one"
+            else f"{folder} holds {len(files)} files of weights whose names tell no step ({_some(files)}): name one"
             if files
             else f"{folder} is no run (no run.json), no model ({', '.join(MODEL_FILES[:4])}) and holds no "
             f"checkpoints ({', '.join(KINDS)}; folders of a model such as checkpoint-500)"
@@ -125,6 +126,12 @@ def find_steps(folder: Path) -> tuple[dict[int, Path], tuple[str, ...]]:
     if left:
         notes = (f"left out, for their names tell no step: {', '.join(left)}", *notes)
     return {step: files[steps[step]] for step in sorted(steps)}, notes
+
+
+def _some(names: Mapping[str, Path]) -> str:
+    """The first of some names, and how many more there are."""
+    more = [f"{len(names) - FEW_STEPS:,} more"] if len(names) > FEW_STEPS else []
+    return ", ".join([*map(printable, list(names)[:FEW_STEPS]), *more])
 
 
 def _checkpoints(folder: Path) -> tuple[dict[str, Path], list[str]]:

@@ -184,7 +184,9 @@ def format_of(path: Path) -> Format:
     if head[:2] == b"PK":
         if not zipfile.is_zipfile(path):
             raise InputError(f"{path} is truncated: its end is missing, copy or save it again")
-        raise InputError(f"{path} holds no model that is known here")
+        if meant is None or not {".npz", ".pt", ".keras"} & {*meant.suffixes}:
+            raise InputError(f"{path} holds no model that is known here")
+        return meant
     if _is_core_ml(path):
         raise InputError(f"{path} is a Core ML model, which no light library reads: the model it was made from can be")
     if meant is None:
