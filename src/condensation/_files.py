@@ -129,7 +129,7 @@ def _native(values: np.ndarray) -> np.ndarray:
 
 def _open_npz(path: Path) -> dict[str, Stored]:
     arrays = {}
-    require(_ENTRY * _directory(path) // 50, "the list of its arrays", ADVICE)
+    check_directory(path)
     archive = zipfile.ZipFile(path)  # open as long as its arrays are: to open it for each would read all names again
     for member in archive.infolist():
         name = member.filename.removesuffix(".npy")
@@ -142,6 +142,11 @@ def _open_npz(path: Path) -> dict[str, Stored]:
         load = partial(_member, archive, member, name)
         arrays[name] = Stored(shape, dtype.name, load, reason=reason)
     return arrays
+
+
+def check_directory(path: Path) -> None:
+    """Refuse an archive whose list of members does not fit into memory."""
+    require(_ENTRY * _directory(path) // 50, "the list of its arrays", ADVICE)
 
 
 def _directory(path: Path) -> int:

@@ -23,6 +23,7 @@ from .opened import Opened, library, without_values
 _ANONYMOUS = re.compile(r"(onnx::|ortshared|const_|_v_)?[A-Za-z]*_?\d+|.*::\w+_\d+|val_\d+|Constant\w*|.*_output_0")
 _EXTERNAL = 1  # TensorProto.DataLocation
 _MOST_GRAPHS = 1000
+_LARGEST = 2**31  # bytes of a message of Protocol Buffers
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,8 @@ class Graph:
 def open_onnx(path: Path) -> Opened:
     """The weights of a model of ONNX."""
     onnx = library("onnx", path)
+    if path.stat().st_size >= _LARGEST:
+        raise InputError(f"{path} has 2 GiB or more, which ONNX cannot be read from: save its weights as external data")
     require(3 * path.stat().st_size, f"reading {path}", ADVICE)
     graph = Graph()
     try:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from ..._files import check_directory
 from ...errors import InputError, unknown_name
 from . import wire
 from .opened import Opened
@@ -67,6 +68,7 @@ def _zip_with(test: Callable[[list[str]], bool]) -> Callable[[Path, bytes], bool
 
 def zip_names(path: Path) -> list[str]:
     """The members of a zip archive; none where its list is broken."""
+    check_directory(path)
     try:
         with zipfile.ZipFile(path) as archive:
             return [name for name in archive.namelist() if not name.endswith("/")]
