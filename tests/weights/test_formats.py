@@ -149,14 +149,16 @@ def test_recurrent_layers_embeddings_and_graphs_inside_nodes(tmp_path):
         helper.make_node("LSTM", ["e", "W", "R"], ["y"], hidden_size=4, direction="bidirectional"),
         helper.make_node("If", ["c"], ["z"], then_branch=inner, else_branch=inner),
         helper.make_node("Mul", ["y", "mask"], ["v"]),
+        helper.make_node("Split", ["rnn.weight_hh"], ["u", "t"], axis=0, num_outputs=2),
     ]
-    constants = {"W": inputs, "R": states, "table": table, "mask": normal(4, 4)}
+    constants = {"W": inputs, "R": states, "table": table, "mask": normal(4, 4), "rnn.weight_hh": states[0]}
     onnx.save(foreign.as_onnx(nodes, constants, [2, 1]), tmp_path / "m.onnx")
     found = units_in(tmp_path / "m.onnx")
     assert found["table"].kind == "embedding"
     np.testing.assert_array_equal(found["W.reverse[forget]"].weights(), inputs[1, 8:12])
     np.testing.assert_array_equal(found["R.forward[output]"].weights(), states[0, 4:8])
     assert found["inner"].units == 6
+    np.testing.assert_array_equal(found["rnn.weight_hh[forget]"].weights(), states[0, 4:8])  # in PyTorch's order
     reasons = {own.name: own.reason for own in open_model_file(tmp_path / "m.onnx").units() if own.reason}
     assert reasons["mask"] == "no layer of the graph reads it as weights, but Mul"
 

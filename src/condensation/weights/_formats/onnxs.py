@@ -21,6 +21,8 @@ from .layers import Reader, Reading
 from .opened import Opened, library, without_values
 
 _ANONYMOUS = re.compile(r"(onnx::|ortshared|const_|_v_)?[A-Za-z]*_?\d+|.*::\w+_\d+|val_\d+|Constant\w*|.*_output_0")
+_WEIGHT = re.compile(r"weight(_(ih|hh)(_l\d+)?(_reverse)?)?$")
+_MOVES = ("Slice", "Split", "Concat", "Unsqueeze", "Squeeze", "Reshape")
 _EXTERNAL = 1  # TensorProto.DataLocation
 _MOST_GRAPHS = 1000
 _LARGEST = 2**31  # bytes of a message of Protocol Buffers
@@ -186,7 +188,8 @@ def _opened(arrays: dict[str, Stored], readings: list[Reading], graph: Graph, fi
         found[label] = stored
         if len(stored.shape) > 1 and not stored.reason:
             by = next((node.op_type for node in graph.consumers.get(name, ())), "no node")
-            layouts[label] = f"no layer of the graph reads it as weights, but {by}"
+            if by not in _MOVES or not _WEIGHT.search(name):  # a weight that is cut or joined first is told by its name
+                layouts[label] = f"no layer of the graph reads it as weights, but {by}"
     return Opened(found, layouts, files=files)
 
 
