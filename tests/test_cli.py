@@ -426,7 +426,7 @@ def test_bad_input_gives_one_sentence_and_exit_code_2(tmp_path):
     np.savez(tmp_path / "none_inside.npz")
     assert "holds no arrays" in said(command("measure", tmp_path / "none_inside.npz"))
     np.save(tmp_path / "object.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    assert "cannot be read" in said(command("measure", tmp_path / "object.npy"))
+    assert "holds no tensors by name but a dict" in said(command("measure", tmp_path / "object.npy"))
     np.save(tmp_path / "good.npy", np.ones((9, 4)))
     assert "there is no file or folder" in said(command("measure", tmp_path / "nonexist"))
     for wrong in (2, -1, 0, "nan"):

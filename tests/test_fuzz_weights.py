@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import foreign
 import numpy as np
 import pytest
 import torch
@@ -128,6 +129,22 @@ def test_mutated_weight_files(count, tmp_path):
         options = ["--json", "--heads", "--errors", "--view=kernel"][stream.integers(4) :][: stream.integers(2)]
         with tally.case((name, content)):
             tally.ends[check_told("measure", path, *options)] += 1
+    tally.check()
+    assert min(tally.ends[0], tally.ends[2]) > count / 10, tally.ends
+
+
+@pytest.mark.filterwarnings("ignore")  # of libraries, about what they read
+@pytest.mark.parametrize("count", [80, pytest.param(1600, marks=pytest.mark.trials)])
+def test_mutated_files_of_other_frameworks(count, tmp_path):
+    stream, tally = stream_of(count), Tally()
+    files = foreign.all_files(tmp_path)
+    for k in range(count):
+        name = list(files)[k % len(files)]
+        zipped = name == "m.keras" and stream.integers(2)
+        content = (with_other_members if zipped else mutated_bytes)(files[name], stream)
+        path = written(tmp_path / name, content)
+        with tally.case((name, content)):
+            tally.ends[check_told("measure", path)] += 1
     tally.check()
     assert min(tally.ends[0], tally.ends[2]) > count / 10, tally.ends
 

@@ -73,13 +73,17 @@ class Stored:
         return values.astype(np.float32) if self.floating and values.dtype.itemsize < 4 else values
 
 
-def open_arrays(path: str | Path) -> dict[str, Stored]:
-    """The arrays of a file by name (an .npy file has one, named by the file), each read when it is asked for."""
+def open_arrays(path: str | Path, kind: str = "") -> dict[str, Stored]:
+    """The arrays of a file by name (an .npy file has one, named by the file), each read when it is asked for.
+
+    ``kind`` is the suffix of the kind of file that it is, whatever it is called.
+    """
     path = Path(path)
-    if path.suffix not in SUFFIXES:
+    kind = kind or path.suffix
+    if kind not in SUFFIXES:
         raise unknown_name("kind of file", path.suffix or path.name, SUFFIXES)
     check_regular(path)
-    if path.suffix == ".safetensors":
+    if kind == ".safetensors":
         about, arrays = map_tensors(path)
         if SEAL in about:
             check_seal(path)
@@ -87,7 +91,7 @@ def open_arrays(path: str | Path) -> dict[str, Stored]:
             raise InputError(f"{path} holds seeds of a run; its folder {path.parent} is what can be read")
     else:
         try:
-            arrays = _open_npz(path) if path.suffix == ".npz" else {path.stem: _open_npy(path)}
+            arrays = _open_npz(path) if kind == ".npz" else {path.stem: _open_npy(path)}
         except FileNotFoundError:
             raise InputError(f"there is no file {path}") from None
         except InputError as error:
@@ -125,7 +129,7 @@ def _native(values: np.ndarray) -> np.ndarray:
 
 def _open_npz(path: Path) -> dict[str, Stored]:
     arrays = {}
-    require(_ENTRY * _directory(path) // 50, "the list of its arrays", ADVICE)
+    check_directory(path)
     archive = zipfile.ZipFile(path)  # open as long as its arrays are: to open it for each would read all names again
     for member in archive.infolist():
         name = member.filename.removesuffix(".npy")
@@ -138,6 +142,11 @@ def _open_npz(path: Path) -> dict[str, Stored]:
         load = partial(_member, archive, member, name)
         arrays[name] = Stored(shape, dtype.name, load, reason=reason)
     return arrays
+
+
+def check_directory(path: Path) -> None:
+    """Refuse an archive whose list of members does not fit into memory."""
+    require(_ENTRY * _directory(path) // 50, "the list of its arrays", ADVICE)
 
 
 def _directory(path: Path) -> int:

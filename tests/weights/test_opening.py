@@ -1,7 +1,6 @@
 """Files of weights that need no PyTorch: what is read, what is dequantised, and what is said of the rest."""
 
 import json
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -332,21 +331,21 @@ def test_a_broken_configuration_is_a_note(tmp_path):
     assert "the sizes of attention heads are not told" in found.notes[0]
 
 
-def test_without_pytorch_its_files_are_refused_in_one_sentence(tmp_path):
-    code = (
-        "import sys\n"
-        "class Blocked:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name.split('.')[0] == 'torch': raise ModuleNotFoundError(name)\n"
-        "sys.meta_path.insert(0, Blocked())\n"
-        "sys.argv = ['condensation', 'measure', sys.argv[1]]\n"
-        "from condensation.cli import main; main()"
-    )
-    (tmp_path / "m.pt").write_bytes(b"x")
-    line = [sys.executable, "-c", code, str(tmp_path / "m.pt")]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 2
-    assert done.stderr.strip() == "condensation: m.pt needs PyTorch: pip install 'condensation[pytorch]'"
+@pytest.mark.parametrize(
+    ("library", "name", "content", "said"),
+    [
+        ("h5py", "m.h5", b"\x89HDF\r\n\x1a\n", "m.h5 needs h5py: pip install 'condensation[files]'"),
+        ("onnx", "m.onnx", b"\x08\x07\x3a\x00", "m.onnx needs onnx: pip install 'condensation[files]'"),
+        ("gguf", "m.gguf", b"GGUF", "m.gguf needs gguf: pip install 'condensation[files]'"),
+        ("tflite", "m.tflite", b"....TFL3", "m.tflite needs tflite: pip install 'condensation[files]'"),
+    ],
+)
+def test_a_missing_library_is_named_with_its_extra(tmp_path, monkeypatch, library, name, content, said):
+    monkeypatch.setitem(sys.modules, library, None)
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError) as refused:
+        open_model_file(tmp_path / name)
+    assert str(refused.value) == said
 
 
 def test_kernels_are_another_view(tmp_path):
@@ -362,7 +361,8 @@ def test_kernels_are_another_view(tmp_path):
         ("w.safetensors", save({"a": normal(9, 9)})[:-50], "cannot be read as safetensors"),
         ("w.npz", b"", "cannot be read"),
         ("w.npy", b"\x93NUMPY", "cannot be read"),
-        ("w.txt", b"", r"unknown kind of file '\.txt'"),
+        ("w.txt", b"", "w.txt cannot be read: it is empty"),
+        ("w.txt", b"hello", r"unknown kind of file '\.txt'"),
     ],
 )
 def test_files_that_cannot_be_used_are_refused_in_one_sentence(tmp_path, name, content, said):

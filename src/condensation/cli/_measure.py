@@ -36,8 +36,9 @@ def measure(
     Of a run with several seeds each number is the median over them.
 
     Args:
-        path: a file of weights (.safetensors, .npz, .npy; .pt, .pth, .bin, .ckpt with PyTorch), a Hugging Face folder,
-            a folder of checkpoints over training, or the folder of a run.
+        path: a model file (.safetensors, .pt, .npz and more; .onnx, .keras, .h5, .tflite, .gguf with the extra
+            [files]), one in an archive (package.whl/data/model.onnx), a Hugging Face folder, a folder of checkpoints
+            over training, or the folder of a run.
         threshold: the cosine that decides; by default 0.95, or more where chance alone would reach it.
         heads: one row for each attention head.
         view: the units of convolution layers: filters, or kernels (one a pair of channels).

@@ -18,7 +18,6 @@ from ..weights import Units
 from ..weights import _names as names
 from ..weights._attention import Heads
 from ..weights._layout import Read, UnitLayout, list_units
-from ..weights._pickled import as_array
 
 _NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 _WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
@@ -84,6 +83,16 @@ def _parameters(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
 def _read(model: nn.Module, prefix: str, name: str) -> np.ndarray:
     value = _made(model.get_submodule(prefix), name)  # found anew each time: a module may have been replaced
     return as_array(value if isinstance(value, torch.Tensor) else value())
+
+
+def as_array(tensor: torch.Tensor) -> np.ndarray:
+    """A tensor's values, copied to the CPU; half precision as float32."""
+    values = tensor.detach()
+    if values.is_quantized:
+        values = values.dequantize()
+    if values.dtype not in (torch.float32, torch.float64):
+        values = values.to(torch.float32)
+    return values.cpu().numpy()
 
 
 def _made(module: nn.Module, name: str) -> Any:

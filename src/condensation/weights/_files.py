@@ -1,6 +1,5 @@
 """Checkpoints of any framework: a file of weights, or a Hugging Face folder with its configuration and shards."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,17 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from .._files import SUFFIXES, Stored, open_arrays, read_json
+from .._files import Stored, read_json
 from .._phrases import printable
 from .._regular import check_regular
-from ..errors import InputError, unknown_name
+from ..errors import InputError
+from ._beside import natural
+from ._formats.archives import around, is_archive, kept, only_model, unpacked, unzipped
+from ._formats.opened import Opened
+from ._formats.table import SUFFIXES, format_of
 from ._layout import UnitLayout, Units, list_units
 from ._names import layouts
 from ._quantised import dequantised
 from ._tied import tied_arrays
 
-PICKLED = (".pt", ".pth", ".bin", ".ckpt")
-KINDS = (*SUFFIXES, *PICKLED)
+KINDS = tuple(suffix for suffix in SUFFIXES if suffix != ".json")
 MODEL_FILES = (  # of a folder, the first that is there
     "model.safetensors.index.json",
     "model.safetensors",
@@ -28,10 +30,7 @@ MODEL_FILES = (  # of a folder, the first that is there
     "diffusion_pytorch_model.safetensors",
     "adapter_model.safetensors",
     "adapter_model.bin",
-)
-_BESIDE = re.compile(
-    r"\b(?:optimi[sz]er|optim|scheduler|sched|scaler|rng|amp|random state|trainer state|training arg)s?\b"
-    r"|\b(?:callbacks|loops)\b"
+    "saved_model.pb",
 )
 
 
@@ -45,6 +44,8 @@ class ModelFile:
         config: the model's configuration, empty where there is none: it tells the sizes of attention heads.
         files: that hold the arrays.
         notes: what a reader should know of how they were read.
+        told: what the file itself says of some arrays' units, where names and shapes do not.
+        format: of the file, told by its content.
     """
 
     path: Path
@@ -52,6 +53,8 @@ class ModelFile:
     config: Mapping[str, Any] = field(default_factory=dict)
     files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
+    told: Mapping[str, UnitLayout | str] = field(default_factory=dict)
+    format: str = ""
 
     def units(self, *, heads: bool = False, view: str = "filter") -> list[Units]:
         """The units of all arrays; tied, packed, integer and unreadable arrays are listed with the reason.
@@ -75,7 +78,7 @@ class ModelFile:
     @cached_property
     def layouts(self) -> dict[str, UnitLayout | str]:
         """How the units lie in each array, told by names, shapes and configuration; or why it has none."""
-        return layouts({name: stored.shape for name, stored in self.weights.items()}, self.config)
+        return layouts({name: stored.shape for name, stored in self.weights.items()}, self.config, self.told)
 
     @cached_property
     def tied(self) -> dict[str, str]:
@@ -103,9 +106,10 @@ def _not_weights(stored: Stored, layout: UnitLayout | str) -> str:
 
 
 def open_model_file(path: str | Path) -> ModelFile:
-    """A checkpoint: a file of weights, or a folder with a model's file or its shards.
+    """A checkpoint: a file of weights, a folder with a model's file or its shards, or a model in an archive.
 
-    Nothing is read but names, shapes and types. A PyTorch file needs PyTorch, and is read without running its code.
+    Nothing is read but names, shapes and types, and nothing that the file holds is run. The content tells the format,
+    not the name. A path may lead into an archive: ``package.whl/data/model.onnx``.
     """
     path = Path(path)
     if path.is_dir():
@@ -114,26 +118,62 @@ def open_model_file(path: str | Path) -> ModelFile:
             raise InputError(f"{path} holds no model: looked for {', '.join(MODEL_FILES)}")
         return replace(open_model_file(inside), path=path)
     if not path.exists():
-        raise InputError(f"there is no file or folder {path}")
+        return _not_there(path)
     check_regular(path)
-    files, notes = (path,), ()
     if path.name.endswith(".index.json"):
         arrays, files, notes = _open_shards(path)
-    elif path.suffix not in KINDS:
-        raise unknown_name("kind of file", path.suffix or path.name, KINDS)
-    elif path.suffix in PICKLED:
-        try:
-            from ._pickled import open_pickled
-        except ModuleNotFoundError as error:
-            raise InputError(f"{path.name} needs PyTorch: pip install 'condensation[pytorch]'") from error
-        arrays, notes = open_pickled(path)
+        opened = Opened(arrays, files=files, notes=notes)
+    elif is_archive(path):
+        return _in_archive(path, None)
     else:
-        arrays = open_arrays(path)
+        known = format_of(path)
+        return replace(_as_model(path, known.open(path), (path,)), format=known.name)
+    return _as_model(path, opened, (path,))
+
+
+def _as_model(path: Path, opened: Opened, files: tuple[Path, ...]) -> ModelFile:
+    """What was opened, with the configuration that lies beside it."""
+    arrays = dict(opened.arrays)
     if path.suffix in (".safetensors", ".json"):  # whose order says nothing
         arrays = {name: arrays[name] for name in sorted(arrays, key=natural)}
-    arrays = _shown(arrays)
+    shown = _shown(arrays)
+    names = dict(zip(arrays, shown, strict=True))
+    told = {names[name]: _renamed(layout, names) for name, layout in opened.layouts.items()}
     config, more = read_config(path.parent)
-    return ModelFile(path, unwrapped(arrays), config, files, (*notes, *more))
+    arrays = shown if told else unwrapped(shown)
+    return ModelFile(path, arrays, config or opened.config, opened.files or files, (*opened.notes, *more), told)
+
+
+def _renamed(layout: UnitLayout | str, names: Mapping[str, str]) -> UnitLayout | str:
+    """A layout with the name of its bias as it is shown."""
+    if isinstance(layout, str) or layout.bias is None:
+        return layout
+    return replace(layout, bias=(names[layout.bias[0]], layout.bias[1]))
+
+
+def _in_archive(path: Path, member: str | None) -> ModelFile:
+    """A model in an archive: the one that is named, or the only one."""
+    alone = unzipped(path) if member is None else None
+    inside, folder = alone or unpacked(path, member or only_model(path))
+    try:
+        if is_archive(inside):  # one in another, as packages have them
+            inside, deeper = unpacked(inside, only_model(inside))
+            folder = (folder, deeper)
+        known = format_of(inside)
+        found = replace(_as_model(inside, kept(known.open(inside), folder), (path,)), format=known.name)
+    except InputError as error:
+        raise InputError(str(error).replace(str(inside), f"{path}/{member}" if member else str(path))) from error
+    return replace(found, path=path / member if member else path, files=(path,))
+
+
+def _not_there(path: Path) -> ModelFile:
+    """What a path names that is no file itself: a member of an archive, or a checkpoint of TensorFlow by its prefix."""
+    if (found := around(path)) is not None:
+        return _in_archive(*found)
+    index = path.with_name(f"{path.name}.index")
+    if index.is_file():
+        return open_model_file(index)
+    raise InputError(f"there is no file or folder {path}")
 
 
 def model_file(folder: Path) -> Path | None:
@@ -166,26 +206,6 @@ def unwrapped(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
     if len(set(names.values())) < len(names):
         return dict(arrays)
     return {names[name]: stored for name, stored in arrays.items()}
-
-
-def natural(name: str) -> list[tuple[int, str]]:
-    """A key that sorts numbers by size, however long they are.
-
-    >>> sorted(["a10", "a9"], key=natural)
-    ['a9', 'a10']
-    """
-    parts = re.split(r"(\d+)", name)  # every other one is a number
-    parts[1::2] = [part.lstrip("0") for part in parts[1::2]]
-    return [(len(part) if k % 2 else 0, part) for k, part in enumerate(parts)]
-
-
-def no_weights(name: str) -> bool:
-    """Whether a file or a key is called, in whole words, what stands beside weights in a checkpoint.
-
-    >>> [name for name in ("optimizer_states", "optimized", "lr_scheduler", "upscaler", "rng0") if no_weights(name)]
-    ['optimizer_states', 'lr_scheduler', 'rng0']
-    """
-    return bool(_BESIDE.search(re.sub(r"[\W\d_]+", " ", name.lower())))
 
 
 def _shown(arrays: dict[str, Stored]) -> dict[str, Stored]:

@@ -18,8 +18,12 @@ _INPUTS_FIRST = re.compile(r"(^|\.)(c_attn|c_fc|c_proj|q_attn)\.weight$")
 NORM = "a norm's scale or shift: one number a channel is no direction"
 
 
-def layouts(shapes: Mapping[str, Shape], config: Mapping[str, Any] | None = None) -> dict[str, UnitLayout | str]:
-    """The layout of each array of a checkpoint, or why it has no units.
+def layouts(
+    shapes: Mapping[str, Shape],
+    config: Mapping[str, Any] | None = None,
+    told: Mapping[str, UnitLayout | str] | None = None,
+) -> dict[str, UnitLayout | str]:
+    """The layout of each array of a checkpoint, or why it has no units; of some it may be ``told`` by the file.
 
     >>> known = layouts({"fc.weight": (50, 5), "fc.bias": (50,), "norm.weight": (50,)})
     >>> known["fc.weight"].bias, known["norm.weight"]
@@ -29,7 +33,12 @@ def layouts(shapes: Mapping[str, Shape], config: Mapping[str, Any] | None = None
     conv1d = any(_inputs_first(name, shapes) for name in shapes if _INPUTS_FIRST.search(name))
     known: dict[str, UnitLayout | str] = {}
     for name, shape in shapes.items():
-        if len(shape) < 2 or 0 in shape or _BUFFER.search(name) or _MADE_FROM.search(name):
+        own = (told or {}).get(name)
+        if isinstance(own, UnitLayout) and 0 not in shape:
+            known[name] = matrix(name, shape, 0, own.bias, heads) if own == UnitLayout(bias=own.bias) else own
+        elif isinstance(own, str):
+            known[name] = own
+        elif len(shape) < 2 or 0 in shape or _BUFFER.search(name) or _MADE_FROM.search(name):
             known[name] = why_not(name, shape, shapes)
         elif _RECURRENT.search(name):
             known[name] = recurrent(name, shapes)

@@ -1,5 +1,6 @@
 """Checkpoints over training: which files of a folder are steps, and their layers measured step by step."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -8,9 +9,12 @@ from pathlib import Path
 import numpy as np
 from rich.filesize import decimal
 
+from .._phrases import printable
 from ..errors import InputError
 from ..measure import Row
-from ._files import KINDS, MODEL_FILES, ModelFile, model_file, natural, no_weights, open_model_file
+from ._beside import natural, no_weights
+from ._files import KINDS, MODEL_FILES, ModelFile, model_file, open_model_file
+from ._formats.archives import models_among
 from ._layout import Units
 from ._measure import JOBS, measure_listed
 from ._measured import Measured
@@ -22,6 +26,7 @@ _WORDS = (  # what a number is called that tells a step, the surest first
     re.compile(r"(?:^|[^a-z])epochs?[=_-]?(\d+)", re.IGNORECASE),
     re.compile(r"(?:^|[^a-z])(?:checkpoint|ckpt)[=_-]?(\d+)", re.IGNORECASE),
 )
+_MOST = 100_000  # files that are looked through
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
@@ -106,13 +111,14 @@ def find_steps(folder: Path) -> tuple[dict[int, Path], tuple[str, ...]]:
     if inside is not None and (len(steps) < 2 or inside.name in steps.values()):
         return {0: folder}, ()
     if len(steps) < 2:
+        files = files or _below(folder)
         if len(files) == 1:
             return {0: next(iter(files.values()))}, notes
         shards = [name for name in files if _SHARD.search(Path(name).stem)]
         raise InputError(
             f"{folder} holds shards of a model, but not the index that names them: looked for {MODEL_FILES[0]}"
             if shards
-            else f"{folder} holds {len(files)} files of weights whose names tell no step ({', '.join(files)}): name one"
+            else f"{folder} holds {len(files)} files of weights whose names tell no step ({_some(files)}): name one"
             if files
             else f"{folder} is no run (no run.json), no model ({', '.join(MODEL_FILES[:4])}) and holds no "
             f"checkpoints ({', '.join(KINDS)}; folders of a model such as checkpoint-500)"
@@ -122,13 +128,21 @@ def find_steps(folder: Path) -> tuple[dict[int, Path], tuple[str, ...]]:
     return {step: files[steps[step]] for step in sorted(steps)}, notes
 
 
+def _some(names: Mapping[str, Path]) -> str:
+    """The first of some names, and how many more there are."""
+    more = [f"{len(names) - FEW_STEPS:,} more"] if len(names) > FEW_STEPS else []
+    return ", ".join([*map(printable, list(names)[:FEW_STEPS]), *more])
+
+
 def _checkpoints(folder: Path) -> tuple[dict[str, Path], list[str]]:
     """What may be a checkpoint in a folder, by name, in natural order; and what is not, unless it is all there is."""
     checkpoints: dict[str, Path] = {}
-    for path in sorted(folder.iterdir(), key=lambda path: natural(path.name)):
+    paths = sorted(folder.iterdir(), key=lambda path: natural(path.name))
+    models = set(models_among([path.name for path in paths]))
+    for path in paths:
         if path.name.startswith("."):
             continue
-        if path.is_file() and path.suffix in KINDS:
+        if path.is_file() and path.suffix in KINDS and path.name in models:
             checkpoints[path.name] = path
         elif path.is_dir() and not (path / "run.json").exists():
             files = [file for file in path.iterdir() if file.suffix in KINDS]
@@ -137,6 +151,17 @@ def _checkpoints(folder: Path) -> tuple[dict[str, Path], list[str]]:
                 checkpoints[path.name] = path if model_file(path) else files[0]
     weights = {name: path for name, path in checkpoints.items() if not no_weights(name)} or checkpoints
     return weights, [name for name in checkpoints if name not in weights]
+
+
+def _below(folder: Path) -> dict[str, Path]:
+    """The models in a folder and in those inside it, as packages are installed; links to folders are not followed."""
+    paths: list[str] = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        paths += [(Path(place) / name).relative_to(folder).as_posix() for name in sorted(names)]
+        if len(paths) > _MOST:
+            raise InputError(f"{folder} holds more than {_MOST:,} files: name one")
+    return {name: folder / name for name in models_among(paths)}
 
 
 def _by_step(folder: Path, names: list[str]) -> tuple[dict[int, str], list[str]]:
@@ -201,6 +226,7 @@ def _facts(last: ModelFile, steps: list[int], chosen: list[int]) -> dict[str, st
     kinds = sorted({stored.dtype for stored in last.arrays.values() if stored.floating and not stored.reason})
     facts = {"parameters": f"{last.parameters:,}", "size": decimal(last.size), "arrays": f"{len(last.arrays):,}"}
     facts["precision"] = ", ".join(kinds) or "none"
+    facts |= {"format": last.format} if last.format else {}
     if model := last.config.get("model_type"):
         facts["model"] = str(model)
     return facts | ({"steps": steps_in_words(steps, chosen)} if len(steps) > 1 else {})

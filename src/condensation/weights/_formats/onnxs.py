@@ -1,0 +1,204 @@
+"""ONNX, through its library: initializers and constants, and what the graph tells of their units. Nothing is run.
+
+Layers say how they read a weight: which axis counts units, in how many groups, with which bias. Quantised weights are
+given back their scale and zero point. Values beside the file are read only from its own folder.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..._files import ADVICE, Stored
+from ..._memory import require
+from ...errors import InputError, brief
+from .._layout import UnitLayout
+from .layers import Reader, Reading
+from .opened import Opened, library, without_values
+
+_ANONYMOUS = re.compile(r"(onnx::|ortshared|const_|_v_)?[A-Za-z]*_?\d+|.*::\w+_\d+|val_\d+|Constant\w*|.*_output_0")
+_WEIGHT = re.compile(r"weight(_(ih|hh)(_l\d+)?(_reverse)?)?$")
+_MOVES = ("Slice", "Split", "Concat", "Unsqueeze", "Squeeze", "Reshape")
+_EXTERNAL = 1  # TensorProto.DataLocation
+_MOST_GRAPHS = 1000
+_LARGEST = 2**31  # bytes of a message of Protocol Buffers
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of a graph, its names as text."""
+
+    op_type: str
+    name: str
+    input: tuple[str, ...]
+    output: tuple[str, ...]
+    attribute: Any
+
+
+def _text(name: str | bytes) -> str:
+    """A name, which may be of other bytes than UTF-8."""
+    return name if isinstance(name, str) else name.decode("utf-8", "backslashreplace")
+
+
+@dataclass
+class Graph:
+    """The nodes and constants of a model, those of the graphs inside its nodes too.
+
+    Attributes:
+        nodes: that compute something.
+        tensors: constants by name.
+        producers: the node that makes each value.
+        consumers: the nodes that read each value.
+    """
+
+    nodes: list[Node] = field(default_factory=list)
+    tensors: dict[str, Any] = field(default_factory=dict)
+    producers: dict[str, Node] = field(default_factory=dict)
+    consumers: dict[str, list[Node]] = field(default_factory=dict)
+
+    def add(self, graph: Any, number: Iterator[int]) -> None:
+        """Take in a graph."""
+        if next(number) > _MOST_GRAPHS:
+            raise InputError(f"it holds more than {_MOST_GRAPHS} graphs in each other")
+        for tensor in graph.initializer:
+            self.tensors[self._free(_text(tensor.name))] = tensor
+        for each in graph.node:
+            inputs, outputs = tuple(map(_text, each.input)), tuple(map(_text, each.output))
+            node = Node(_text(each.op_type), _text(each.name), inputs, outputs, each.attribute)
+            value = next((a for a in node.attribute if a.name == "value" and a.HasField("t")), None)
+            if node.op_type == "Constant" and node.output:
+                if value is not None:
+                    self.tensors[self._free(node.output[0])] = value.t
+                continue
+            self.nodes.append(node)
+            for output in node.output:
+                self.producers[output] = node
+            for name in node.input:
+                self.consumers.setdefault(name, []).append(node)
+            for attribute in node.attribute:
+                for inner in ([attribute.g] if attribute.HasField("g") else []) + list(attribute.graphs):
+                    self.add(inner, number)
+
+    def _free(self, name: str) -> str:
+        while name in self.tensors:
+            name += "'"
+        return name
+
+
+def open_onnx(path: Path) -> Opened:
+    """The weights of a model of ONNX."""
+    onnx = library("onnx", path)
+    if path.stat().st_size >= _LARGEST:
+        raise InputError(f"{path} has 2 GiB or more, which ONNX cannot be read from: save its weights as external data")
+    require(3 * path.stat().st_size, f"reading {path}", ADVICE)
+    graph = Graph()
+    try:
+        model = onnx.load(path, format="protobuf", load_external_data=False)
+        graph.add(model.graph, iter(range(_MOST_GRAPHS + 2)))
+    except InputError:
+        raise
+    except Exception as error:  # a foreign file fails in many ways
+        raise InputError(f"{path} cannot be read as ONNX: it is truncated or broken") from error
+    files: dict[Path, None] = {path: None}
+    arrays = {name: _stored(onnx, path, name, tensor, files) for name, tensor in graph.tensors.items()}
+    if not arrays:
+        raise InputError(f"{path} is an ONNX model without weights: it has no initializers and no constants")
+    readings = list(Reader(graph, arrays).readings())
+    return _opened(arrays, readings, graph, tuple(files))
+
+
+def _stored(onnx: Any, path: Path, name: str, tensor: Any, files: dict[Path, None]) -> Stored:
+    """A constant that is made an array when it is asked for."""
+    shape = tuple(tensor.dims)
+    try:
+        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
+    except Exception:
+        return without_values(shape, "", "of a type that is not known here")
+    if any(size < 0 for size in shape) or dtype.hasobject:
+        return without_values((), "", "no array of numbers")
+    if tensor.data_location == _EXTERNAL:
+        try:
+            place = _beside(path, {entry.key: entry.value for entry in tensor.external_data})
+        except InputError as error:
+            return without_values(shape, dtype.name, str(error))
+        files[place[0]] = None
+        return Stored(shape, dtype.name, partial(_external, *place, dtype, shape))
+
+    def load() -> np.ndarray:
+        try:
+            values = onnx.numpy_helper.to_array(tensor)
+        except Exception as error:
+            raise InputError(f"{name} is broken: its values do not fit its shape") from error
+        return values.reshape(shape)
+
+    return Stored(shape, dtype.name, load)
+
+
+def _beside(path: Path, told: dict[str, str]) -> tuple[Path, int, int]:
+    """The file with external values, which lies in the model's folder, and the place and number of their bytes."""
+    location, folder = told.get("location", ""), path.parent.resolve()
+    file = folder / location
+    numbers = [told.get(key) or "0" for key in ("offset", "length")]
+    if not location or not file.resolve().is_relative_to(folder) or not all(n.isdecimal() for n in numbers):
+        raise InputError(f"its values are said to be in {brief(location)}, which is not in the model's folder")
+    if not file.is_file():
+        raise InputError(f"its values are missing: they are in {brief(location)} beside the model")
+    return file, int(numbers[0]), int(numbers[1])
+
+
+def _external(file: Path, offset: int, length: int, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+    need = int(np.prod(shape, dtype=object)) * dtype.itemsize
+    if offset + need > file.stat().st_size or (length and length != need):
+        raise InputError(f"its values in {file.name} are truncated, or of another size than its shape")
+    if not need:
+        return np.empty(shape, dtype)
+    return np.memmap(file, np.uint8, "r", offset, need).view(dtype).reshape(shape)
+
+
+def _opened(arrays: dict[str, Stored], readings: list[Reading], graph: Graph, files: tuple[Path, ...]) -> Opened:
+    """The arrays as layers read them, and then the others; those that no layer reads as weights have a reason."""
+    found: dict[str, Stored] = {}
+    layouts: dict[str, UnitLayout | str] = {}
+    used: set[str] = set()
+    for reading in readings:
+        if reading.source in used and reading.source == reading.name:
+            continue
+        name = _named(reading, found)
+        bias = reading.bias
+        if bias is not None and bias not in used:
+            label = name.removesuffix("weight") + "bias" if name.endswith(".weight") else bias
+            label = bias if label in found or (label != bias and label in arrays) else label
+            found[label] = arrays[bias]
+            used.add(bias)
+            layout = UnitLayout(reading.kind, groups=reading.groups, parts=reading.parts, bias=(label, 0))
+        else:
+            layout = UnitLayout(reading.kind, groups=reading.groups, parts=reading.parts)
+        found[name], layouts[name] = reading.stored, layout
+        used |= {reading.source, *reading.beside}
+    for name, stored in arrays.items():
+        if name in used or not stored.dtype or (len(stored.shape) < 2 and not stored.floating):
+            continue
+        label = name
+        while label in found:
+            label += "'"
+        found[label] = stored
+        if len(stored.shape) > 1 and not stored.reason:
+            by = next((node.op_type for node in graph.consumers.get(name, ())), "no node")
+            if by not in _MOVES or not _WEIGHT.search(name):  # a weight that is cut or joined first is told by its name
+                layouts[label] = f"no layer of the graph reads it as weights, but {by}"
+    return Opened(found, layouts, files=files)
+
+
+def _named(reading: Reading, taken: dict[str, Stored]) -> str:
+    """The name of a weight: its own, or that of its layer where its own says nothing."""
+    name = reading.name
+    if _ANONYMOUS.fullmatch(reading.source) and reading.layer.count("/") > 1:
+        path = reading.layer.strip("/").rpartition("/")[0].replace("/", ".")
+        name = f"{path}{name.removeprefix(reading.source)}.weight"
+    while name in taken:
+        name += "'"
+    return name

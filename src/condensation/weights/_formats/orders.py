@@ -1,0 +1,121 @@
+"""The orders of axes that TensorFlow and Keras use, in which units stand last, turned to units first.
+
+Kernels are (inputs, units), of convolutions (height, width, channels, filters). Which layer a kernel belongs to is told
+by its graph or configuration where there is one, else by its name.
+"""
+
+import re
+from collections.abc import Mapping
+
+from ..._files import Stored
+from .._layout import UnitLayout
+from .opened import Opened, turned
+
+_GATES = {3: ("update", "reset", "new"), 4: ("input", "forget", "cell", "output")}  # in the order of Keras
+_BESIDE = re.compile(
+    r"OPTIMIZER_SLOT|(^|[./_])(adam\w*|rmsprop|sgd|adagrad|adadelta|nadam|momentum|optimizer\w*)([./_\d]|$)"
+    r"|global_step|save_counter|CHECKPOINTABLE_OBJECT_GRAPH|ExponentialMovingAverage|seed_generator",
+    re.IGNORECASE,
+)
+_HEADS = re.compile(r"(^|[./])(query|key|value|attention_output)[./]\w+$")
+_BIAS = re.compile(r"(kernel|weights?|w|filters?|depthwise_kernel|pointwise_kernel|depthwise_weights)(:\d+)?$")
+
+
+def kind_of(name: str, shape: tuple[int, ...]) -> str:
+    """The kind of layer that a kernel of TensorFlow belongs to, told by its name and number of axes.
+
+    >>> kind_of("conv2d_1.kernel", (3, 3, 4, 8)), kind_of("block.depthwise_kernel", (3, 3, 8, 1)), kind_of("a", (5, 6))
+    ('conv', 'depthwise', 'dense')
+    """
+    own = name.rpartition(".")[2].lower()
+    if "embedding" in own or (len(shape) == 2 and "embedding" in name.lower() and "kernel" not in own):
+        return "embedding"
+    if len(shape) == 3 and _HEADS.search(name):
+        return "output heads" if "attention_output" in name else "heads"
+    if len(shape) >= 3:
+        if "depthwise" in own or ("depthwise" in name.lower() and "pointwise" not in own and shape[-1] < 4):
+            return "depthwise"
+        return "transposed" if re.search(r"transpose|deconv", name, re.IGNORECASE) else "conv"
+    return "recurrent" if re.search(r"lstm|gru|rnn", name, re.IGNORECASE) else "dense"
+
+
+def beside_weights(name: str) -> bool:
+    """Whether an array of a checkpoint is an optimizer's or a counter.
+
+    >>> beside_weights("dense.kernel"), beside_weights("training.Adam.dense.kernel.m")
+    (False, True)
+    """
+    return bool(_BESIDE.search(name))
+
+
+def units_first(
+    arrays: Mapping[str, Stored], kinds: Mapping[str, str] | None = None, biases: Mapping[str, str] | None = None
+) -> Opened:
+    """Arrays of TensorFlow with their units first, and what that tells of them.
+
+    Args:
+        arrays: by name, as they are stored.
+        kinds: of the layers that some belong to, where that is known; see ``kind_of``.
+        biases: the name of the bias of some, where that is known.
+    """
+    found: dict[str, Stored] = {}
+    layouts: dict[str, UnitLayout | str] = {}
+    taken: set[str] = set()
+    for name, stored in arrays.items():
+        shape = stored.shape
+        if len(shape) < 2 or name in taken or stored.reason:
+            found.setdefault(name, stored)
+            continue
+        kind = (kinds or {}).get(name) or kind_of(name, shape)
+        bias = (biases or {}).get(name) or bias_beside(name, arrays)
+        own, layout = _turned(name, stored, kind, arrays)
+        found[name] = own
+        fits = bias is not None and bias not in taken and arrays[bias].size == own.shape[0]
+        if bias is not None and fits and isinstance(layout, UnitLayout):
+            if len(arrays[bias].shape) > 1:
+                found[bias] = turned(arrays[bias], tuple(range(len(arrays[bias].shape))), (own.shape[0],))
+            layout = UnitLayout(layout.kind, parts=layout.parts, bias=(bias, 0))
+            taken.add(bias)
+        layouts[name] = layout
+    for name in arrays:
+        if name in taken and len(arrays[name].shape) > 1:
+            layouts.pop(name, None)
+    ordered = {name: found[name] for name in arrays}
+    return Opened(ordered, {name: layout for name, layout in layouts.items() if name in ordered})
+
+
+def bias_beside(name: str, arrays: Mapping[str, Stored]) -> str | None:
+    """The bias that stands beside a kernel by its name."""
+    for other in ("bias", "biases", "b"):
+        bias = _BIAS.sub(other, name)
+        if bias != name and bias in arrays:
+            return bias
+    return None
+
+
+def _turned(name: str, stored: Stored, kind: str, arrays: Mapping[str, Stored]) -> tuple[Stored, UnitLayout | str]:
+    shape, axes = stored.shape, len(stored.shape)
+    if kind == "turned":
+        return stored, UnitLayout()
+    if kind == "embedding":
+        return stored, UnitLayout("embedding")
+    if kind == "depthwise" and axes >= 3:
+        order = (axes - 2, axes - 1, *range(axes - 2))
+        return turned(stored, order, (shape[-2] * shape[-1], 1, *shape[:-2])), UnitLayout("filter")
+    if kind == "transposed" and axes >= 3:
+        return turned(stored, (axes - 2, axes - 1, *range(axes - 2))), UnitLayout("filter")
+    if kind == "heads" and axes == 3:
+        word = next((word for word in ("query", "key", "value") if word in name.lower()), "neuron")
+        return turned(stored, (1, 2, 0), (shape[1] * shape[2], shape[0])), UnitLayout(word)
+    if kind == "output heads" and axes == 3:
+        return turned(stored, (2, 0, 1), (shape[2], shape[0] * shape[1])), UnitLayout("attention output")
+    if axes >= 3:
+        return turned(stored, (axes - 1, axes - 2, *range(axes - 2))), UnitLayout("filter")
+    if name.rpartition(".")[2].startswith("bias"):
+        return stored, "biases of a recurrent layer: one number a unit is no direction"
+    if kind == "recurrent":
+        states = arrays.get(re.sub(r"(recurrent_)?kernel$", "recurrent_kernel", name))
+        size = states.shape[0] if states is not None and states.shape else 0
+        gates = _GATES.get(shape[1] // size, ()) if size and shape[1] % size == 0 else ()
+        return turned(stored, (1, 0)), UnitLayout(parts=tuple((gate, size) for gate in gates))
+    return turned(stored, (1, 0)), UnitLayout()
