@@ -20,6 +20,7 @@ from condensation._functions import KEPT, function_at, function_fingerprint, fun
 from condensation._writing import write_json
 from condensation.runs import run_folder
 from condensation.runs._store import ExperimentFolder
+from condensation.sweeps._rows import measure_rows
 from condensation.sweeps._run import pairs_of
 from condensation.sweeps._task import Task
 from condensation.sweeps._worker import pack
@@ -295,10 +296,10 @@ def test_a_task_goes_to_a_worker_with_what_it_trained(kernel, tmp_path):
     cell = kernel(CELL + "def last(run, step):\n    return SLOPE * step\n")
     sweep = c.sweeps.Sweep(of(cell.bump), {"optimizer.learning_rate": [0.1]}, measure=cell.last)
     task = Task(tmp_path, "", tuple(pairs_of(sweep)), sweep.measuring, sweep.measuring.key)
-    there, runs = pickle.loads(pack(task, [c.train(of(cell.bump))]))
-    (rows,) = there.measure_here(runs)
-    assert rows[0]["last"] == 6.0
-    assert there.pairs[0].experiment.network.activation is cell.bump
+    content = task.pairs, [c.train(of(cell.bump))], task.measuring
+    pairs, runs, measuring = pickle.loads(pack(content, tmp_path))
+    assert measure_rows(pairs, runs, measuring).table["last"].to_pylist() == [6.0]
+    assert pairs[0].experiment.network.activation is cell.bump
 
 
 def test_old_functions_are_forgotten(kernel):

@@ -251,7 +251,7 @@ def test_arrays_of_a_user_stay_in_the_folder(tmp_path):
     expected = run_sweep(sweep, tmp_path, Local(1))
     pair = pairs_of(sweep)[0]
     task = Task(tmp_path, "first-0", (pair,), sweep.measuring, sweep.measuring.key)
-    payload = pack(task)
+    payload = pack(task, task.folder)
     assert len(payload) < 4000 < len(pickle.dumps(task))
     folder = SweepFolder(tmp_path)
     folder.open_round("first-0")
