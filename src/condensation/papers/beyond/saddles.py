@@ -131,7 +131,8 @@ class Saddles(PaperFigure):
     seed_count: ClassVar = {"quick": 4, "paper": 10}
     chosen = (
         "number and place of the points, width, rate and steps, and the networks of tanh and x tanh x; what counts as "
-        "a plateau, as idle, and as the reduced network"
+        "a plateau, as idle, and as the reduced network. The settings are those of trials with three seeds, in which "
+        "most quantities were seen before their rules were written; still and idle were asked after a first run"
     )
     titles: ClassVar = {name: label(name) for name in STDS}
     claims = tuple(claim for kind in zip(*map(_claims, STDS), strict=True) for claim in kind)
