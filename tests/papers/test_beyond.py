@@ -72,9 +72,9 @@ def test_gains_are_those_of_the_weights(run, one):
         np.linalg.norm(m.weights(1), axis=1) * np.abs(m.parameters["output.weight"][0]) for m in (one.model, after)
     ]
     np.testing.assert_allclose(one.gains, np.maximum(sizes[1] - sizes[0], 0))
-    assert 0 <= one.share_of_idle() <= 1
-    assert 0 <= one.share_on_lines() <= 1
-    predicted, found = one.times()
+    assert 0 <= one.share_of_idle <= 1
+    assert 0 <= one.share_on_lines <= 1
+    predicted, found = one.times
     assert found == run.saved[one.left] - run.saved[one.column]
     assert predicted > 0
 
@@ -86,13 +86,13 @@ def test_the_reduced_network_of_the_plateau_is_a_narrow_one(run, one):
     assert np.linalg.norm(off - off.mean()) <= 0.1 * residual * (1 + 1e-9)
     assert len(one.narrow.weights(1)) < 5
     assert effective_width(run, one.column, 0) <= effective_width(run, len(run.saved) - 1, 0)
-    assert 0 < one.still_to_gain() < 1.2
-    assert one.stillness() < 0.5
+    assert 0 < one.still_to_gain < 1.2
+    assert one.stillness < 0.5
 
 
 def test_the_rate_is_that_of_the_hessian(one):
     matrix = hessian(one.model, *one.data)
-    rate, found = one.rates()
+    rate, found = one.rates
     assert rate == pytest.approx(-np.linalg.eigvalsh((matrix + matrix.T) / 2)[0], rel=1e-6)
     assert found > 0
 

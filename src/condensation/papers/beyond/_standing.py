@@ -100,14 +100,17 @@ class Standing:
         fall = -np.diff(np.log(self.loss[self.column : self.until + 1])) / np.diff(self._times)
         return self.column + 1 + int(np.argmax(fall))
 
+    @cached_property
     def stillness(self) -> float:
         """The gradient share over that where the loss falls fastest afterwards."""
         return gradient_share(self.model, *self.data) / gradient_share(self.at(self.fastest), *self.data)
 
+    @cached_property
     def criticality(self) -> float:
         """The same of the reduced networks."""
         return gradient_share(self.narrow, *self.data) / gradient_share(self.reduced(self.fastest), *self.data)
 
+    @cached_property
     def still_to_gain(self) -> float:
         """The loss of the local minimum of the reduced network, over the plateau's."""
         return loss_of(to_minimum(self.narrow, *self.data), *self.data) / float(self.loss[self.column])
@@ -121,6 +124,7 @@ class Standing:
     def _times(self) -> np.ndarray:
         return self.run.saved[self.column : self.until + 1] * self.rate
 
+    @cached_property
     def rates(self) -> tuple[float, float]:
         """The rate by the most negative eigenvalue, and the fastest at which the gradient grows on the way out."""
         assert self.left is not None
@@ -178,13 +182,14 @@ class Standing:
         except InputError:
             return None
 
+    @cached_property
     def times(self) -> tuple[float, float]:
         """Steps until a tenth of the loss is gone: predicted from the idle neurons (infinite if never), and found."""
         assert self.left is not None
         predicted = np.inf if self.growth is None else self.growth.loss_time / self.rate
         return predicted, float(self.run.saved[self.left] - self.run.saved[self.column])
 
-    @property
+    @cached_property
     def gains(self) -> Float[np.ndarray, " units"]:
         """By how much |a||w| of each neuron has grown when a tenth of the loss is gone."""
         assert self.left is not None
@@ -192,6 +197,7 @@ class Standing:
         grown = np.linalg.norm(after.weights(1), axis=1) * np.abs(after.parameters["output.weight"][0])
         return np.maximum(grown - np.linalg.norm(self.weights, axis=1) * np.abs(self.outputs), 0)
 
+    @cached_property
     def share_on_lines(self) -> float:
         """The share of these gains on a predicted line, nearer to it than to the lines that the network has."""
         assert self.left is not None
@@ -201,10 +207,12 @@ class Standing:
         new, old = (np.abs(cosine_similarity(weights, each)).max(1) for each in (self.lines, self.narrow.weights(1)))
         return float(self.gains[(new >= SAME) & (new > old)].sum() / self.gains.sum())
 
+    @cached_property
     def share_of_idle(self) -> float:
         """The share of the gains that idle neurons have."""
         return float(self.gains[self.idle].sum() / self.gains.sum())
 
+    @cached_property
     def order(self) -> float:
         """Rank correlation of the factors by which idle neurons grow, predicted and found."""
         assert self.left is not None
