@@ -7,6 +7,7 @@ multiplications and additions of convolutions and dense layers against a large T
 """
 
 import json
+import math
 import statistics
 import subprocess
 import sys
@@ -102,7 +103,8 @@ def operations(network: Conv) -> float:
     ins, total = (network.image[0], *network.channels), 0.0
     for k, out in enumerate(network.channels):
         height, width = network.sides()[k + 1]
-        total += 2 * N * height * width * out * ins[k] * network.kernel**2 * (2 if k == 0 else 3)
+        kernel = math.prod(network.layers[k].weight[2:])
+        total += 2 * N * height * width * out * ins[k] * kernel * (2 if k == 0 else 3)
     for layer in network.layers[len(network.channels) :]:
         total += 2 * N * layer.weight[0] * layer.weight[1] * 3
     return total

@@ -44,7 +44,7 @@ class ConvNetwork(torch.nn.Module):
         super().__init__()
         ins = (network.image[0], *network.channels)
         self.convolutions = torch.nn.ModuleList(
-            torch.nn.Conv2d(ins[k], ins[k + 1], network.kernel) for k in range(len(network.channels))
+            torch.nn.Conv2d(ins[k], ins[k + 1], network.layers[k].weight[-1]) for k in range(len(network.channels))
         )
         dense = [layer.weight for layer in network.layers if not layer.is_convolution]
         self.dense = torch.nn.ModuleList(torch.nn.Linear(into, out) for out, into in dense)

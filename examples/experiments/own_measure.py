@@ -19,4 +19,6 @@ if __name__ == "__main__":
     table = c.sweep(experiment, axes, ("lines", largest_share), seeds=2, out="sweep")
     frame = table.rows.to_pandas()
     print(frame.groupby("init.hidden.std")[["dense1.k_eff", "largest_share"]].median().round(3))
-    save(draw_sweep(table, quantity="largest_share"), "map.png")
+    picture = draw_sweep(table, quantity="largest_share")
+    assert picture, "two axes make a map"
+    save(picture, "map.png")

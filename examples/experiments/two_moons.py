@@ -1,5 +1,6 @@
 """Two moons with integer labels, cross-entropy and Adam: predicted against found lines."""
 
+import numpy as np
 from sklearn.datasets import make_moons
 
 import condensation as c
@@ -8,7 +9,7 @@ from condensation.prediction import predict
 
 x, labels = make_moons(200, noise=0.1, random_state=0)
 network, init = c.Dense((2, 64, 2), "tanh"), c.Init(c.Normal(std=1e-4))
-data, loss = c.Arrays(x, labels), c.Loss("cross_entropy")
+data, loss = c.Arrays(np.asarray(x), np.asarray(labels)), c.Loss("cross_entropy")
 experiment = c.Experiment(network, init, data, c.Adam(learning_rate=1e-3), steps=100, loss=loss)
 trajectory = c.train(experiment, seeds=3)
 

@@ -59,7 +59,7 @@ class Teacher(Part, kind="teacher"):
     """Samples with the outputs of a network, the teacher, as targets.
 
     >>> from condensation import Dense, Normal
-    >>> weights = {"dense1.weight": [[1.0, 2.0]], "output.weight": [[3.0]]}
+    >>> weights = {"dense1.weight": np.array([[1.0, 2.0]]), "output.weight": np.array([[3.0]])}
     >>> teacher = Teacher(Model(Dense((2, 1, 1), "linear", bias=False), weights), Points(((1.0, 1.0, 0.0),)))
     >>> teacher.draw(Seed(0, 0))[1]  # 3 (x1 + 2 x2)
     array([[9.]])
