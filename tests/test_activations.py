@@ -28,6 +28,7 @@ def test_multiplicity_does_not_depend_on_scale_or_constant(scaled):
     assert multiplicity(scaled) == 1
 
 
+@pytest.mark.trials
 @settings(max_examples=6)
 @given(st.integers(1, 3), st.floats(0.1, 100), st.floats(-5, 5), st.sampled_from([1, -1]))
 @example(4, 1.0, 0.0, 1)  # from here on ten derivatives are taken, which is slow

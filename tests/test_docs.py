@@ -46,6 +46,7 @@ print(json.dumps(printed))
 """
 
 
+@pytest.mark.trials
 def test_the_programs_print_what_is_shown(tmp_path):
     """Each with names of its own, all in one process: it takes longer to import JAX than to run them."""
     shown = {program: text for program, text in PROGRAMS.items() if text}

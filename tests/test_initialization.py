@@ -118,6 +118,7 @@ def test_balance_of_tiny_weights_and_of_pairs():
     np.testing.assert_array_equal(drawn["output.weight"][:, 3:], -drawn["output.weight"][:, :3])
 
 
+@pytest.mark.trials
 @pytest.mark.parametrize("balance", ["balanced", "dominated"])
 def test_gradient_flow_conserves_the_balance_of_relu(balance):
     """|w_j|^2 - |a_j|^2 of each unit over a whole trajectory, while |w_j| itself changes; with tanh it changes too."""

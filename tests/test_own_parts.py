@@ -26,6 +26,7 @@ def of(**changes):
     return c.Experiment(network, init, c.Arrays(INPUTS, CLASSES), c.GD(0.1), 5).replace(**changes)
 
 
+@pytest.mark.trials
 @pytest.mark.parametrize(("name", "reduction"), [("mse", "sum"), *((name, "mean") for name in OWN)])
 def test_a_named_loss_as_an_own_one_trains_and_differentiates_alike(name, reduction):
     named, own = c.Loss(name, reduction), c.Loss(OWN[name], reduction)

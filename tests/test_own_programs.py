@@ -70,6 +70,7 @@ def files(folder: Path) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in found}
 
 
+@pytest.mark.trials
 def test_a_script_keeps_its_runs_and_sweeps_and_finds_them_again(program, tmp_path):
     """With an activation, a law, data, a loss and a measure of its own, the sweep on two processes."""
     said = program(DEFINE + TRAIN + SWEEP)

@@ -86,6 +86,7 @@ def experiments(draw):
     )  # fmt: skip
 
 
+@pytest.mark.trials
 @pytest.mark.filterwarnings("ignore:Do not use the `random` module")  # beartype does, checking a long list
 @settings(max_examples=60)
 @given(experiments())

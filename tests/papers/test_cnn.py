@@ -295,6 +295,7 @@ def test_deep_layers_condense_and_filters_stay_so(measured_of):
     assert found["cnn-fig3-final-conv1"] >= 2 / 3
 
 
+@pytest.mark.trials
 def test_theorem_1_tells_which_images_its_numbers_are_of():
     """Settings are those of the paper scale, and a number that was measured at the quick scale names its own images."""
     figure = FIGURES["cnn-theorem1"]

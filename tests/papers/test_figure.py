@@ -105,6 +105,7 @@ def claims_in(section):
     return {claim["id"].removeprefix(f"{NAME}-"): claim for claim in section.claims}
 
 
+@pytest.mark.trials
 def test_a_figure_is_observed_once_trained_and_once_untrained(registered):
     (section,) = reproduce([NAME], seeds=2, out=registered, n_jobs=1)
     claims = claims_in(section)
@@ -173,6 +174,7 @@ def test_what_two_figures_train_is_trained_once(registered, second, monkeypatch)
     assert len(finished) == len({*finished}) == 3 * 2
 
 
+@pytest.mark.trials
 def test_processes_side_by_side_give_the_same_numbers(registered, second):
     alone = registered.parent / "alone"
     sections = reproduce([NAME, second], seeds=2, out=registered, n_jobs=2)

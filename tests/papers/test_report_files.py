@@ -53,6 +53,7 @@ def broken(folder):
     return lost
 
 
+@pytest.mark.trials
 def test_the_first_page_of_the_whole_report_is_light(whole):
     sections, folder = whole
     assert (folder / "index.html").stat().st_size < MEGABYTE

@@ -55,11 +55,13 @@ def test_a_second_run_makes_nothing_and_says_the_same(out, monkeypatch):
     assert (out / "claims.json").read_bytes() == before
 
 
+@pytest.mark.trials
 def test_the_same_claims_from_nothing(out, tmp_path):
     reproduce([NAME], seeds=2, out=tmp_path, force=True)
     assert (tmp_path / "claims.json").read_bytes() == (out / "claims.json").read_bytes()
 
 
+@pytest.mark.trials
 def test_a_variant_is_a_section_of_its_own(out):
     before = json.loads((out / "claims.json").read_text())
     (section,) = reproduce([NAME], seeds=2, out=out, variant=Variant(eps=1e-4))
@@ -70,6 +72,7 @@ def test_a_variant_is_a_section_of_its_own(out):
     assert claims[len(before)]["measured"] != before[0]["measured"]
 
 
+@pytest.mark.trials
 def test_a_failing_figure_is_named_and_the_others_go_on(tmp_path, monkeypatch):
     def broken(*_):
         raise RuntimeError("no picture today")

@@ -107,6 +107,7 @@ def test_the_tour_recorded_anew_is_the_one_of_the_site(tour):
             same(values["w"], arrays["w"], close)
 
 
+@pytest.mark.trials
 def test_a_training_is_recorded_with_all_its_layers_and_texts(short):
     recorder = _recorder.Recorder()
     recorder.training("small", SMALL)

@@ -200,6 +200,7 @@ def test_trained_neurons_lie_on_the_lines_of_their_optimizer(optimizer, surface)
     assert others < 0.1  # in one seed a line of the sphere is near one of the cube
 
 
+@pytest.mark.trials
 @pytest.mark.parametrize("loss", ["mse", "cross_entropy"])
 def test_several_outputs_are_predicted_by_their_own_tensor(loss):
     """Digits 64-50-10 by gradient flow: the line is the first singular vector of the matrix of mean fields."""

@@ -55,6 +55,7 @@ def test_the_leading_error_is_that_of_the_next_taylor_term():
     assert clock.size[0] == pytest.approx(np.abs(z).max())
 
 
+@pytest.mark.trials
 def test_small_starts_stay_valid_as_long_as_the_loss_stands():
     """Gradient flow from tiny weights: the theory holds until the loss moves, and directions turn before norms grow."""
     trajectory = run(std=5e-5, steps=400, optimizer=GradientFlow(0.05, stop_ratio=0.99))

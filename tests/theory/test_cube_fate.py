@@ -84,6 +84,7 @@ def test_scales_do_not_matter(seed, p, dim, start, inputs, targets):
         np.testing.assert_array_equal(getattr(found, name), getattr(other, name))
 
 
+@pytest.mark.trials
 @few
 @given(seeds, st.integers(2, 3))
 def test_opposite_neurons_go_opposite_ways(seed, dim):

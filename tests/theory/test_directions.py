@@ -74,6 +74,7 @@ def test_multiplicity_two_has_the_eigenvectors(dim, seed):
     assert len(found.orientations(1)) == 2 * found.attracts_positive.sum()
 
 
+@pytest.mark.trials
 @settings(max_examples=50)
 @given(st.integers(3, 8), st.integers(0, 10**6))
 def test_in_the_plane_maxima_are_those_of_a_fine_grid(p, seed):
@@ -105,6 +106,7 @@ def test_rotated_inputs_rotate_the_directions(p, dim, seed):
     np.testing.assert_array_equal(turned.attracts, found.attracts)
 
 
+@pytest.mark.trials
 @few
 @given(st.integers(1, 5), st.integers(1, 5), st.integers(0, 10**6), st.floats(1e-30, 1e30), st.floats(1e-10, 1e10))
 def test_scaled_residuals_scale_values_and_nothing_else(p, dim, seed, size, length):
@@ -141,6 +143,7 @@ def test_attracting_directions_are_local_maxima_and_others_are_not(p, dim, seed)
             assert is_peak == listed
 
 
+@pytest.mark.trials
 @few
 @given(st.integers(1, 4), st.integers(2, 4), st.integers(0, 10**6))
 def test_the_flow_on_the_sphere_ends_in_the_orientations(p, dim, seed):

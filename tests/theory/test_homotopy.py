@@ -174,6 +174,7 @@ def diagonal_lines(g, p):
     return lines if p == 3 else lines[first[:, 0] > 0]
 
 
+@pytest.mark.trials
 @settings(max_examples=40)
 @given(st.integers(2, 4), st.integers(3, 4), st.floats(0, 12), st.integers(0, 10**6))
 def test_what_is_certified_is_complete_for_diagonal_tensors_of_any_spread(dim, p, spread, seed):

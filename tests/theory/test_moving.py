@@ -5,6 +5,7 @@ from condensation import Arrays, Dense, Experiment, GradientFlow, Init, InputErr
 from condensation.theory import moving_line
 
 
+@pytest.mark.trials
 def test_the_moving_line_is_the_linear_networks():
     """For the identity the leading order is exact: the same weights as gradient flow's."""
     stream = np.random.default_rng(0)

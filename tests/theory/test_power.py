@@ -64,6 +64,7 @@ def test_pairs_of_several_outputs_are_local_maxima(p):
     np.testing.assert_allclose(found.orientations(1), found.orientations(-1))
 
 
+@pytest.mark.trials
 @pytest.mark.parametrize("p", [2, 3])
 def test_neurons_with_several_outputs_end_in_the_pairs(p):
     """Explicit Euler steps of (w, a) of the two-layer network at leading order, rescaled to a common speed."""

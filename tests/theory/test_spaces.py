@@ -69,6 +69,7 @@ def test_simple_values_have_no_spaces():
     assert stationary_directions(*of_diagonal(3, 2, -1), 3).spaces == ()
 
 
+@pytest.mark.trials
 @given(st.integers(0, 10_000), st.integers(2, 4), st.integers(2, 5))
 def test_several_outputs_end_as_the_matrix_exponential_says(seed, outputs, inputs):
     stream = np.random.default_rng(seed)

@@ -28,6 +28,7 @@ FLOW = Experiment(
 )
 
 
+@pytest.mark.trials
 def test_gradient_descent_tends_to_the_flow_in_proportion_to_its_step():
     flow = train(FLOW, 2)
     gaps = []

@@ -31,6 +31,7 @@ def one(optimizer, **changes):
     return base.replace(**changes)
 
 
+@pytest.mark.trials
 @pytest.mark.parametrize("optimizer", [Adam(1e-2), GD(0.1), NormalisedGD(1e-2), GradientFlow(0.1)])
 def test_moments_are_those_of_train(optimizer):
     experiment = one(optimizer)

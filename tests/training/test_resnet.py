@@ -230,6 +230,7 @@ def test_what_cannot_be_is_said():
         ResNet((3, 32, 32), 10, hidden=(), dropout=0.5)
 
 
+@pytest.mark.trials
 @pytest.mark.filterwarnings("ignore::condensation.training._train.GradientBelowEps")
 def test_a_model_is_saved_and_loaded_whole(tmp_path):
     trajectory = train(experiment(), 1)
