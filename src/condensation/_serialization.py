@@ -174,10 +174,11 @@ def _hints(part: type) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in dataclasses.fields(part)}
 
 
-def _checked_options(hint: Any) -> list[Any]:
+@cache
+def _checked_options(hint: Any) -> tuple[tuple[Any, ...], ...]:
     """The types of a union, or the one type, each with its checks behind it."""
     options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    return [get_args(option) if get_origin(option) is Annotated else (option,) for option in options]
+    return tuple(get_args(option) if get_origin(option) is Annotated else (option,) for option in options)
 
 
 def _options(hint: Any) -> list[Any]:
