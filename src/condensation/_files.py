@@ -22,6 +22,7 @@ SEAL = "seal"  # the field of a file that holds its checksum
 ADVICE = "a smaller file would fit, or --memory lets it take more"
 MOST_HEADER = 100_000_000  # bytes, as the safetensors library has it
 _ENTRY = 1500  # bytes of an array's name, shape and place in Python
+SHORT_LIST = 2**16  # bytes of an archive's list of members
 SUFFIXES = (".npy", ".npz", ".safetensors")
 TENSOR_TYPES = {  # types of safetensors, as NumPy and ml_dtypes call them
     **{"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool", "C64": "complex64"},
@@ -145,8 +146,10 @@ def _open_npz(path: Path) -> dict[str, Stored]:
 
 
 def check_directory(path: Path) -> None:
-    """Refuse an archive whose list of members does not fit into memory."""
-    require(_ENTRY * _directory(path) // 50, "the list of its arrays", ADVICE)
+    """Refuse an archive whose list of members does not fit into memory; a short one does in any case."""
+    size = _directory(path)
+    if size > SHORT_LIST:
+        require(_ENTRY * size // 50, "the list of its arrays", ADVICE)
 
 
 def _directory(path: Path) -> int:
