@@ -1,9 +1,12 @@
 """Training from given weights: arrays, a model, models by seed, a file, a step of a run; scaled and with noise."""
 
+import shutil
+
 import numpy as np
 import pytest
 
 import condensation as c
+from condensation._writing import write_tensors
 from condensation.runs import run_folder
 
 NETWORK = c.Dense((2, 4, 1), "tanh", output_bias=True)
@@ -132,6 +135,7 @@ def test_a_run_keeps_its_given_weights_and_a_sweep_too(run, tmp_path):
     assert [row["loss"] for row in rows if row["init.scale"] == 1.0] == trained.loss[:, -1].tolist()
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("weights", "said"),
     [
@@ -153,7 +157,7 @@ def test_weights_that_do_not_fit_are_refused(weights, said):
 def test_steps_seeds_and_folders_that_are_not_there_are_refused(run, tmp_path):
     _, folder = run
     for step, seed, said in (
-        (5, None, r"step 5 was not saved in .*; saved are \[0, 3, 6\]"),
+        (5, None, r"step 5 was not saved in .*; saved are \(0, 3, 6\)"),
         (6, 9, "no finished Seed"),
     ):
         with pytest.raises(c.InputError, match=said):
@@ -165,6 +169,23 @@ def test_steps_seeds_and_folders_that_are_not_there_are_refused(run, tmp_path):
     changed = BASE.replace(init=c.Given(c.Weights.of_run(folder, 6))).to_toml().replace('sha256 = "', 'sha256 = "0')
     with pytest.raises(c.InputError, match=r"the weights of init\.weights are not those that this experiment used"):
         c.Experiment.from_toml(changed)
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("{}", "was not written by condensation"),
+        ('{"format": 1, "fingerprint": "F", "seeds": 3}', "is not the file of a seed: its field seeds is 3"),
+        ("[1, 2]", "was not written by condensation"),
+    ],
+)
+def test_a_strangers_file_of_seeds_gets_a_sentence(run, tmp_path, header, said):
+    first, folder = run
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    for file in copy.glob("*.safetensors"):
+        write_tensors(file, {}, {"condensation": header.replace('"F"', f'"{first.experiment.fingerprint()}"')})
+    with pytest.raises(c.InputError, match=said):
+        c.Weights.of_run(copy, 6)
 
 
 def test_opening_a_strangers_run_reads_no_weights_from_elsewhere(run, tmp_path):

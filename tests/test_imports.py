@@ -28,6 +28,7 @@ LAYERS = (  # from the bottom up; a room imports itself and the layers below its
     ("_writing",),
     ("_stored",),
     ("activations", "seeds", "saving", "schedules", "losses"),
+    ("_seeds_header",),
     ("networks",),
     ("initialization", "optimizers"),
     ("data",),

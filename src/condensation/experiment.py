@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +13,6 @@ import tomli_w
 from jaxtyping import Float
 
 from ._functions import importable_path
-from ._memory import in_digits, require
 from ._plain import parse_toml, read_text
 from ._precision import DTYPES, describe_precision
 from ._serialization import (
@@ -36,10 +34,8 @@ from .initialization import Given, Init
 from .losses import Loss
 from .networks import Model, Network
 from .optimizers import GradientFlow, NormalisedGD, Optimizer
-from .saving import At, Continued, Evenly, SaveSchedule
+from .saving import At, Continued, Evenly, SaveSchedule, list_steps
 from .seeds import Seed, as_seed
-
-LISTED = 200  # bytes of a step in the lists it goes through
 
 
 @dataclass(frozen=True)
@@ -137,7 +133,7 @@ class Experiment(Part):
         """
         return [self.replace(**{path: value}) for value in values]
 
-    def extended(self, steps: int) -> "Experiment":
+    def extended(self, steps: int) -> Experiment:
         """The same training for so many more steps. What is saved and recorded up to today's end stays the same.
 
         ``train(experiment.extended(1000), out=...)`` goes on from the end of the run in that folder, if it is there.
@@ -189,11 +185,11 @@ class Experiment(Part):
 
     def saved_steps(self) -> list[int]:
         """The steps at which the weights are kept."""
-        return list(_steps(self.steps, self.save))
+        return list(list_steps(self.steps, self.save))
 
     def recorded_steps(self) -> list[int]:
         """The steps at which the curves are kept, the saved ones among them."""
-        return list(_steps(self.steps, self.record, self.save))
+        return list(list_steps(self.steps, self.record, self.save))
 
     def describe(self) -> dict[str, str]:
         """The settings in words, by what they are settings of; what is not there (test data) is left out.
@@ -289,12 +285,3 @@ def _continued(schedule: SaveSchedule, last: int, more: int) -> SaveSchedule:
     if isinstance(later, At):
         later = Evenly(max(2, len(later.steps(last))))
     return Continued(schedule, last, later)
-
-
-@lru_cache(maxsize=64)  # the thousands of cells of a sweep share a few
-def _steps(last: int, *schedules: SaveSchedule) -> tuple[int, ...]:
-    most = sum(schedule.most(last) for schedule in schedules)
-    require(
-        most * LISTED, f"a list of {in_digits(most)} steps that are saved or recorded", "a sparser schedule would fit"
-    )
-    return tuple(sorted({step for schedule in schedules for step in schedule.steps(last)}))

@@ -9,13 +9,16 @@ from __future__ import annotations
 import bisect
 import math
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Annotated
 
 import numpy as np
 
+from ._memory import in_digits, require
 from ._serialization import Count, Part
 from .errors import InputError, check_whole
+
+LISTED = 200  # bytes of a step in the lists it goes through
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,22 @@ class Continued(Part, kind="continued"):
 
 
 SaveSchedule = At | Every | Evenly | Geometric | Continued
+
+
+@lru_cache(maxsize=64)  # the thousands of cells of a sweep share a few
+def list_steps(last: int, *schedules: SaveSchedule) -> tuple[int, ...]:
+    """The steps of all schedules for a training whose last step is known; refused where they do not fit into memory.
+
+    >>> list_steps(10, Every(4), At((5,)))
+    (0, 4, 5, 8, 10)
+    """
+    most = sum(schedule.most(last) for schedule in schedules)
+    require(
+        most * LISTED, f"a list of {in_digits(most)} steps that are saved or recorded", "a sparser schedule would fit"
+    )
+    return tuple(sorted({step for schedule in schedules for step in schedule.steps(last)}))
+
+
 OpenSaveSchedule = At | Every | Geometric  # those that need not know the last step
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from ._files import SEAL, map_tensors, read_sealed_json
 from ._phrases import plural
 from ._seals import check_seal
+from ._seeds_header import read_header
 from .errors import InputError
-from .runs._seed_file import listed_seeds, read_header
+from .runs._seed_file import listed_seeds
 from .seeds import Seed
 from .sweeps import IncompleteTable, open_sweep
 

@@ -92,6 +92,21 @@ def test_a_seed_that_diverged_stays_so(tmp_path):
     assert longer.diverged == short.diverged
 
 
+def test_a_divergence_is_told_at_the_first_recorded_step_that_sees_it(tmp_path):
+    wild = BASE.replace(
+        network=c.Dense((1, 4, 1), "x2_tanh"), optimizer=c.GD(1e4), init=c.Init(c.Normal(3.0)), save=c.Every(1)
+    )
+    sparse = wild.replace(steps=40, save=c.Every(20), record=c.Every(20))
+    with pytest.warns(c.training.Diverged):
+        c.train(wild, 2, out=tmp_path)
+    with pytest.warns(c.training.Diverged):
+        longer = c.train(sparse, 2, out=tmp_path)
+    with pytest.warns(c.training.Diverged):
+        alone = c.train(sparse, 2)
+    assert longer.diverged == alone.diverged != {}
+    assert_same(longer, alone)
+
+
 def test_a_damaged_or_missing_shorter_run_is_left_alone(tmp_path):
     c.train(BASE, 1, out=tmp_path)
     (file,) = run_folder(tmp_path, BASE).glob("data*.safetensors")

@@ -84,7 +84,7 @@ class Teacher(Part, kind="teacher"):
         self,
         network: Network | Model,
         inputs: Inputs,
-        weights: GivenWeights = None,
+        weights: GivenWeights | None = None,
         init: Init | None = None,
         seed: int | None = None,
         noise: float | None = None,

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._files import read_arrays, read_sealed_json, read_tensors
 from .._functions import may_import
 from .._plain import parse_json
+from .._seeds_header import read_header
 from .._serialization import from_plain
 from .._stored import StoredArrays, check_beside, digest
 from ..errors import InputError, brief, unknown_name
-from ..saving import SaveSchedule
+from ..saving import SaveSchedule, list_steps
 from ..seeds import Seed, as_seed
 from ._model import Model
 
-GivenWeights = Any
-"""A ``Model``, ``Weights``, arrays by name, models by seed, or the name of a file."""
 KNOWN = ("file", "run", "step", "seed", "sha256")
 
 
@@ -150,6 +150,10 @@ class Weights(StoredArrays):
         return digest(self.parameters | named)
 
 
+GivenWeights = Model | Weights | Mapping[str, ArrayLike] | Mapping[Seed, Model] | Mapping[int, Model] | str | Path
+"""How weights may be given: a model, arrays by name, models by seed, or the name of a file."""
+
+
 def as_weights(given: GivenWeights) -> Weights:
     """Weights as they may be given: themselves, a ``Model``, arrays by name, models by seed, or the name of a file."""
     if isinstance(given, Weights):
@@ -183,7 +187,7 @@ def _read_step(path: Path, step: int, seed: Seed | None = None) -> dict[Seed, di
     plain = about.get("experiment")
     if not isinstance(plain, dict) or not isinstance(plain.get("steps"), int):
         raise InputError(f"{path} is not the folder of an experiment's run, whose weights at a step could be given")
-    saved = from_plain(SaveSchedule, plain.get("save"), "save").steps(plain["steps"])
+    saved = list_steps(plain["steps"], from_plain(SaveSchedule, plain.get("save"), "save"))
     if not isinstance(step, numbers.Integral) or isinstance(step, bool) or step not in saved:
         raise InputError(f"step {brief(step)} was not saved in {path}; saved are {brief(saved)}")
     found = {}
@@ -191,14 +195,13 @@ def _read_step(path: Path, step: int, seed: Seed | None = None) -> dict[Seed, di
         said = read_tensors(file, arrays=False)[0]
         if "condensation" not in said:
             continue  # the arrays that were trained on
-        header = parse_json(said["condensation"])
-        if not isinstance(header, dict) or header.get("fingerprint") != about.get("fingerprint"):
-            raise InputError(f"{file} belongs to another experiment than {path / 'run.json'}")
-        seeds = [as_seed(Seed(*pair)) for pair in header["seeds"]]
-        if not header["finished"] or (seed is not None and seed not in seeds):
+        header = read_header(file, said, about.get("fingerprint", ""))
+        if not header.finished or (seed is not None and seed not in header.seeds):
             continue
         tensors = {n[len("weights/") :]: t for n, t in read_tensors(file)[1].items() if n.startswith("weights/")}
-        for k, own in enumerate(seeds):
+        if any(tensor.shape[:2] != (len(header.seeds), len(saved)) for tensor in tensors.values()):
+            raise InputError(f"{file} is not the file of a seed: its weights are not of all seeds and saved steps")
+        for k, own in enumerate(header.seeds):
             if seed in (None, own):
                 found[own] = {name: tensor[k, saved.index(step)] for name, tensor in tensors.items()}
     found = {own: weights for own, weights in found.items() if all(np.isfinite(w).all() for w in weights.values())}

@@ -15,10 +15,10 @@ import numpy as np
 
 from .._files import read_tensors
 from .._phrases import printable
+from .._seeds_header import read_header
 from ..errors import InputError, unknown_name
 from ..experiment import Experiment
 from ..runs import Run, UnfinishedSeeds, load_run, open_run
-from ..runs._seed_file import read_header
 from ..seeds import Seed
 from ..sweeps import SweepTable, SweepWarning, open_sweep
 from ._log import log

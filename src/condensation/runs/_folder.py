@@ -14,6 +14,7 @@ import numpy as np
 
 from .._files import read_tensors
 from .._seals import check_seal
+from .._seeds_header import SeedsHeader, read_header
 from .._serialization import FORMAT
 from .._stored import StoredArrays
 from .._versions import versions
@@ -22,7 +23,6 @@ from ..errors import Damaged, InputError
 from ..experiment import Experiment
 from ..seeds import Seed
 from ._run import Checkpoint, Record
-from ._seed_file import SeedsHeader, read_header
 from ._watched import Watched
 
 

@@ -52,18 +52,20 @@ def lengthened(checkpoint: Checkpoint, short: Experiment, long: Experiment) -> C
         return None
     if flow and not np.array_equal(rows, there):
         return None
-    diverged = checkpoint.record.diverged is not None
-    if not checkpoint.finished or not (checkpoint.leaves or diverged):
+    ended = checkpoint.record.diverged
+    if not checkpoint.finished or not (checkpoint.leaves or ended is not None):
         return None
+    if ended is not None:  # told at the first recorded step that sees it
+        ended = int(recorded[np.searchsorted(recorded, ended)])
     record = Record(
         {name: _longer(value, kept, slots, len(saved)) for name, value in checkpoint.record.weights.items()},
         {name: _longer(value, there, rows, len(recorded)) for name, value in checkpoint.record.curves.items()},
-        checkpoint.record.diverged,
+        ended,
         checkpoint.record.seconds,
     )
     done = short.steps + (0 if flow else 1)
     row = int(np.searchsorted(recorded, done, "right")) - 1
-    return Checkpoint(record, row, done - int(recorded[row]), checkpoint.leaves, finished=diverged)
+    return Checkpoint(record, row, done - int(recorded[row]), checkpoint.leaves, finished=ended is not None)
 
 
 def _longer(values: np.ndarray, steps: np.ndarray, wanted: np.ndarray, length: int) -> np.ndarray:

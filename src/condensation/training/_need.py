@@ -11,10 +11,10 @@ from .._device import cores, on_cpu
 from .._memory import fits, free_memory, in_digits, in_words, require
 from .._precision import storage
 from ..data import Arrays, Data, Images
-from ..experiment import LISTED, Experiment
+from ..experiment import Experiment
 from ..networks import Conv, Network
 from ..networks._model import network_size
-from ..saving import SaveSchedule
+from ..saving import LISTED, SaveSchedule
 
 TWICE = 2  # records, and the trajectory of all seeds that they become
 PASSED = 2  # what a layer gives, and the gradient by it: measured, 2 for dense layers and 3 for convolutions
