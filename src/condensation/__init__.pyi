@@ -21,11 +21,13 @@ from . import weights as weights
 from ._memory import limit_memory as limit_memory
 from .activations import derivatives_at_zero as derivatives_at_zero
 from .activations import multiplicity as multiplicity
+from .data import AnchorFunctions as AnchorFunctions
 from .data import Arrays as Arrays
 from .data import Drawn as Drawn
 from .data import Expression as Expression
 from .data import Gaussian as Gaussian
 from .data import Images as Images
+from .data import InContextRegression as InContextRegression
 from .data import Points as Points
 from .data import Synthetic as Synthetic
 from .data import Teacher as Teacher
@@ -36,6 +38,7 @@ from .data import two_waves as two_waves
 from .errors import InputError as InputError
 from .experiment import Experiment as Experiment
 from .initialization import ChannelPower as ChannelPower
+from .initialization import FanInPower as FanInPower
 from .initialization import FanOutPower as FanOutPower
 from .initialization import Given as Given
 from .initialization import Glorot as Glorot
@@ -50,6 +53,7 @@ from .initialization import Zeros as Zeros
 from .losses import Loss as Loss
 from .measure import Lines as Lines
 from .measure import find_lines as find_lines
+from .networks import Attention as Attention
 from .networks import Conv as Conv
 from .networks import Dense as Dense
 from .networks import Model as Model

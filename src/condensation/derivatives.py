@@ -29,6 +29,7 @@ from .data._labels import as_targets
 from .errors import InputError, check_whole
 from .losses import Loss
 from .networks import Model, Network
+from .networks._model import fixed_parameters
 
 DENSE = 1500  # parameters up to which the whole Hessian is decomposed
 TOGETHER = 64  # of its rows that are computed at once
@@ -38,14 +39,14 @@ Outputs = Float[np.ndarray, "samples outputs"]
 
 
 def trained_parameters(model: Model) -> dict[str, np.ndarray]:
-    """The parameters that descent moves, by name, in float64: all but the statistics of batch norms.
+    """The parameters that descent moves, by name, in float64: all but fixed layers and the statistics of batch norms.
 
     >>> from condensation import Dense
     >>> model = Model(Dense((2, 1, 1), bias=False), {"dense1.weight": np.ones((1, 2)), "output.weight": np.eye(1)})
     >>> list(trained_parameters(model))
     ['dense1.weight', 'output.weight']
     """
-    constant = {name for norm in model.network.norms for name in norm.statistics}
+    constant = fixed_parameters(model.network)
     return {name: np.asarray(value, float) for name, value in model.parameters.items() if name not in constant}
 
 

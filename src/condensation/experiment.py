@@ -32,7 +32,8 @@ from .data._labels import as_targets, takes_labels
 from .errors import InputError, check_not_negative, check_whole, one_of, unknown_name
 from .initialization import Given, Init
 from .losses import Loss
-from .networks import Model, Network
+from .networks import Attention, Model, Network
+from .networks._model import check_samples
 from .optimizers import GradientFlow, NormalisedGD, Optimizer
 from .saving import At, Continued, Evenly, SaveSchedule, list_steps
 from .seeds import Seed, as_seed
@@ -91,6 +92,12 @@ class Experiment(Part):
             raise InputError("gradient flow has no steps at which labels could be noisy: no label_noise")
         if isinstance(self.optimizer, GradientFlow) and self.network.norms:
             raise InputError("gradient flow has no batch norm: its running statistics depend on the steps")
+        if isinstance(self.network, Attention) and (
+            self.init.antisymmetric or getattr(self.init, "balance", None) or isinstance(self.optimizer, NormalisedGD)
+        ):
+            raise InputError(
+                "attention has no antisymmetric or balanced initialization and no neuron-normalised descent"
+            )
         drawn = [(data.name, data.split) for data in (self.data, self.test) if isinstance(data, Images)]
         if len(drawn) > len(set(drawn)):
             raise InputError(f"test images must come from the other split, not from {drawn[0][1]!r} too")
@@ -181,6 +188,8 @@ class Experiment(Part):
         if data is None:
             raise InputError("this experiment has no held-out data (test)")
         x, y = data.draw(seed.held_out() if held_out else seed)
+        if x.shape[1:] == self.network.input_shape:
+            check_samples(self.network, x)
         return x, as_targets(y, self.network.outputs, self.loss, every=not held_out)
 
     def saved_steps(self) -> list[int]:

@@ -6,6 +6,7 @@ With $f_i$ the output and $y_i$ the target of sample i, the loss of a sample is
 - ``squared_error``: $\sum_k (f_{ik} - y_{ik})^2$, twice as much: the mean squared error of PyTorch, for one output;
 - ``softmax_mse``: $\frac12 \sum_k (\mathrm{softmax}(f_i)_k - y_{ik})^2$;
 - ``cross_entropy``: $-\sum_k y_{ik} \log \mathrm{softmax}(f_i)_k$, y being one-hot or probabilities;
+- ``exponential``: $\sum_k e^{-y_{ik} f_{ik}}$, for labels of 1 and -1;
 - a function of yours of the outputs and the targets of one sample.
 """
 
@@ -38,6 +39,7 @@ PER_SAMPLE = {
     "squared_error": lambda f, y: _square(f - y),
     "softmax_mse": lambda f, y: _half_square(jax.nn.softmax(f, axis=1) - y),
     "cross_entropy": lambda f, y: -jnp.sum(y * jax.nn.log_softmax(f, axis=1), axis=1),
+    "exponential": lambda f, y: jnp.sum(jnp.exp(-y * f), axis=1),
 }
 OF_CLASSES = ("softmax_mse", "cross_entropy")  # whose targets are shares of classes
 REDUCTIONS = {"mean": jnp.mean, "sum": jnp.sum}
@@ -46,6 +48,7 @@ PHRASES = {
     "squared_error": "the squared error",
     "softmax_mse": "half the squared error after softmax",
     "cross_entropy": "cross-entropy",
+    "exponential": "exp(-y f)",
 }
 
 
@@ -57,6 +60,7 @@ class Loss(Part, of_function=True):
     - ``Loss("squared_error")`` is $\frac1n \sum_i \sum_k (f_{ik} - y_{ik})^2$;
     - ``Loss("softmax_mse")`` is $\frac1{2n} \sum_i \sum_k (\mathrm{softmax}(f_i)_k - y_{ik})^2$;
     - ``Loss("cross_entropy")`` is $-\frac1n \sum_i \sum_k y_{ik} \log \mathrm{softmax}(f_i)_k$;
+    - ``Loss("exponential")`` is $\frac1n \sum_i \sum_k e^{-y_{ik} f_{ik}}$;
     - ``Loss(function)`` is $\frac1n \sum_i \ell(f_i, y_i)$ with a function $\ell$ of yours.
 
     The reduction ``"sum"`` leaves out the $\frac1n$.

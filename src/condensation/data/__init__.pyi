@@ -5,6 +5,8 @@ from ._images import images_or_digits as images_or_digits
 from ._inline import Expression as Expression
 from ._inline import Points as Points
 from ._kinds import Data as Data
+from ._sequences import AnchorFunctions as AnchorFunctions
+from ._sequences import InContextRegression as InContextRegression
 from ._synthetic import Synthetic as Synthetic
 from ._synthetic import hinges as hinges
 from ._synthetic import sine_sum as sine_sum

@@ -4,8 +4,9 @@ from ._arrays import Arrays
 from ._drawn import Drawn
 from ._images import Images
 from ._inline import Expression, Points
+from ._sequences import AnchorFunctions, InContextRegression
 from ._synthetic import Synthetic
 from ._teacher import Teacher
 
-Data = Synthetic | Arrays | Images | Expression | Points | Teacher | Drawn
+Data = Synthetic | Arrays | Images | Expression | Points | Teacher | Drawn | AnchorFunctions | InContextRegression
 """The kinds of data that an experiment can have."""

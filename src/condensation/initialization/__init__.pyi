@@ -1,6 +1,7 @@
 from ._given import Given as Given
 from ._init import Init as Init
 from ._laws import ChannelPower as ChannelPower
+from ._laws import FanInPower as FanInPower
 from ._laws import FanOutPower as FanOutPower
 from ._laws import Glorot as Glorot
 from ._laws import He as He

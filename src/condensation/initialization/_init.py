@@ -19,6 +19,13 @@ BALANCES = {  # in words
     "balanced": "output weights scaled to |a| = |w|, biases counted",
     "dominated": "output weights raised to |a| ≥ |w|, biases counted",
 }
+ROLES = {  # in words
+    "hidden": "hidden layers",
+    "convolution": "convolution layers",
+    "embedding": "embeddings",
+    "query_key": "queries and keys",
+    "value": "values and projections",
+}
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,8 @@ class Init(Part):
         output: the law of the output layer (the paper's a); the last hidden layer's law if not given.
         convolution: the law of the convolution layers, or a tuple with one for each; ``hidden`` is then for the dense
             hidden layers.
+        embedding, query_key, value: the same for the layers of a network of attention: embedding and positions;
+            queries and keys; values and projections.
         antisymmetric: units in pairs of equal input weights and opposite output weights, so that the output
             is zero at step 0. The last hidden layer is paired; with residual connections all of them are.
         balance: for one hidden layer, with $w_j$ a unit's input weights (its bias among them) and $a_j$ its output
@@ -44,6 +53,9 @@ class Init(Part):
     convolution: GivenLaw | tuple[GivenLaw, ...] | None = None
     antisymmetric: bool = False
     balance: Annotated[str, one_of("balance", BALANCES)] | None = None
+    embedding: GivenLaw | tuple[GivenLaw, ...] | None = None
+    query_key: GivenLaw | tuple[GivenLaw, ...] | None = None
+    value: GivenLaw | tuple[GivenLaw, ...] | None = None
 
     def check(self, network: Network) -> None:
         """Refuse laws that do not fit a network."""
@@ -52,17 +64,19 @@ class Init(Part):
     def laws(self, network: Network, zeros: bool = False) -> tuple[Law, ...]:
         """The law of each layer, the output layer last; ``zeros`` may be that of hidden layers only if it is said."""
         *hidden, _ = network.layers
-        own = [layer for layer in hidden if self.convolution is None or not layer.is_convolution]
-        if self.convolution is not None and len(own) == len(hidden):
-            raise InputError("the initialization has a law for convolution layers, the network has none")
-        given = _laws_of(self.hidden, len(own), "hidden")
-        convolutions = _laws_of(self.convolution, len(hidden) - len(own), "convolution")
-        remaining, kernels = iter(given), iter(convolutions)
-        chosen = [next(remaining) if layer in own else next(kernels) for layer in hidden]
+        groups = [self._group(layer) for layer in hidden]
+        laws = {}
+        for group in ROLES:
+            given = getattr(self, group)
+            if given is not None and group != "hidden" and group not in groups:
+                raise InputError(f"the initialization has a law for {ROLES[group]}, the network has none")
+            laws[group] = _laws_of(given, groups.count(group), group)
+        remaining = {group: iter(own) for group, own in laws.items()}
+        chosen = [next(remaining[group]) for group in groups]
         if not zeros and any(isinstance(law, Zeros) for law in chosen):
             raise InputError("only the output layer can be zero: a hidden layer of zeros has no directions")
         single = None if isinstance(self.hidden, tuple) else self.hidden
-        last = cast(Law | None, self.output or (given[-1] if given else single))
+        last = cast(Law | None, self.output or (laws["hidden"][-1] if laws["hidden"] else single))
         if last is None:
             raise InputError("the initialization names no law for the output layer")
         if self.balance is not None and len(hidden) != 1:
@@ -72,6 +86,11 @@ class Init(Part):
         if self.balance is not None and any(isinstance(law, Zeros) for law in (*chosen, last)):
             raise InputError(f"a {self.balance} initialization scales weights, and those of zero cannot be scaled")
         return (*chosen, last)
+
+    def _group(self, layer: LayerShape) -> str:
+        """The field whose law is for a hidden layer."""
+        role = "convolution" if layer.is_convolution else layer.role
+        return role if getattr(self, role) is not None else "hidden"
 
     def draw(self, network: Network, stream: np.random.Generator, seed: Seed | None = None) -> dict[str, np.ndarray]:
         """Parameters by name, float64, drawn in the order of the layers, a layer's weight before its bias.
@@ -130,6 +149,8 @@ def _describe_layers(chosen: list[LayerShape], network: Network) -> str:
         ("dense layers ", dense),
         ("dense hidden layers " if len(dense) > 2 else "dense hidden layer ", dense[:-1]),
     )
+    for role in ("embedding", "query_key", "value"):
+        kinds += ((f"{ROLES[role]} ", [layer for layer in layers if layer.role == role]),)
     names = ", ".join(layer.name for layer in chosen)
     return next((kind for kind, members in kinds if chosen == members), f"{names} ")
 

@@ -101,6 +101,19 @@ class FanOutPower(_Power, kind="fan_out_power"):
 
 
 @dataclass(frozen=True)
+class FanInPower(_Power, kind="fan_in_power"):
+    """A std of m_in^-gamma with m_in the numbers that a unit reads (of an embedding: its width), the bias too."""
+
+    def std_of(self, shape: LayerShape, width: int) -> float:
+        """m_in^-gamma, kernel entries counted."""
+        return shape.fans[0] ** -self.gamma
+
+    def describe(self) -> str:
+        """The std as a power of m_in."""
+        return f"N(0, σ²) with σ = m_in^{0 - self.gamma:g}"
+
+
+@dataclass(frozen=True)
 class WidthPower(_Power, kind="width_power"):
     """A std of m^-gamma, the bias too; m is the layer's number of neurons (for the output layer: of its inputs)."""
 
@@ -271,5 +284,6 @@ def _check_repeats(function: Function, shape: tuple[int, ...]) -> None:
         )
 
 
-Law = Normal | Uniform | FanOutPower | WidthPower | Glorot | He | LeCun | PyTorchDefault | ChannelPower | Zeros | OwnLaw
+Powers = FanOutPower | FanInPower | WidthPower | ChannelPower
+Law = Normal | Uniform | Powers | Glorot | He | LeCun | PyTorchDefault | Zeros | OwnLaw
 GivenLaw = Law | Draw  # a function becomes an OwnLaw

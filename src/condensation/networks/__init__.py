@@ -1,4 +1,4 @@
-"""Networks: frozen descriptions (``Dense``, ``Conv``, ``ResNet``), and the Equinox modules they describe."""
+"""Networks: frozen descriptions (``Dense``, ``Conv``, ``ResNet``, ``Attention``), and the Equinox modules of them."""
 
 import lazy_loader
 

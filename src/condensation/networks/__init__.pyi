@@ -1,3 +1,5 @@
+from ._attention import AttentionNetwork as AttentionNetwork
+from ._attention_shape import Attention as Attention
 from ._conv import Conv as Conv
 from ._conv import ConvNetwork as ConvNetwork
 from ._dense import Dense as Dense

@@ -4,6 +4,7 @@ A dense layer reads *columns*. A convolution is a product with *patches*: for ea
 it, and a last 1 for the bias, as in a filter's input weight. Forward and backward through the layer then take half of
 the time of XLA's convolutions. Patches hold kernel² times as many numbers as the images, so they are made only where
 they take at most ``PATCH_BYTES``: 500 images of CIFAR-10 and 5 x 5 kernels are 119 MB, all 50,000 would be 12 GB.
+One block of linear attention reads a sequence as its last token and a matrix of *moments*.
 """
 
 import math
@@ -44,6 +45,22 @@ class Patches(eqx.Module):
         pixels = values[..., :-1].reshape(samples, height, width, inputs, *geometry.kernel, copy=False)
         pixels[:] = under.transpose(0, 2, 3, 1, 4, 5)
         return Patches(values)
+
+
+class Moments(eqx.Module):
+    """Sequences as linear attention reads them at their last token."""
+
+    last: Float[Array | np.ndarray, "samples width"]
+    products: Float[Array | np.ndarray, "samples keys values"]  # of keys' and values' inputs, summed over the tokens
+
+    @staticmethod
+    def of(x: Float[np.ndarray, "samples length width"], keys: int, value_from: int) -> "Moments":
+        """The moments of some sequences, whose keys read the first coordinates, whose values those from another on.
+
+        >>> Moments.of(np.array([[[1.0, 2.0], [3.0, 4.0]]]), 1, 1).products.tolist()  # 1 * 2 + 3 * 4
+        [[[14.0]]]
+        """
+        return Moments(x[:, -1], np.einsum("njk,njv->nkv", x[..., :keys], x[..., value_from:]))
 
 
 def windows(x: Float[np.ndarray, "samples inputs h w"], geometry: Geometry) -> Float[np.ndarray, "..."]:

@@ -141,6 +141,7 @@ class Conv(Part, kind="conv"):
     """
 
     norms: ClassVar[tuple[NormShape, ...]] = ()
+    fixed: ClassVar[tuple[str, ...]] = ()
 
     image: tuple[Count, ...]
     channels: tuple[Count, ...]

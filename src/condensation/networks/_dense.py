@@ -135,6 +135,7 @@ class Dense(Part, kind="dense"):
     """
 
     norms: ClassVar[tuple[NormShape, ...]] = ()
+    fixed: ClassVar[tuple[str, ...]] = ()
 
     widths: tuple[Count, ...]
     activation: Activation | tuple[Activation, ...] = "tanh"

@@ -18,11 +18,16 @@ from ..errors import unknown_name
 
 @dataclass(frozen=True)
 class LayerShape:
-    """Name of a layer, the shape of its weight (outputs first) and whether it has a bias."""
+    """Name of a layer, the shape of its weight (outputs first) and whether it has a bias.
+
+    Its ``role`` tells which law of an ``Init`` is for it: ``"hidden"``, or of attention ``"embedding"``,
+    ``"query_key"`` or ``"value"`` (values and projections).
+    """
 
     name: str
     weight: tuple[int, ...]
     has_bias: bool
+    role: str = "hidden"
 
     @property
     def parameters(self) -> dict[str, tuple[int, ...]]:

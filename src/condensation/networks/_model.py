@@ -22,12 +22,13 @@ from .._serialization import from_plain, to_plain, without_none
 from .._sketch import heat
 from .._writing import write_tensors
 from ..errors import InputError, unknown_name
+from ._attention_shape import Attention
 from ._conv import Conv
 from ._dense import Dense
 from ._layer import LayerShape
 from ._resnet import ResNet
 
-Network = Dense | Conv | ResNet
+Network = Dense | Conv | ResNet | Attention
 """The kinds of networks that an experiment can have."""
 AT_ONCE = 1000  # samples that go through the network together
 
@@ -64,6 +65,7 @@ class Model(Shown):
             raise InputError(f"a sample of this network has shape {self.network.input_shape}, not {x.shape[1:]}")
         if not len(x):
             raise InputError("at least one sample is needed")
+        check_samples(self.network, x)
         dtype = np.result_type(*self.parameters.values(), np.float32)
         with precision(str(dtype)):
             run, parameters = _compiled(self.network), jax.device_put(self.parameters)
@@ -127,6 +129,18 @@ def _compiled(network: Network) -> Any:
     convolutional = any(layer.is_convolution for layer in network.layers)
     options = convolution_options() if convolutional else None
     return jax.jit(lambda parameters, x: network.assemble(parameters)(x), compiler_options=options)
+
+
+def check_samples(network: Network, x: np.ndarray) -> None:
+    """Refuse samples that a network of their shape cannot read: numbers that are no tokens."""
+    if isinstance(network, Attention):
+        network.check_samples(x)
+
+
+def fixed_parameters(network: Network) -> set[str]:
+    """Full names of what training does not move: statistics of batch norms, and layers that are fixed."""
+    fixed = {name for layer in network.layers if layer.name in network.fixed for name in layer.parameters}
+    return fixed | {name for norm in network.norms for name in norm.statistics}
 
 
 def network_size(network: Network) -> int:

@@ -11,7 +11,7 @@ each convolution has a bias instead.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -121,6 +121,8 @@ class ResNet(Part, kind="resnet"):
         dropout: share of the dense hidden neurons that a training step leaves out.
         batch_norm: a batch norm stands behind each convolution; else each convolution has a bias.
     """
+
+    fixed: ClassVar[tuple[str, ...]] = ()
 
     image: tuple[Count, Count, Count]
     outputs: Count

@@ -29,7 +29,7 @@ from jaxtyping import Float, Int
 from ..activations import Activation, derivatives_at_zero, get_activation, multiplicity
 from ..errors import InputError
 from ..measure._similarity import norms
-from ..networks import Conv, Dense, LayerShape, Model, Network
+from ..networks import Attention, Conv, Dense, LayerShape, Model, Network
 from ..networks._geometry import Geometry
 from ._tree import common_direction
 
@@ -112,6 +112,8 @@ def merge_groups(
 
 def mergeable(network: Network) -> dict[str, Activation]:
     """The layers whose units can be merged, and their activations."""
+    if isinstance(network, Attention):
+        raise InputError("dense, convolutional and residual networks can be reduced, not a network of attention")
     chain = [layer.name for layer in network.layers[:-1]]
     dense = chain[len(chain) - len(network.activations) :]  # of a ResNet: batch norm stands between the others
     return dict(zip(dense, network.activations, strict=True))

@@ -26,8 +26,12 @@ def flow_row(
     flow = program.optimizer
     assert isinstance(flow, GradientFlow)
     parameters, memory = state.parameters, state.memory
-    measure = jax.value_and_grad(program.objective, has_aux=True)
-    (loss, outputs), gradient = measure(parameters, fixed["x"], fixed["y"])
+
+    def objective(values: Any) -> tuple[Array, Array]:
+        return program.objective(values | state.statistics, fixed["x"], fixed["y"])
+
+    measure = jax.value_and_grad(objective, has_aux=True)
+    (loss, outputs), gradient = measure(parameters)
     seen = program.scores(loss, outputs, fixed["y"]) | {"time": memory["time"]} | gradient_sizes(gradient)
     seen |= program.evaluated(state, fixed) if evaluate else {}
     finite = jnp.stack([jnp.isfinite(value).all() for value in (loss, *gradient.values())]).all()
@@ -43,10 +47,10 @@ def flow_row(
     first_step = jnp.minimum(jnp.minimum(memory["pace"], cautious), span)
 
     def descend(t: Any, y: Any, args: Any) -> Any:
-        return jax.tree.map(jnp.negative, measure(y, fixed["x"], fixed["y"])[1])
+        return jax.tree.map(jnp.negative, measure(y)[1])
 
     def above(t: Any, y: Any, args: Any, **_: Any) -> Array:
-        return program.objective(y, fixed["x"], fixed["y"])[0] / memory["first_loss"] - flow.stop_ratio
+        return objective(y)[0] / memory["first_loss"] - flow.stop_ratio
 
     event = None
     if flow.stop_ratio is not None:  # the nearer to the first loss, the more its rounding blurs the moment

@@ -18,6 +18,7 @@ from jax import Array, lax
 from .._precision import storage
 from ..losses import Loss
 from ..networks import Network
+from ..networks._model import fixed_parameters
 from ..optimizers import GradientFlow, Optimizer
 
 Values = dict[str, Array]
@@ -25,7 +26,7 @@ Curves = dict[str, Array]
 
 
 class TrainState(NamedTuple):
-    """A network on its way: what is trained, batch norms' running statistics, the optimizer's memory, the order."""
+    """A network on its way: what is trained, what is not (fixed layers, running statistics), memory and order."""
 
     parameters: Values
     statistics: Values
@@ -70,17 +71,17 @@ class Program(NamedTuple):
         scores = ["loss"] + ["accuracy"] * self.classes
         named = scores + [f"test_{name}" for name in scores * self.tested]
         named += ["time"] * isinstance(self.optimizer, GradientFlow)
-        parts = (*self.network.layers, *self.network.norms)
-        return named + [f"gradient.{name}" for part in parts for name in part.parameters]
+        parts, fixed = (*self.network.layers, *self.network.norms), fixed_parameters(self.network)
+        return named + [f"gradient.{name}" for part in parts for name in part.parameters if name not in fixed]
 
     def begin(self, init: Values, fixed: dict[str, Any]) -> TrainState:
         """The state before the first step."""
         order = jnp.arange(fixed["x"].shape[0], dtype=jnp.int32) if self.batch_size else ()
-        running = {name for norm in self.network.norms for name in norm.statistics}
-        parameters = {name: value for name, value in init.items() if name not in running}
-        statistics = {name: init[name] for name in init if name in running}
+        fixed_names = fixed_parameters(self.network)
+        parameters = {name: value for name, value in init.items() if name not in fixed_names}
+        statistics = {name: init[name] for name in init if name in fixed_names}
         if isinstance(self.optimizer, GradientFlow):
-            memory = self.optimizer.begin(self.objective(parameters, fixed["x"], fixed["y"])[0])
+            memory = self.optimizer.begin(self.objective(init, fixed["x"], fixed["y"])[0])
         else:
             memory = self._transform(fixed).init(parameters)
         return TrainState(parameters, statistics, memory, order)
