@@ -1,6 +1,6 @@
 """All figures by name, in the order of the papers."""
 
-from . import align, beyond, phases
+from . import align, beyond, phases, saddle
 from ._figure import PaperFigure
 from .cnn import figures as cnn
 from .fc import figures as fc
@@ -13,6 +13,7 @@ FIGURES: dict[str, type[PaperFigure]] = {
         *beyond.FIGURES,
         *phases.FIGURES,
         *align.FIGURES,
+        *saddle.FIGURES,
     )
 }
 """The figures by name, in the order of the report."""
