@@ -1,0 +1,7 @@
+"""Early alignment of relu networks: points that are never fitted, one direction for a cone, two for two classes."""
+
+from .classes import Classes
+from .cone import Cone
+from .points import ThreePoints
+
+FIGURES = (ThreePoints, Cone, Classes)

@@ -1,0 +1,6 @@
+"""Saddle to saddle: the exponents of theory, width and equal singular values, one unit at a time or all on a line."""
+
+from .modes import Modes
+from .units import Units
+
+FIGURES = (Modes, Units)
