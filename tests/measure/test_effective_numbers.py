@@ -127,8 +127,8 @@ def check_ranks(name, weights):
     values = np.linalg.svd(weights, compute_uv=False)
     shares = values[values > 0] / values.sum()
     expected = np.exp(-(shares * np.log(shares)).sum())
-    for given in (weights, weights[::-1].astype(np.float32)):
-        assert effective_rank(given) == pytest.approx(expected, rel=0.03), name
+    for array in (weights, weights[::-1].astype(np.float32)):
+        assert effective_rank(array) == pytest.approx(expected, rel=0.03), name
     assert stable_rank(weights) == pytest.approx((values**2).sum() / values[0] ** 2, rel=0.005), name
 
 
