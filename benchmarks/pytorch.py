@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 from threadpoolctl import threadpool_limits
 
@@ -70,16 +71,17 @@ def gpt2() -> list[str]:
 
 
 def watching() -> list[str]:
-    """What watching adds to a training of PyTorch's, eager and compiled, by the default schedule and with a budget."""
+    """What watching adds to a training of PyTorch's, eager and compiled, within the default budget and without one."""
     import torch
     from torch import nn
 
+    from condensation import Every
     from condensation.pytorch import watch
 
     x, y = torch.randn(6400, 784), torch.randint(10, (6400,))
 
-    def train(compiled: bool, watched: bool, budget: float | None = None) -> tuple[float, float]:
-        """CPU and wall seconds."""
+    def train(compiled: bool, watched: bool, **options: Any) -> tuple[float, float, int]:
+        """CPU and wall seconds, and the number of measured steps."""
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(784, 400), nn.ReLU(), nn.Linear(400, 10))
         run = torch.compile(model) if compiled else model
@@ -87,7 +89,7 @@ def watching() -> list[str]:
         nn.functional.cross_entropy(run(x[:64]), y[:64]).backward()  # it is compiled here
         with tempfile.TemporaryDirectory() as folder:
             began = time.process_time(), time.perf_counter()
-            watcher = watch(model, Path(folder) / "run", budget=budget) if watched else None
+            watcher = watch(model, Path(folder) / "run", **options) if watched else None
             for step in range(2000):
                 part = slice(64 * (step % 100), 64 * (step % 100) + 64)
                 loss = nn.functional.cross_entropy(run(x[part]), y[part])
@@ -98,21 +100,31 @@ def watching() -> list[str]:
                     watcher.step(loss)
             if watcher is not None:
                 watcher.close()
-            return time.process_time() - began[0], time.perf_counter() - began[1]
+            measured = len({row.step for row in watcher.rows}) if watcher is not None else 0
+            return time.process_time() - began[0], time.perf_counter() - began[1], measured
 
+    ways: dict[str, dict[str, Any]] = {
+        "the default": {},
+        "`Every(10)`": {"schedule": Every(10)},
+        "the default, `budget=None`": {"budget": None},
+        "`Every(10)`, `budget=None`": {"schedule": Every(10), "budget": None},
+    }
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # else CPU time counts threads that wait
     lines = ["Watching 2000 steps of a 784-400-10 network (batches of 64, Adam), all layers, with files; one thread."]
     lines += [f"{REPEATS} trainings with and without it in turn: the best CPU time of each, the median wall ratio.", ""]
-    lines += ["| PyTorch | schedule | without | CPU, with / without | wall, with / without |", "| --- " * 5 + "|"]
+    lines += ["| PyTorch | how | without | CPU, with / without | wall, with / without | measured steps |"]
+    lines += ["| --- " * 6 + "|"]
     for compiled in (False, True):
         train(compiled, watched=True)
-        for name, budget in {"the default": None, "the default, budget=0.01": 0.01}.items():
-            pairs = [(train(compiled, watched=False), train(compiled, True, budget)) for _ in range(REPEATS)]
+        for name, options in ways.items():
+            pairs = [(train(compiled, watched=False), train(compiled, True, **options)) for _ in range(REPEATS)]
             plain, watched = (min(pair[k][0] for pair in pairs) for k in range(2))
             wall = statistics.median(pair[1][1] / pair[0][1] for pair in pairs)
             how = "torch.compile" if compiled else "eager"
-            lines += [f"| {how} | {name} | {plain:.2f} s | {watched / plain:.3f} | {wall:.3f} |"]
+            steps = sorted({pair[1][2] for pair in pairs})
+            counted = str(steps[0]) if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
+            lines += [f"| {how} | {name} | {plain:.2f} s | {watched / plain:.3f} | {wall:.3f} | {counted} |"]
     torch.set_num_threads(threads)
     return lines
 

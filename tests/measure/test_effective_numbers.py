@@ -103,3 +103,47 @@ def test_errors_do_not_call_different_units_alike():
     assert bootstrap_errors(weights) == bootstrap_errors(weights)
     with pytest.raises(InputError, match="at least 8 units with a direction, not 5"):
         bootstrap_errors(weights[:5])
+
+
+def spectra(size: int) -> dict[str, np.ndarray]:
+    """Large matrices of many kinds: bulks, steps, decays over decades, a few directions with noise, heavy tails."""
+    stream, k = np.random.default_rng(size), np.arange(1, size + 1)
+    draw = lambda *shape: stream.normal(size=shape)  # noqa: E731
+    turns = [np.linalg.qr(draw(size, size))[0] for _ in range(2)]
+    singular = {"1/k": 1 / k, "k^-2": k**-2.0, "exponential": np.exp(-k / 50), "step": np.where(k < 200, 1, 0.01)}
+    return {
+        "random": draw(size, size),
+        "tall": draw(2 * size, size),
+        "equal": np.eye(size),
+        "three directions": draw(size, 3) @ draw(3, size) + 0.01 * draw(size, size),
+        "rank 1": np.outer(draw(size), draw(size)),
+        "unequal norms": draw(size, size) * np.exp(draw(size, 1) + draw(1, size)),
+        "common mean": draw(size, size) + 1,
+        **{name: (turns[0] * values) @ turns[1] for name, values in singular.items()},
+    }
+
+
+def check_ranks(name, weights):
+    values = np.linalg.svd(weights, compute_uv=False)
+    shares = values[values > 0] / values.sum()
+    expected = np.exp(-(shares * np.log(shares)).sum())
+    for array in (weights, weights[::-1].astype(np.float32)):
+        assert effective_rank(array) == pytest.approx(expected, rel=0.03), name
+    assert stable_rank(weights) == pytest.approx((values**2).sum() / values[0] ** 2, rel=0.005), name
+
+
+@pytest.mark.trials
+@pytest.mark.parametrize("size", [1100, 1700])
+def test_the_ranks_of_large_matrices_are_those_of_the_svd(size):
+    """Estimated, to 3%, of units in any order."""
+    for name, weights in spectra(size).items():
+        check_ranks(name, weights)
+
+
+def test_the_ranks_of_a_large_random_matrix_and_of_few_directions():
+    stream = np.random.default_rng(0)
+    random = stream.normal(size=(1030, 1040))
+    check_ranks("random", random)
+    check_ranks("three directions", stream.normal(size=(1030, 3)) @ random[:3] + 0.01 * random)
+    with pytest.raises(InputError, match="all weights are zero"):
+        effective_rank(np.zeros((1030, 1040)))

@@ -33,7 +33,7 @@ def begin(way, model):
     if way == "torchrun":  # its variables are there before the processes have met
         os.environ["RANK"] = str(rank)
     to = lambda numbers, step: told[way].append(step)
-    watchers[way] = watch(model, f"{folder}/{way}", schedule=Every(4), keep=["0.weight"], to=to)
+    watchers[way] = watch(model, f"{folder}/{way}", schedule=Every(4), keep=["0.weight"], to=to, budget=None)
     os.environ.pop("RANK", None)
 
 

@@ -307,6 +307,7 @@ def test_the_start_is_held_once(tmp_path):
     with torch.no_grad():
         model.weight.zero_()
     assert start["weight"].any()  # a copy, no view
+    in_memory.step()
     on_disk.step()
     assert read_tensors(tmp_path / "initial.safetensors")[1]["weight"].any()
     assert not list(tmp_path.glob(".*"))
@@ -441,7 +442,7 @@ def test_a_live_table_shows_each_measured_step(monkeypatch):
         ({"budget": 1.5}, "budget is a share of the time between 0 and 1, not 1.5"),
         ({"threshold": 0}, "threshold is a cosine between 0 and 1, not 0"),
         ({"view": "rows"}, "unknown view of convolution layers 'rows'"),
-        ({"to": 3}, "to must be a SummaryWriter"),
+        ({"to": 3}, "to must be tensorboard, wandb, mlflow, a SummaryWriter"),
         ({"out": __file__}, "cannot be made"),
     ],
 )

@@ -7,7 +7,8 @@ from torch import nn
 
 from ..errors import InputError, unknown_name
 from ..weights import Units
-from ._units import units, unwrapped
+from ._processes import class_name
+from ._units import listed, unwrapped
 
 
 def as_names(names: Iterable[str] | None) -> list[str] | None:
@@ -19,13 +20,13 @@ def chosen(
     model: nn.Module, layers: list[str] | None, keep: list[str], *, heads: bool, view: str
 ) -> tuple[list[Units], list[Units]]:
     """The units to measure and those of them to keep; a named head or projection is cut as its name says."""
-    every = units(model, heads=heads, view=view)
+    every = listed(model, heads=heads, view=view, sharded=True)
     known = {name for layer in every for name in (layer.name, layer.parameter)}
     if missing := {*(layers or ()), *keep} - known:
-        every += [layer for layer in units(model, heads=not heads, view=view) if layer.name in missing]
+        every += [layer for layer in listed(model, heads=not heads, view=view, sharded=True) if layer.name in missing]
     measurable = [layer for layer in every if not layer.reason]
     if not measurable:
-        name = type(unwrapped(model)).__name__
+        name = class_name(unwrapped(model))
         raise InputError(f"the model {name} has no units to watch; {every[0].name}: {every[0].reason}")
     if layers == []:
         raise InputError("layers names no layer: leave it out to watch all of them")

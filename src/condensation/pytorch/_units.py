@@ -18,9 +18,14 @@ from ..weights import Units
 from ..weights import _names as names
 from ..weights._attention import Heads
 from ..weights._layout import Read, UnitLayout, list_units
+from ._copies import parameter
+from ._processes import is_dtensor
 
 _NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
-_WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
+_WRAPPERS = {
+    **dict.fromkeys(("DistributedDataParallel", "DataParallel", "AveragedModel"), "module"),
+    "OptimizedModule": "_orig_mod",
+}
 
 
 def units(model: nn.Module, *, heads: bool = True, view: str = "filter") -> list[Units]:
@@ -36,6 +41,11 @@ def units(model: nn.Module, *, heads: bool = True, view: str = "filter") -> list
     >>> [(u.name, u.kind, u.units, u.inputs, u.reason) for u in units(model)][0]
     ('0.weight', 'neuron', 50, 6, '')
     """
+    return listed(model, heads=heads, view=view)
+
+
+def listed(model: nn.Module, *, heads: bool, view: str, sharded: bool = False) -> list[Units]:
+    """The units; those of parameters that are spread over processes only where all processes will read them."""
     model = unwrapped(model)
     reads: dict[str, tuple[tuple[int, ...], Read]] = {}
     layouts: dict[str, UnitLayout | str] = {}
@@ -52,14 +62,15 @@ def units(model: nn.Module, *, heads: bool = True, view: str = "filter") -> list
                 continue
             if key is not None:
                 seen[key] = name
-            layouts[name] = _unreadable(prefix, short, module, value) or _layout(name, model, prefix, module, shapes)
+            reason = _unreadable(prefix, short, module, value, sharded)
+            layouts[name] = reason or _layout(name, model, prefix, module, shapes)
     if not layouts:
         raise InputError(f"the model {type(model).__name__} has no parameters")
     return list_units(reads, layouts, heads=heads, view=view)
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
-    """The user's own model, out of DistributedDataParallel and torch.compile."""
+    """The user's own model, out of DistributedDataParallel, torch.compile and a moving average (AveragedModel)."""
     if not isinstance(model, nn.Module):
         raise InputError(f"a model must be a torch.nn.Module, not {type(model).__name__}")
     while isinstance(inner := getattr(model, _WRAPPERS.get(type(model).__name__, ""), None), nn.Module):
@@ -81,13 +92,14 @@ def _parameters(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def _read(model: nn.Module, prefix: str, name: str) -> np.ndarray:
-    value = _made(model.get_submodule(prefix), name)  # found anew each time: a module may have been replaced
-    return as_array(value if isinstance(value, torch.Tensor) else value())
+    return as_array(parameter(model, prefix, name, _made))
 
 
 def as_array(tensor: torch.Tensor) -> np.ndarray:
-    """A tensor's values, copied to the CPU; half precision as float32."""
+    """A tensor's values, copied to the CPU; half precision as float32. All processes gather one that they share."""
     values = tensor.detach()
+    if is_dtensor(values):
+        values = values.full_tensor()  # pyright: ignore[reportAttributeAccessIssue]
     if values.is_quantized:
         values = values.dequantize()
     if values.dtype not in (torch.float32, torch.float64):
@@ -139,7 +151,7 @@ def _place(value: torch.Tensor) -> tuple[Any, ...] | None:
         return (id(value),)
 
 
-def _unreadable(prefix: str, name: str, module: nn.Module, value: torch.Tensor) -> str:
+def _unreadable(prefix: str, name: str, module: nn.Module, value: torch.Tensor, sharded: bool) -> str:
     raw = [f"{made}{end}" for made in _hooks(module) for end in ("_orig", "_g", "_v")]
     if ".parametrizations." in f".{prefix}." or name in raw:
         return "it makes a weight that is listed under its own name (a parametrization)"
@@ -147,13 +159,13 @@ def _unreadable(prefix: str, name: str, module: nn.Module, value: torch.Tensor) 
         return "not initialised: the model has to see a batch first"
     if value.is_meta:
         return "on the meta device: it has no values"
-    if type(value).__name__ == "DTensor":
+    if is_dtensor(value) and not sharded:
         return "sharded over processes: gather the model first"
     if value.is_complex():
         return "complex: lines are of real weights"
     if not value.is_floating_point() and not value.is_quantized:
         return f"quantised or packed as {str(value.dtype).removeprefix('torch.')}: it has to be dequantised first"
-    if type(value) not in (torch.Tensor, nn.Parameter):
+    if type(value) not in (torch.Tensor, nn.Parameter) and not is_dtensor(value):
         return f"a {type(value).__name__}: it has to be turned into an ordinary tensor first"
     return ""
 

@@ -6,72 +6,43 @@ fails while it watches (a logger, a file, a layer that is gone) is told, and the
 """
 
 import math
-import os
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+import sys
+import warnings
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Unpack
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from threadpoolctl import ThreadpoolController
-from torch import distributed, nn
+from torch import nn
 
 from ..errors import InputError, check_whole, unknown_name
 from ..measure import measure_units
 from ..measure._table import NAN
 from ..runs import Watched, WatchedLayer, WatchedRow, WatchedRun, WatchWriter
 from ..runs._watched import QUANTITIES
-from ..saving import At, Every, Geometric, OpenSaveSchedule
+from ._budget import Budget
+from ._copies import MANY, MOST, Copier, Copies
 from ._loggers import as_loggers, guarded, named
+from ._looking import as_float, threads, undisturbed, versions
+from ._options import BUDGET, DEFAULT, Options, check_options
+from ._processes import class_name, first_says, is_sharded, rank
 from ._selection import about, as_names, chosen, initial_weights, weights_of
 from ._units import unwrapped
 
-DEFAULT = Geometric(2)  # a measurement takes as long as a few steps: 2000 steps have nine of them
 SMALL = 1024  # layers up to here are measured by one thread: more would only wait for those of the training
-
-
-class Options(TypedDict, total=False):
-    """What can be chosen when a model is watched, as ``watch`` describes it."""
-
-    schedule: OpenSaveSchedule
-    layers: Iterable[str] | None
-    heads: bool
-    view: str
-    keep: Iterable[str]
-    to: Any
-    budget: float | None
-    threshold: float | None
-    live: bool
-    resume: bool
-
-
-def check_options(options: Options) -> None:
-    """Refuse, before there is a model, what no model could be watched with."""
-    for name in options:
-        if name not in Options.__annotations__:
-            raise unknown_name("option of watch", name, Options.__annotations__)
-    schedule, meanings = options.get("schedule", DEFAULT), {"budget": "a share of the time", "threshold": "a cosine"}
-    if not isinstance(schedule, At | Every | Geometric):
-        known = "Geometric(per_decade), Every(k) or At(steps), which need no last step"
-        raise InputError(f"a schedule is {known}, not {schedule!r}")
-    for name, meaning in meanings.items():
-        value = options.get(name)
-        if value is not None and not (isinstance(value, int | float) and 0 < value < 1):
-            raise InputError(f"{name} is {meaning} between 0 and 1, not {value!r}")
-    as_loggers(options.get("to", ()))
 
 
 def watch(model: nn.Module, out: str | Path | None = None, **options: Unpack[Options]) -> "Watcher":
     """Watch a model while the user's loop trains it; its present weights are those of step 0.
 
     Args:
-        model: any model, also compiled or inside DistributedDataParallel (the first process watches, the others do
-            nothing).
+        model: any model, also compiled, a moving average (``AveragedModel``) or inside DistributedDataParallel (the
+            first process watches, the others do nothing). One that is spread over processes (``fully_shard``) is
+            watched, told and closed by all of them, as they gather it together.
         out: a folder for this run, which ``load_run`` and ``condensation watch`` read; the rows are in memory only if
             it is not given.
         schedule: the steps at which layers are measured, besides the first and the last: ``Geometric`` (by default two
@@ -81,13 +52,19 @@ def watch(model: nn.Module, out: str | Path | None = None, **options: Unpack[Opt
         heads: cut attention projections into their heads; a head that is named is watched in any case.
         view: the units of convolution layers, ``"filter"`` or ``"kernel"``.
         keep: names of layers whose weights are kept at the measured steps.
-        to: a TensorBoard writer, an object with ``log(numbers, step)``, a Lightning logger or a function of numbers and
-            step, or several in a list. One that raises is warned of once.
-        budget: the share of the time that measuring may take: a due step is left out while it has taken more. Which
-            steps are measured then depends on the machine.
+        to: ``"tensorboard"``, ``"wandb"`` or ``"mlflow"`` (the run that is under way), a TensorBoard writer, an object
+            with ``log(numbers, step)``, a Lightning logger or a function of numbers and step, or several in a list. One
+            that raises is warned of once.
+        budget: the share of the time of the steps that measuring and writing may take, 3% if not given. The first and
+            the last step are measured in any case, and so is what takes less than 0.05 s in all. A due step that would
+            take more is copied and measured once the steps have paid for it; where eight copies wait or they would take
+            256 MiB, a later step is measured in its place. What is not paid for at the end is left out. None: every due
+            step is measured, the same ones on every machine.
         threshold: the cosine that decides; by default 0.95, or more where chance alone would reach it.
         live: show a table on standard error, if that is a terminal.
         resume: go on with the run that is in the folder, if there is one; it stays as it is until a step is told.
+        overwrite: begin a new run in the folder, in the place of a watched one that is there (a notebook's cell that is
+            run again); it stays as it is until a step is told.
 
     >>> model = nn.Linear(40, 20)
     >>> with watch(model) as watcher:
@@ -120,29 +97,41 @@ class Watcher:
         heads, view = options.get("heads", False), options.get("view", "filter")
         self._units, kept = chosen(model, layers, keep, heads=heads, view=view)
         watched = Watched(
-            type(unwrapped(model)).__name__,
+            class_name(unwrapped(model)),
             tuple(WatchedLayer(*about(layer)) for layer in self._units),
             options.get("schedule", DEFAULT),
             tuple(layer.name for layer in kept),
             options.get("threshold"),
             str(torch.__version__),
         )
-        self._loggers, self._budget = as_loggers(options.get("to", ())), options.get("budget")
-        self._measuring = 0.0
+        self._loggers, self._budget = as_loggers(options.get("to", ()), out), Budget(options.get("budget", BUDGET))
+        self._parameters = [*model.parameters()]
+        self._versions = versions(self._parameters)
+        self._sharded, self._waiting = is_sharded(model), list[Copies]()
+        self._beside = any(value.is_cuda for value in self._parameters)  # copied while the training goes on
+        self._copier = Copier(self._units)
         self._step, self._loss = first, None
         self._begun = self._closed = False
-        self._due = -1.0  # the next step to measure, once a step is told
-        self._silent, self._shown, self._live = _rank() != 0, options.get("live", False), None
+        self._due = math.inf  # the next step to measure, once a step is told
+        self._silent, self._shown, self._live = rank() != 0, options.get("live", False), None
         path = None if out is None or self._silent else Path(out)
-        self._writer = WatchWriter(watched, path, resume=options.get("resume", False), rows=rows)
-        if self._silent:
-            return
-        if self._writer.resumed:
+        resume, overwrite = options.get("resume", False), options.get("overwrite", False)
+        self._writer = WatchWriter(watched, path, resume=resume, overwrite=overwrite, rows=rows)
+        self._helps = self._silent and self._sharded  # reads what the first process measures
+        resumed = self._writer.resumed
+        if resumed:
             self._step = self._writer.steps[-1]
-        else:
-            with _undisturbed():
-                self._writer.keep_start(initial_weights(self._units))
-            self._measure(first, None)
+        if self._sharded:
+            resumed, self._step = first_says((resumed, self._step))
+        if self._helps and not resumed:
+            for _ in range(2):  # the initial weights, and their measures
+                self._read_along()
+        elif not self._silent and not resumed:
+            threads()
+            with self._budget.spending():
+                with undisturbed():
+                    self._writer.keep_start(initial_weights(self._units))
+                self._measure(first, None)
 
     @property
     def rows(self) -> list[WatchedRow]:
@@ -182,26 +171,78 @@ class Watcher:
             raise InputError("this watcher was closed; watch(model) begins another one")
         now = self._step + 1 if step is None else step
         check_whole("step", now, least=0, bits=63)
+        with self._budget.told():
+            self._told(now, loss)
+
+    def _told(self, now: int, loss: torch.Tensor | float | None) -> None:
         new = not self._begun
         if new:
             self._begin(now)
         if now < self._step:
             raise InputError(f"step {now} was told after step {self._step}, but steps only go forwards")
-        last, self._step = self._step, now
-        if self._silent:
+        if new:
+            due = self._next_due(self._step)
+            self._due = first_says(due) if self._sharded else due
+        self._step = now
+        if self._silent and not self._helps:
             return
         self._loss = loss.detach() if isinstance(loss, torch.Tensor) else loss
-        if last >= self._due:
-            self._due = self._writer.watched.schedule.next_due(last) or math.inf
-        due = self._due <= now and not self._over_budget()
-        if due:
-            self._measure(now, loss)
-        if due or new:
+        measured = self._due <= now and self._measure_due(now)
+        if self._waiting and self._waiting[0].ready and self._waiting[0].step < now and self._budget.allows():
+            self._measure_waiting()
+            measured = True
+        if measured or new:
             self._writer.write(now, now=new)
+
+    def _next_due(self, after: int) -> float:
+        return self._writer.watched.schedule.next_due(after) or math.inf
+
+    def _measure_due(self, now: int) -> bool:
+        """Measure a due step, or copy it, or leave it due; whether it was measured."""
+        if self._sharded:
+            self._due = self._next_due(now)
+            if first_says(self._budget.allows()):
+                self._read_along() if self._helps else self._measure(now, self._loss)
+                return not self._helps
+            return False
+        measured = not self._waiting and not self._beside and self._budget.allows()
+        if measured:
+            self._measure(now, self._loss)
+        elif (copies := self._copied(now)) is not None:
+            self._waiting.append(copies)
+        elif not self._waiting and self._budget.allows():
+            self._measure(now, self._loss)
+            measured = True
+        else:
+            return False
+        self._due = self._next_due(now)
+        return measured
+
+    def _copied(self, now: int) -> Copies | None:
+        """The weights of this step, if there is room for them."""
+        size = sum(4 * layer.units * layer.inputs for layer in self._units)
+        if len(self._waiting) >= MANY or (len(self._waiting) + 1) * size > MOST:
+            return None
+        with undisturbed():
+            return self._copier.take(now, self._loss)
+
+    def _measure_waiting(self) -> None:
+        copies = self._waiting[0]
+        with copies.read():
+            self._measure(copies.step, copies.loss)
+        self._waiting.pop(0)
+
+    def _read_along(self) -> None:
+        """Take part in gathering all weights, which the first process measures."""
+        with undisturbed():
+            for layer in self._units:
+                weights_of(layer)
 
     def tell(self, loss: float) -> None:
         """Tell the loss of the present step after the step."""
-        self._loss, value = loss, _as_float(loss)
+        self._loss, value = loss, as_float(loss)
+        if self._waiting and self._waiting[-1].step == self._step:
+            self._waiting[-1].loss = loss
         for k in range(len(self.rows) - 1, -1, -1):
             if self.rows[k].step != self._step:
                 return
@@ -215,19 +256,41 @@ class Watcher:
         if self._closed:
             return
         untold = self._writer.resumed and not self._begun
+        self._warn_of_forgotten_steps()
         if not self._begun and not untold:
             self._begin(self._step + 1)
         self._closed = True
         with ExitStack() as end:
             end.callback(self._release)
+            if self._sharded and measure and first_says(self._unmeasured() and not untold) and self._helps:
+                self._read_along()
             if self._silent or untold:
                 return
             end.callback(self._writer.write, self._step, finished=True)
-            if measure and self._writer.steps[-1] != self._step:
+            while self._waiting and self._waiting[0].step < self._step and self._budget.allows():
+                with self._budget.spending():
+                    self._measure_waiting()
+            if measure and self._unmeasured():
                 self._measure(self._step, self._loss)
 
+    def _unmeasured(self) -> bool:
+        """Whether the last step is to be measured yet."""
+        return not self._silent and self._writer.steps[-1] != self._step
+
+    def _warn_of_forgotten_steps(self) -> None:
+        if not self._begun and not self._silent and versions(self._parameters) != self._versions:
+            warnings.warn(
+                "the weights have changed, but no step was told: call watcher.step(loss) after optimizer.step()",
+                stacklevel=3,
+            )
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True) and not sys.is_finalizing():
+            self._warn_of_forgotten_steps()
+
     def _release(self) -> None:
-        self._units, self._loss = [], None
+        self._units, self._loss, self._parameters = [], None, []
+        self._waiting.clear()
         self._writer.release()
         if self._live is not None:
             self._live.stop()
@@ -236,11 +299,12 @@ class Watcher:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.close(measure=kind is None or issubclass(kind, KeyboardInterrupt))
+        interrupted = kind is not None and issubclass(kind, KeyboardInterrupt) and not self._sharded
+        self.close(measure=kind is None or interrupted)
 
     def _begin(self, now: int) -> None:
         """At the first step told it is known which process writes, and where a resumed training goes on."""
-        if not self._silent and _rank() != 0:  # torch.distributed was initialised after watch()
+        if not self._silent and rank() != 0:  # torch.distributed was initialised after watch()
             self._silent = True
             self._writer.abandon()
         self._begun = self._silent
@@ -260,9 +324,9 @@ class Watcher:
             self._tell(self.rows)
 
     def _measure(self, step: int, loss: torch.Tensor | float | None) -> None:
-        began, value, watched = time.perf_counter(), _as_float(loss), self._writer.watched
-        rows, kept, finite, threads = [], {}, True, _threads()
-        with _undisturbed():
+        value, watched = as_float(loss), self._writer.watched
+        rows, kept, finite, pools = [], {}, True, threads()
+        with self._budget.measuring(), undisturbed():
             for layer in self._units:
                 try:
                     weights = weights_of(layer)
@@ -273,13 +337,12 @@ class Watcher:
                     kept[layer.name] = np.array(weights)
                 finite = finite and bool(np.isfinite(weights).all())
                 start = self._writer.start_of(layer.name)
-                with threads.limit(limits=1 if min(weights.shape) <= SMALL else None, user_api="blas"):
+                with pools.limit(limits=1 if min(weights.shape) <= SMALL else None, user_api="blas"):
                     row = measure_units(layer.name, weights, layer.kind, threshold=watched.threshold, start=start)
                 rows.append(WatchedRow(**vars(row), step=step, loss=value))
         self._writer.add(rows, kept, finite=finite)
         if self._begun:
             self._tell(rows)
-        self._measuring += time.perf_counter() - began
 
     def _tell(self, rows: Sequence[WatchedRow]) -> None:
         """Tell loggers and terminal of the rows of one step."""
@@ -287,42 +350,3 @@ class Watcher:
             tell(named(rows), rows[0].step)
         if self._live is not None:
             self._show(self.trajectory)
-
-    def _over_budget(self) -> bool:
-        spent = self._measuring + self._writer.seconds_written
-        return self._budget is not None and spent > self._budget * self._writer.seconds
-
-
-@cache
-def _threads() -> ThreadpoolController:
-    """The libraries with threads of their own, looked for once: that takes a millisecond."""
-    return ThreadpoolController()
-
-
-def _rank() -> int:
-    """The number of this process among those of a distributed training; 0 if there are no others."""
-    if distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank()
-    rank = os.environ.get("RANK", "")  # torchrun's, before torch.distributed is initialised
-    return int(rank) if rank.isdecimal() else 0
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Neither gradients nor autocast, whose cache of weights must not meet one that was made without gradients."""
-    with ExitStack() as stack:
-        stack.enter_context(torch.no_grad())
-        for kind in ("cpu", "cuda", "xpu", "mps"):
-            if torch.is_autocast_enabled(kind):
-                stack.enter_context(torch.autocast(kind, enabled=False))
-        yield
-
-
-def _as_float(loss: Any) -> float:
-    if loss is None:
-        return NAN
-    try:
-        return float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
-    except (TypeError, ValueError, RuntimeError):
-        given = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else repr(loss)
-        raise InputError(f"the loss must be one number, not {given}") from None

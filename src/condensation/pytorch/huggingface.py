@@ -13,7 +13,8 @@ except ModuleNotFoundError as error:
     ) from error
 
 from ..runs import WatchedRow
-from ._watch import Options, Watcher, check_options
+from ._options import Options, check_options
+from ._watch import Watcher
 
 
 class WatchCallback(TrainerCallback):
@@ -49,7 +50,9 @@ class WatchCallback(TrainerCallback):
         if self.watcher is not None:
             self.watcher.close(measure=False)  # of a training that ended in an error, which callbacks are not told
         done = state.global_step
-        options: Options = {**self.options, "resume": self.options.get("resume", False) or done > 0}
+        resume = self.options.get("resume", False) or done > 0
+        overwrite = self.options.get("overwrite", False) and not resume
+        options: Options = {**self.options, "resume": resume, "overwrite": overwrite}
         self._loss = None
         self.watcher = Watcher(model, self.out, first=done, **options)
 

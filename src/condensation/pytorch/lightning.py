@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ..runs import WatchedRow
-from ._watch import Options, Watcher, check_options
+from ._options import Options, check_options
+from ._watch import Watcher
 
 if TYPE_CHECKING:
     from lightning.pytorch import Callback, LightningModule, Trainer
@@ -57,7 +58,8 @@ class WatchCallback(Callback):
         done, to = trainer.global_step, self.options.get("to", ())
         loggers = [*(to if isinstance(to, list | tuple) else (to,)), *trainer.loggers]
         resume = self.options.get("resume", False) or done > 0
-        options: Options = {**self.options, "to": loggers, "resume": resume}
+        overwrite = self.options.get("overwrite", False) and not resume
+        options: Options = {**self.options, "to": loggers, "resume": resume, "overwrite": overwrite}
         out = None if getattr(trainer, "fast_dev_run", False) else self.out
         rows = self._restored if out is None and done > 0 else ()
         self.watcher = Watcher(pl_module, out, first=done, rows=rows, **options)

@@ -16,7 +16,7 @@ from .._writing import make_folder
 from ..errors import InputError
 from ._run import Checkpoint, Record
 from ._store import WatchedFolder, open_run
-from ._watched import InitialWeights, Watched, WatchedRow, pack_reasons, to_curves
+from ._watched import InitialWeights, Watched, WatchedRow, compact, pack_reasons, to_curves
 from ._watched_run import SEED, WatchedRun, collect_watched
 
 WRITING = 0.01  # share of the time that writing files may take
@@ -32,7 +32,15 @@ class WatchWriter:
         resumed: whether there were rows before.
     """
 
-    def __init__(self, watched: Watched, path: Path | None, *, resume: bool, rows: Sequence[WatchedRow] = ()) -> None:
+    def __init__(
+        self,
+        watched: Watched,
+        path: Path | None,
+        *,
+        resume: bool = False,
+        overwrite: bool = False,
+        rows: Sequence[WatchedRow] = (),
+    ) -> None:
         self.watched = watched
         self.rows: list[WatchedRow] = list(rows)
         self._kept: dict[int, Mapping[str, np.ndarray]] = {}  # weights by step and layer
@@ -40,11 +48,13 @@ class WatchWriter:
         self._began, self._earlier = time.perf_counter(), 0.0
         self.seconds_written, self._last_write, self._warned = 0.0, 0.0, False
         self._start: InitialWeights | dict[str, np.ndarray] = {}
-        self._folder = None if path is None else self._opened(path, resume)
+        self._folder = None if path is None else self._opened(path, resume, overwrite)
         self.resumed = bool(self.rows)
 
-    def _opened(self, path: Path, resume: bool) -> WatchedFolder:
-        """The folder; a run that is in it is gone on with."""
+    def _opened(self, path: Path, resume: bool, overwrite: bool) -> WatchedFolder:
+        """The folder; a run that is in it is gone on with, or gives way at the first step."""
+        if overwrite and (other := _WRITTEN.get(path.resolve())) is not None:
+            other.release()  # of a cell that was interrupted
         if path.resolve() in _WRITTEN:
             gc.collect()  # of a writer that nobody has any more
         if path.resolve() in _WRITTEN:
@@ -52,19 +62,22 @@ class WatchWriter:
         make_folder(path)
         self._start = InitialWeights(path)
         if (path / "run.json").exists():
-            self._resume(path, resume)
+            self._resume(path, resume, overwrite)
         _WRITTEN[path.resolve()] = self
         return WatchedFolder(path, self.watched)
 
-    def _resume(self, path: Path, resume: bool) -> None:
-        """Take over what the folder's run has, if it may be gone on with."""
+    def _resume(self, path: Path, resume: bool, overwrite: bool) -> None:
+        """Take over what the folder's run has, if it may be gone on with; nothing where it is to be overwritten."""
         folder = open_run(path)
         if folder.kind == "experiment":
             raise InputError(f"the folder {path} holds the run of an experiment; a watched run needs one of its own")
         watched = folder.source
+        if overwrite:
+            return
         if not resume:
             raise InputError(
-                f"the folder {path} already holds a watched run of {watched.model}: resume=True goes on with it"
+                f"the folder {path} already holds a watched run of {watched.model}: "
+                "resume=True goes on with it, overwrite=True begins another one"
             )
         differs = watched.differs(self.watched)
         if differs:
@@ -96,7 +109,7 @@ class WatchWriter:
             self._start.write(self.watched.layers, weights)
         else:
             names = (layer.name for layer in self.watched.layers)
-            self._start = {name: np.array(array) for name, array in zip(names, weights, strict=True)}
+            self._start = {name: np.array(compact(array)) for name, array in zip(names, weights, strict=True)}
 
     def start_of(self, layer: str) -> np.ndarray | None:
         """The initial weights of a layer; None where no change can be told from them."""
@@ -104,7 +117,10 @@ class WatchWriter:
             weights = self._start.read(layer) if isinstance(self._start, InitialWeights) else self._start.get(layer)
         except InputError as error:
             weights = self._lose_start(error)
-        return weights if weights is not None and np.isfinite(weights).all() and weights.any() else None
+        if weights is None:
+            return None
+        weights = weights.astype(np.float32) if weights.dtype.itemsize < 4 else weights
+        return weights if np.isfinite(weights).all() and weights.any() else None
 
     def _lose_start(self, error: InputError) -> None:
         warnings.warn(f"{error}; the training goes on, the change of its layers is NaN from here on", stacklevel=2)

@@ -171,6 +171,28 @@ def unpack_reasons(packed: np.ndarray) -> dict[tuple[int, str], str]:
     return {(step, layer): reason for step, layer, reason in json.loads(packed.tobytes())}
 
 
+def compact(array: np.ndarray) -> np.ndarray:
+    """The array in half precision where that holds its numbers exactly, as it does those of a model of half precision.
+
+    >>> tenth = np.array([0.1], np.float32)
+    >>> compact(tenth).dtype.name, compact(tenth.astype(np.float16).astype(np.float32)).dtype.name
+    ('float32', 'float16')
+    """
+    import ml_dtypes
+
+    if array.dtype != np.float32:
+        return array
+    for small in (ml_dtypes.bfloat16, np.float16):
+        for part in (array.reshape(-1)[:1000], array):  # the first ones tell it of most arrays
+            with np.errstate(over="ignore"):
+                half = part.astype(small)
+            if not np.array_equal(half.astype(np.float32), part, equal_nan=True):
+                break
+        else:
+            return half
+    return array
+
+
 class InitialWeights:
     """The initial weights on disk: written and read one layer at a time, never held whole.
 
@@ -184,13 +206,13 @@ class InitialWeights:
         self.drop: Callable[[], None] = lambda: None
 
     def write(self, layers: Sequence[WatchedLayer], weights: Iterator[np.ndarray]) -> None:
-        """Write the weights of all layers, which come one after the other, as float32 or float64."""
+        """Write the weights of all layers, which come one after the other, in the smallest type that holds them."""
         self.path = self.final.with_name(f".{self.final.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
         self.drop = weakref.finalize(self, _remove, self.path, os.getpid())  # called, or when the process ends
         try:
             with self.path.open("w+b") as file:
                 names = [layer.name for layer in layers]
-                stream_tensors(file, names, zip(names, weights, strict=True))
+                stream_tensors(file, names, zip(names, map(compact, weights), strict=True))
                 os.fsync(file.fileno())
             self._checked = True
         except OSError as error:
