@@ -125,7 +125,7 @@ def find_lines(weights: ArrayLike, *, threshold: float | None = None) -> Lines:
     shares, c = layer.pairs.shares, layer.threshold
     angles = np.arctan2(layer.weights[:, 1], layer.weights[:, 0])
     labels = circle.modes(angles, shares, np.arccos(LEAST_COSINE)) if layer.in_plane else _linkage_labels(layer)
-    labels = _keep_lines(np.where(shares > 0, labels, -1), shares)
+    labels = keep_lines(np.where(shares > 0, labels, -1), shares)
     axes, along = _turn_axes(layer.weights, labels, shares)
     signs = np.where(labels >= 0, np.where(along >= 0, 1, -1), 0)
     line_shares = np.bincount(labels[labels >= 0], shares[labels >= 0], len(axes)).astype(float)
@@ -206,7 +206,7 @@ def _linkage_labels(layer: Layer) -> np.ndarray:
         labels[chosen] = groups
         return labels
     drawn = counts / counts.sum()
-    groups = _keep_lines(groups, drawn, least_share=LEAST_SHARE / 2)
+    groups = keep_lines(groups, drawn, least_share=LEAST_SHARE / 2)
     axes, _ = _turn_axes(array[chosen] * (drawn / r[chosen])[:, None].astype(array.dtype), groups, drawn)
     if len(axes):
         cosines = np.abs(array @ axes.T.astype(array.dtype)) / np.where(r > 0, r, 1)[:, None]
@@ -233,7 +233,7 @@ def _groups(cosines: np.ndarray, c: float) -> np.ndarray:
     return groups - 1
 
 
-def _keep_lines(labels: np.ndarray, shares: np.ndarray, least_share: float = LEAST_SHARE) -> np.ndarray:
+def keep_lines(labels: np.ndarray, shares: np.ndarray, least_share: float = LEAST_SHARE) -> np.ndarray:
     """Labels of the groups that are lines, renamed so that the heaviest is 0; all other units get -1."""
     count = labels.max(initial=-1) + 1
     placed = labels >= 0

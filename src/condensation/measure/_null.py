@@ -1,7 +1,8 @@
-r"""The null of pretrained models: weights whose units are as independent as their entries allow.
+r"""The null of pretrained models: weights whose units are as independent as their entries allow, and as large.
 
 The entries of each input are permuted among the units. That keeps what an input's weights are like (scale, sign,
-outliers, a common mean) and destroys what makes two units alike.
+outliers, a common mean) and destroys what makes two units alike. It would even out the units' norms, too, and k_eff
+counts units by their norms: so orientations are permuted, and each unit keeps its norm.
 """
 
 from __future__ import annotations
@@ -13,6 +14,10 @@ from numpy.typing import ArrayLike
 from ..errors import InputError
 from ._k_eff import SAMPLE
 from ._similarity import as_weights, norms
+
+MOST_DRAWS = 99  # a layer that is below all of them is so by chance in one of a hundred cases
+LEAST_DRAWS = 3
+ENTRIES = 4_000_000  # of large layers fewer draws are made, so that together they have as many entries
 
 
 def permuted(weights: ArrayLike, seed: int = 0, units: int | None = None) -> Float[np.ndarray, "units inputs"]:
@@ -28,25 +33,51 @@ def permuted(weights: ArrayLike, seed: int = 0, units: int | None = None) -> Flo
     return np.take_along_axis(array, rows, axis=0)
 
 
+def permuted_orientations(weights: ArrayLike, seed: int = 0) -> Float[np.ndarray, "units inputs"]:
+    """Units of the same norms, whose orientations have their entries permuted.
+
+    >>> norms(permuted_orientations(np.array([[3.0, 4.0], [0.0, 1.0], [0.0, 0.0]])))
+    array([5., 1., 0.])
+    """
+    array = as_weights(weights)
+    r = norms(array)
+    null = np.zeros_like(array)
+    null[r > 0] = _unit_rows(permuted(array[r > 0] / r[r > 0, None].astype(array.dtype), seed))
+    null *= r[:, None].astype(array.dtype)
+    return null
+
+
+def null_counts(weights: ArrayLike, threshold: float) -> Float[np.ndarray, " draws"]:
+    """k_eff of each draw of the null, at a threshold: 99 draws, or at least 3 of a large layer."""
+    array = as_weights(weights)
+    r = norms(array)
+    if not r.max() > 0:
+        raise InputError("all weights are zero: there is no direction")
+    u = array[r > 0] / r[r > 0, None].astype(array.dtype)
+    shares = r[r > 0] / r.sum()
+    draws = int(np.clip(ENTRIES // (min(len(u), SAMPLE) * u.shape[1]), LEAST_DRAWS, MOST_DRAWS))
+    return np.array([_count(_unit_rows(permuted(u, seed, SAMPLE)), shares, threshold) for seed in range(draws)])
+
+
 def null_count(weights: ArrayLike, threshold: float) -> float:
-    """k_eff of the null, at a threshold: the mean over as many permutations as make some hundred units.
+    """k_eff of the null, at a threshold: the mean over its draws.
 
     >>> round(null_count(np.random.default_rng(0).normal(size=(50, 100)), 0.95) / 50, 1)
     1.0
     """
-    array = as_weights(weights)
-    seeds = range(min(20, -(-SAMPLE // (2 * len(array)))))
-    return float(np.mean([_count(permuted(array, seed, SAMPLE), len(array), threshold) for seed in seeds]))
+    return float(null_counts(weights, threshold).mean())
 
 
-def _count(rows: np.ndarray, units: int, threshold: float) -> float:
-    """k_eff of a layer of so many units, estimated from some of them."""
+def _unit_rows(rows: np.ndarray) -> np.ndarray:
     r = norms(rows)
-    if not r.max() > 0:
-        raise InputError("all weights are zero: there is no direction")
-    u = rows / np.where(r > 0, r, 1)[:, None].astype(rows.dtype)
+    return rows / np.where(r > 0, r, 1)[:, None].astype(rows.dtype)
+
+
+def _count(u: np.ndarray, shares: np.ndarray, threshold: float) -> float:
+    """k_eff of units with given shares of the norm, whose orientations, or some of them, are these."""
     near = np.abs(u @ u.T) >= threshold
     np.fill_diagonal(near, False)
-    pairs = float(r @ near @ r) / max(r.sum() ** 2 - (r**2).sum(), np.finfo(float).tiny)
-    alone = float((r**2).mean() / r.mean() ** 2 / units)
-    return 1 / (alone + (1 - alone) * pairs)
+    alone = float((shares**2).sum())
+    if len(u) == len(shares):
+        return 1 / (alone + float(shares @ near @ shares))
+    return 1 / (alone + (1 - alone) * float(near.mean()) * len(u) / (len(u) - 1))

@@ -152,7 +152,7 @@ def chance_cosine(dim: int, probability: float = 0.01) -> float:
     return float(np.sqrt(1 - betaincinv((dim - 1) / 2, 0.5, probability)))
 
 
-def chance_probability(dim: int, cosine: float) -> float:
+def chance_probability(dim: float, cosine: float) -> float:
     r"""The probability that two random directions have at least this |cos|: the inverse of ``chance_cosine``.
 
     >>> round(chance_probability(3, 0.95), 12), round(chance_probability(2, 0.5), 12)

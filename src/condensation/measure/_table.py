@@ -11,14 +11,18 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError
 from ._change import relative_change
+from ._copies import copies
 from ._errors import LEAST_FOR_ERRORS, bootstrap_errors
-from ._lines import LEAST_COVER, find_lines
-from ._null import null_count
-from ._rank import ranks
+from ._held import held, spare
+from ._lines import Lines, find_lines
+from ._null import null_counts, permuted_orientations
+from ._rank import dimensions_kept, ranks, ranks_of
+from ._reading import Action, Reading, read
 from ._similarity import as_weights, norms
+from ._spectrum import spectrum
 
 NAN = float("nan")
-ALIKE = 0.8  # k_eff over its null below which units are said to be alike
+NO_WEIGHTS = "all weights are zero, and only the biases are left: its units are constants; look at this layer"
 
 
 @dataclass(frozen=True)
@@ -30,19 +34,27 @@ class Row:
         kind: what a unit is: neuron, filter, query, ...
         units: how many there are.
         inputs: of each unit, its bias included.
-        lines: on which units lie.
+        lines: on which units lie; where the bias is known, those that hold with and without it.
         orientations: sides of these lines.
         cover: share of the norm on lines.
         k_eff: effective number of lines, without clustering.
         chance_k_eff: k_eff of as many random units.
-        effective_rank, stable_rank: of the weights, from their singular values.
+        effective_rank, stable_rank: of the weights, from their singular values; where the bias is known, without it.
         condensed: whether the lines cover at least 90% of the norm, and more than chance does.
         change: |w - w_0| / |w_0| against the initial weights.
         mean: share of the squared norm that the units have in common, their mean weight.
-        centred_lines: lines with the mean removed.
+        centred_lines: lines with the mean removed, and the bias where it is known.
         centred_cover: their cover.
         centred_k_eff: k_eff with the mean removed.
-        null_k_eff: k_eff of permuted entries, the mean removed: what chance leaves.
+        null_k_eff: k_eff of units of the same norms with permuted entries, the mean removed: what chance leaves.
+        null_low: the lowest of the null's draws.
+        null_rank: effective rank of units of the same norms with permuted entries.
+        kept_rank: singular values that hold 99% of the squared norm.
+        bias: share of the squared norm that is the bias's; NaN where it is not known which input is the bias.
+        copies: units that repeat others, |cos| at least 0.999.
+        chance_copies: how many pairs of random units would do so.
+        spare: units on lines beyond the first on each side of each: merging would take so many away.
+        quantised: whether the weights were stored as few levels.
         k_eff_error, effective_rank_error, stable_rank_error: standard errors by a bootstrap over units.
         zeros: units of norm zero, which are on no line.
         reason: why nothing was measured.
@@ -66,6 +78,14 @@ class Row:
     centred_cover: float = NAN
     centred_k_eff: float = NAN
     null_k_eff: float = NAN
+    null_low: float = NAN
+    null_rank: float = NAN
+    kept_rank: int = 0
+    bias: float = NAN
+    copies: int = 0
+    chance_copies: float = 0.0
+    spare: int = 0
+    quantised: bool = False
     k_eff_error: float = NAN
     effective_rank_error: float = NAN
     stable_rank_error: float = NAN
@@ -78,32 +98,14 @@ class Row:
         return self.centred_k_eff / self.null_k_eff
 
     @property
+    def read(self) -> Reading:
+        """What the row says, in parts: finding, evidence, what one could do, and what that would save."""
+        return read(self)
+
+    @property
     def reading(self) -> str:
-        """What the row says, in words: how far the layer is condensed, or why it was not measured."""
-        if self.reason:
-            return self.reason
-        return self._words() + (f"; {self.zeros} units are zero" if self.zeros else "")
-
-    def _words(self) -> str:
-        alike = self.ratio < ALIKE  # beyond a common mean, and beyond chance
-        if self.condensed:
-            common = self.mean > 0.5 and not alike
-            return f"condensed on {_lines(self.lines)}" + (": the common mean of its units" if common else "")
-        partly = f"partly: {_lines(self.lines)} with {self.cover:.0%} of the norm"
-        if np.isnan(self.mean):
-            return partly if self.lines else "not condensed"
-        if alike and self.lines and self.mean <= 0.5:
-            return partly
-        if alike and self.centred_lines:
-            beyond = f"{_lines(self.centred_lines)} with {self.centred_cover:.0%} of the norm, the mean removed"
-            return ("condensed on " if self.centred_cover >= LEAST_COVER else "partly: ") + beyond
-        if alike:
-            return f"some alike: {self.centred_k_eff:.3g} kinds where chance leaves {self.null_k_eff:.3g}"
-        return "a common mean, else as chance" if self.mean > 0.5 else "as chance"
-
-
-def _lines(count: int) -> str:
-    return "1 line" if count == 1 else f"{count} lines"
+        """What the row says, in one sentence, or why the layer was not measured."""
+        return str(self.read)
 
 
 def measure_units(
@@ -115,6 +117,8 @@ def measure_units(
     start: ArrayLike | None = None,
     with_null: bool = False,
     with_errors: bool = False,
+    bias: bool = False,
+    quantised: bool = False,
 ) -> Row:
     """Measure one layer of units x inputs; where that cannot be done, the row's reason says why.
 
@@ -125,68 +129,103 @@ def measure_units(
         threshold: the cosine that decides; by default 0.95, or more where chance alone would reach it.
         start: the initial weights, for the relative change.
         with_null: also subtract the mean weight of the units, a direction that pretrained models share, measure what is
-            left, and compare it with a null: the same weights with the entries of each input permuted among the units.
+            left, and compare it with a null: units of the same norms with the entries of each input permuted among
+            them. The effective rank gets its null, too, and units that repeat others are counted.
         with_errors: also give standard errors of k_eff and of the ranks, by a bootstrap over units (50 draws).
+        bias: the last input is the bias of a layer whose inputs are of unknown size: beside a null, lines and copies
+            are then such as hold without it as well, and mean and ranks are without it. As an input of size one it
+            would decide the orientations of units that read small inputs.
+        quantised: the weights were stored as few levels.
 
     >>> row = measure_units("a", np.ones((20, 3)))
     >>> row.lines, row.reading
-    (1, 'condensed on 1 line')
+    (1, 'condensed on 1 line: k_eff 1 where random units have 9.17; reduce')
     """
     try:
         array = as_weights(weights)
     except InputError as error:
         shape = np.shape(weights)
         return Row(layer, kind, *(shape if len(shape) == 2 else (0, 0)), reason=str(error))
-    row = Row(layer, kind, *array.shape)
+    row = Row(layer, kind, *array.shape, quantised=quantised)
     if len(array) < 2:
         return replace(row, reason="a single unit: lines are of two and more")
+    plain = array[:, :-1] if bias and with_null and array.shape[1] > 2 else array
+    if not plain.any() and array.any():
+        return replace(row, bias=1.0, reason=NO_WEIGHTS)
     try:
-        with warnings.catch_warnings(action="ignore"):  # units of norm zero: the row counts them
-            measured = find_lines(array, threshold=threshold)
-        effective, stable = ranks(array)
+        measured = _lines(array, threshold)
+        row = _with_lines(row, measured)
+        known = spectrum(plain)
+        effective, stable = ranks_of(known)
         row = replace(
             row,
-            zeros=int((norms(array) == 0).sum()),
-            lines=measured.count,
-            orientations=measured.orientations,
-            cover=measured.cover,
-            k_eff=measured.k_eff,
-            chance_k_eff=measured.chance_k_eff,
+            zeros=int((norms(plain) == 0).sum()),
             effective_rank=effective,
             stable_rank=stable,
-            condensed=measured.condensed,
             change=NAN if start is None else relative_change(weights, start),
             reason=measured.reason,
         )
+        if with_errors and len(array) - row.zeros >= LEAST_FOR_ERRORS:
+            errors = bootstrap_errors(plain, threshold=threshold)
+            row = replace(row, **{f"{name}_error": error for name, error in vars(errors).items()})
+        if not with_null or row.reason:
+            return row
+        return _beside_null(replace(row, kept_rank=dimensions_kept(known)), array, plain, measured, threshold)
     except InputError as error:
         return replace(row, reason=str(error))
-    if with_errors and len(array) - row.zeros >= LEAST_FOR_ERRORS:
-        errors = bootstrap_errors(array, threshold=threshold)
-        row = replace(row, **{f"{name}_error": error for name, error in vars(errors).items()})
-    return _beside_null(row, array, threshold) if with_null and not row.reason else row
 
 
-def _beside_null(row: Row, array: np.ndarray, threshold: float | None) -> Row:
-    """The row with the measures of the weights less their mean, and with the k_eff of permuted entries."""
-    total = float(np.einsum("ij,ij->", array, array, dtype=float))
-    mean = array.mean(axis=0, dtype=float)
-    row = replace(row, mean=len(array) * float(mean @ mean) / total)
-    if 1 - row.mean < 1e-12:
+def _lines(array: np.ndarray, threshold: float | None) -> Lines:
+    with warnings.catch_warnings(action="ignore"):  # units of norm zero: the row counts them
+        return find_lines(array, threshold=threshold)
+
+
+def _with_lines(row: Row, found: Lines) -> Row:
+    return replace(
+        row,
+        lines=found.count,
+        orientations=found.orientations,
+        cover=found.cover,
+        k_eff=found.k_eff,
+        chance_k_eff=found.chance_k_eff,
+        condensed=found.condensed,
+    )
+
+
+def _beside_null(row: Row, array: np.ndarray, plain: np.ndarray, found: Lines, threshold: float | None) -> Row:
+    """The row with what holds without bias and mean, and with the k_eff and the rank of the null."""
+    if plain is not array:
+        size = float(np.einsum("ij,ij->", plain, plain, dtype=float))
+        row = replace(row, bias=1 - size / (size + float(np.einsum("i,i->", array[:, -1], array[:, -1], dtype=float))))
+        without = _lines(plain, threshold)
+        if without.reason:
+            plain = array  # along a single input there are directions with the bias only
+        else:
+            found = held(found, without, norms(array))
+            row = _with_lines(row, found)
+    count, expected = copies(array, without_bias=plain is not array)
+    null_rank = ranks(permuted_orientations(plain))[0]
+    row = replace(row, copies=count, chance_copies=expected, null_rank=null_rank, spare=spare(found))
+    mean = plain.mean(axis=0, dtype=float)
+    share = len(plain) * float(mean @ mean) / float(np.einsum("ij,ij->", plain, plain, dtype=float))
+    row = replace(row, mean=min(share, 1.0))
+    if 1 - share < 1e-12:
         return row  # all units are the same: nothing is left
-    centred = array - mean.astype(array.dtype)
-    with warnings.catch_warnings(action="ignore"):
-        left = find_lines(centred, threshold=threshold)
+    centred = plain - mean.astype(plain.dtype)
+    left = _lines(centred, threshold)
+    draws = np.array([NAN]) if left.reason else null_counts(centred, left.threshold)
     return replace(
         row,
         centred_lines=left.count,
         centred_cover=left.cover,
         centred_k_eff=left.k_eff,
-        null_k_eff=NAN if left.reason else null_count(centred, left.threshold),
+        null_k_eff=float(draws.mean()),
+        null_low=float(draws.min()),
     )
 
 
 def most_condensed_first(rows: Iterable[Row]) -> list[Row]:
-    """Rows in order: condensed layers by k_eff over units, the others by k_eff over its null, then what has no units.
+    """Rows in order: layers that can be reduced by k_eff over units, the others by k_eff over its null, then the rest.
 
     >>> rows = [Row("none", reason="a vector"), measure_units("a", np.ones((9, 4)))]
     >>> [row.layer for row in most_condensed_first(rows)]
@@ -196,7 +235,7 @@ def most_condensed_first(rows: Iterable[Row]) -> list[Row]:
     def place(row: Row) -> tuple[int, float]:
         if row.reason:
             return 2, 0.0
-        if row.condensed:
+        if row.condensed and row.read.action is Action.REDUCE:
             return 0, row.k_eff / row.units
         return 1, round(row.ratio if np.isfinite(row.ratio) else row.k_eff / row.units, 2)  # what is less is noise
 
