@@ -51,7 +51,7 @@ class Row:
         null_rank: effective rank of units of the same norms with permuted entries.
         kept_rank: singular values that hold 99% of the squared norm.
         bias: share of the squared norm that is the bias's; NaN where it is not known which input is the bias.
-        copies: units that repeat others, |cos| at least 0.999.
+        copies: units that repeat others, with a cosine of at least 0.999.
         chance_copies: how many pairs of random units would do so.
         spare: units on lines beyond the first on each side of each: merging would take so many away.
         quantised: whether the weights were stored as few levels.
