@@ -213,7 +213,7 @@ def _beside_null(row: Row, array: np.ndarray, plain: np.ndarray, found: Lines, t
         return row  # all units are the same: nothing is left
     centred = plain - mean.astype(plain.dtype)
     left = _lines(centred, threshold)
-    draws = np.array([NAN]) if left.reason else null_counts(centred, left.threshold)
+    draws = np.array([NAN]) if left.reason else null_counts(plain, left.threshold, centred=True)
     return replace(
         row,
         centred_lines=left.count,
