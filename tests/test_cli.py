@@ -222,7 +222,7 @@ def test_measure_a_run_gives_a_row_a_layer_and_step(trained):
     assert at[50]["k_eff"] == np.median([own.k_eff for own in lines])
     table = command("measure", trained["run"]).stdout.splitlines()
     assert {"step", "seeds", "lines", "k_eff", "reading"} < {*table[0].split(), *table[1].split()}
-    assert table[4].split()[:4] == ["dense1", "50", "3", "3"]
+    assert ["dense1", "50", "3", "3"] in [line.split()[:4] for line in table]
 
 
 @pytest.mark.parametrize("suffix", ["safetensors", "npz", "npy"])
@@ -297,15 +297,15 @@ def test_measure_tells_the_most_condensed_layer_first_in_a_table_that_fits(tmp_p
     assert max(map(len, lines)) <= 160
     assert ".7." in lines[2]
     assert "condensed on 1 line" in lines[2]
-    assert sum(line.rstrip().endswith("as chance") for line in lines) == 11
-    assert len({line.split()[0] for line in lines[2:14]}) == 12
+    assert sum("attention output" in line for line in lines) == 12
+    assert sum(" as chance: k_eff" in line or " as random weights: k_eff" in line for line in lines) == 11
     assert f" 12 such as {long}.0.norm.weight: a norm's scale or shift" in done.stdout
     assert " head.bias: a bias whose head.weight is missing" in done.stdout
     assert done.stderr == ""
     rows = json.loads(command("measure", tmp_path / "w.safetensors", "--json").stdout)
     assert rows[0]["layer"] == f"{long}.7.attention.projection_of_outputs.weight"
     assert {row["layer"] for row in rows} == set(arrays)
-    assert rows[0]["reading"] == "condensed on 1 line"
+    assert rows[0]["reading"].startswith("condensed on 1 line: k_eff 1 where chance leaves ")
 
 
 @pytest.mark.trials
@@ -315,7 +315,8 @@ def test_measure_checkpoints_over_training_and_write_a_page(tmp_path):
     for step in (10, 0, 9):
         save_file({"fc.weight": start + step * line}, tmp_path / f"step_{step}.safetensors")
     done = command("measure", tmp_path, "--report", tmp_path / "page.html")
-    assert [line.split()[:2] for line in done.stdout.splitlines()[2:]] == [["fc.weight", s] for s in ("0", "9", "10")]
+    named = [line.split()[:2] for line in done.stdout.splitlines() if line.startswith("fc.weight")]
+    assert named == [["fc.weight", s] for s in ("0", "9", "10")]
     assert "condensed on 1 line" in done.stdout.splitlines()[-1]
     assert "Over training" in (tmp_path / "page.html").read_text()
     rows = json.loads(command("measure", tmp_path, "--json").stdout)
@@ -340,9 +341,10 @@ def test_measure_a_series_whose_last_step_is_nan(tmp_path):
     done = command("measure", tmp_path, "--report", tmp_path / "page.html")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert [line.split()[:2] for line in lines[2:6]] == [[n, s] for n in ("fc.weight", "a.weight") for s in ("0", "9")]
-    assert lines[6].startswith(" 2 such as fc.weight: 30 of 30 units hold NaN")
-    assert lines[6].endswith("(at step 10)")
+    named = [line.split()[:2] for line in lines if line.startswith(("fc.weight", "a.weight"))]
+    assert named == [[name, step] for name in ("fc.weight", "a.weight") for step in ("0", "9")]
+    assert lines[-1].startswith(" 2 such as fc.weight: 30 of 30 units hold NaN")
+    assert lines[-1].endswith("(at step 10)")
     assert "(at step 10)" in (tmp_path / "page.html").read_text()
 
 

@@ -43,17 +43,20 @@ def test_permuting_keeps_every_column_and_mixes_units(seed, units, inputs):
     np.testing.assert_array_equal(np.sort(mixed, axis=0), np.sort(weights, axis=0))
 
 
-def test_the_null_is_the_mean_over_permutations():
+def test_the_null_is_the_mean_over_permutations_and_keeps_norms():
     weights = on_lines(2, 60, 5)
-    draws = [brute_force_count(permuted(weights, draw), 0.95) for draw in range(9)]
+    r = np.linalg.norm(weights, axis=1, keepdims=True)
+    nulls = [permuted(weights / r, draw) for draw in range(99)]
+    draws = [brute_force_count(r * null / np.linalg.norm(null, axis=1, keepdims=True), 0.95) for null in nulls]
     assert null_count(weights, 0.95) == pytest.approx(np.mean(draws), rel=1e-9)
 
 
 def test_the_null_of_a_large_layer_is_told_by_some_of_its_units():
     weights = random(4000, 3, seed=1).astype(np.float32)  # in three dimensions cosines above 0.95 are common
-    rows = permuted(weights, 5)
+    r = np.linalg.norm(weights, axis=1, keepdims=True)
+    rows = permuted(weights / r, 5)
     u = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    w = np.linalg.norm(rows, axis=1) / np.linalg.norm(rows, axis=1).sum()
+    w = r[:, 0] / r.sum()
     exact = 1 / (w @ (np.abs(u @ u.T) >= 0.95) @ w)
     assert null_count(weights, 0.95) == pytest.approx(exact, rel=0.05)
 
@@ -67,7 +70,8 @@ def test_planted_lines_are_below_the_null_and_random_weights_are_not(seed):
     assert planted.ratio < 0.1
     assert not chance.condensed
     assert 0.95 < chance.ratio < 1.05
-    assert chance.reading == "as chance"
+    assert chance.reading.startswith("as chance: k_eff ")
+    assert chance.reading.endswith("; nothing to do")
     assert [row.layer for row in most_condensed_first([chance, planted])] == ["planted", "chance"]
 
 
@@ -94,7 +98,7 @@ def test_a_row_is_what_its_measures_are():
     assert (row.cover, row.k_eff) == (lines.cover, lines.k_eff)
     assert row.effective_rank == effective_rank(weights)
     assert row.change == relative_change(weights, start)
-    assert row.reading == "condensed on 2 lines"
+    assert row.reading == f"condensed on 2 lines: k_eff 2 where random units have {row.chance_k_eff:.3g}; reduce"
 
 
 @pytest.mark.parametrize(
@@ -118,7 +122,8 @@ def test_zero_units_are_counted_without_a_warning():
     weights[[3, 7]] = 0
     row = measure_units("a", weights, **WILD)
     assert row.zeros == 2
-    assert row.reading == "condensed on 1 line; 2 units are zero"
+    assert row.reading.startswith("condensed on 1 line: k_eff 1 where chance leaves ")
+    assert "; 2 units are zero; reduce: up to 16 of 20 units can go, 80 of 100 parameters" in row.reading
 
 
 @given(seed=st.integers(0, 10_000), rank=st.integers(1, 12), wide=st.booleans())
@@ -134,7 +139,11 @@ def test_nothing_left_of_equal_units():
     row = measure_units("a", np.tile(random(1, 8), (10, 1)), **WILD)
     assert row.lines == 1
     assert row.mean == pytest.approx(1)
-    assert row.reading == "condensed on 1 line: the common mean of its units"
+    assert row.copies == 9
+    assert row.reading == (
+        "9 of 10 units repeat others: where chance makes none, k_eff 1 where random units have 5; "
+        "reduce: up to 9 of 10 units can go, 72 of 80 parameters"
+    )
 
 
 def test_a_null_needs_a_direction():

@@ -291,6 +291,6 @@ def test_a_watched_run_is_measured_with_its_reasons_and_zeros(tmp_path):
     assert [repr(row) for row in found.steps[0]] == [repr(row) for row in rows]
     assert [row.reading for row in found.steps[0]] == [
         "a single unit: lines are of two and more",
-        "condensed on 1 line; 5 units are zero",
+        "condensed on 1 line: k_eff 1 where random units have 16.8; 5 units are zero; reduce",
     ]
     assert np.array_equal(found.units[0].weights(), arrays["some"])

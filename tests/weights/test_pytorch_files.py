@@ -81,7 +81,8 @@ def test_all_formats_give_the_rows_of_the_model(gpt2, tmp_path):
         assert found.rows[0].layer == "transformer.h.1.mlp.c_fc.weight"
         assert found.rows[0].lines == 2
         mean = next(row for row in found.rows if row.layer == "transformer.h.0.mlp.c_fc.weight")
-        assert mean.reading == "a common mean, else as chance"
+        assert mean.reading.startswith("a common mean with ")
+        assert ", else as chance: k_eff " in mean.reading
         told = {row.layer: row.reason for row in found.rows if row.reason}
         assert told.get("lm_head.weight", "tied: it is transformer.wte.weight") == "tied: it is transformer.wte.weight"
         assert ("lm_head.weight" in told) == path.is_file()

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from ..weights import Measured
 
 SHORTEST = 24  # a layer's name
+READ_IN = 48  # columns at least
 _NOT_IN_SERIES = ("kind", "inputs")  # columns that would repeat at every step
+_NOT_SHOWN = {  # columns that the reading has where they matter, or that JSON and page have room for
+    *("orientations", "centred_lines", "centred_k_eff", "null_k_eff", "null_rank", "stable_rank", "copies"),
+}
 
 
 def measure(
@@ -92,7 +96,8 @@ def _show(measured: "Measured", json: bool) -> None:
         print(f"note: {note}", file=sys.stderr)
     series = len(measured.steps) > 1
     headings = columns(shown, series=series)
-    names = [name for name in headings if name != "layer" and not (series and name in _NOT_IN_SERIES)]
+    left_out = {"layer", *_NOT_SHOWN, *(_NOT_IN_SERIES if series else ())}
+    names = [name for name in headings if name not in left_out]
     cells = [[cell_with_error(record, name) for name in names] for record in shown]
     console().print(_table([record["layer"] for record in shown], [headings[name] for name in names], cells))
     for reason, layers in measured.reasons.items():
@@ -100,17 +105,19 @@ def _show(measured: "Measured", json: bool) -> None:
 
 
 def _table(layers: Sequence[str], headings: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
-    """The table, with names of layers as short as the other columns need it: what is read is never cut."""
+    """The table, with names of layers as short as the other columns need it: what is read is never cut, but wrapped."""
     widths = [
         max(max((len(row[k]) for row in cells), default=0), *(len(line) for line in heading.split("\n"))) + 1
         for k, heading in enumerate(headings)
     ]
+    widths[-1] = min(widths[-1], READ_IN)  # the reading goes on in the next line
     room = max(SHORTEST, console().width - sum(widths) - 1)
     table = Table(box=None, padding=(0, 1, 0, 0))
     table.add_column("layer", no_wrap=True)
     for heading in headings:
         words = heading in ("kind", "reading")
-        table.add_column(heading, justify="left" if words else "right", no_wrap=not words)
+        least = min(READ_IN, widths[-1]) if heading == "reading" else None
+        table.add_column(heading, justify="left" if words else "right", no_wrap=heading != "reading", min_width=least)
     for layer, row in zip(shorten(layers, room), cells, strict=True):
         table.add_row(escape(layer), *(escape(cell) for cell in row))
     return table

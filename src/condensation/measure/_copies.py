@@ -1,4 +1,4 @@
-r"""Units that repeat others: the same orientation up to its sign, to within 2.6 degrees.
+r"""Units that repeat others: the same orientation, to within 2.6 degrees.
 
 k_eff hardly sees a few copies among thousands of units. They are found by sorting: exact ones by their numbers, near
 ones by their place in a few random projections, where orientations that are $\epsilon$ apart differ by $\epsilon$
@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from ._similarity import chance_probability, norms
 
-COPY = 0.999  # |cos| from which on a unit repeats another
+COPY = 0.999  # cosine from which on a unit repeats another
 PROJECTIONS = 8
 FARTHEST = 5.5  # of a normal number in as many dimensions, but for one in 10^5
 NEIGHBOURS = 4  # that are compared with each unit
@@ -28,7 +28,7 @@ def copies(array: Float[np.ndarray, "units inputs"], without_bias: bool = False)
 
     >>> rng = np.random.default_rng(0)
     >>> weights = rng.normal(size=(50, 30))
-    >>> copies(np.concatenate([weights, -2 * weights[:7]]))[0]
+    >>> copies(np.concatenate([weights, 2 * weights[:7]]))[0]
     7
     """
     views = [_orientations(array), *([_orientations(array[:, :-1])] if without_bias else [])]
@@ -40,7 +40,7 @@ def copies(array: Float[np.ndarray, "units inputs"], without_bias: bool = False)
     firsts = _equal(u)
     pairs = _near(u[firsts])
     for view in views:
-        pairs = pairs[np.abs(np.einsum("ij,ij->i", view[firsts[pairs[:, 0]]], view[firsts[pairs[:, 1]]])) >= COPY]
+        pairs = pairs[np.einsum("ij,ij->i", view[firsts[pairs[:, 0]]], view[firsts[pairs[:, 1]]]) >= COPY]
     return len(u) - _parts(len(firsts), pairs), _by_chance(u)
 
 
@@ -67,18 +67,15 @@ def _equal(u: np.ndarray) -> np.ndarray:
 
 
 def _near(u: np.ndarray) -> np.ndarray:
-    """Pairs of units that are near each other, up to their signs, in random projections."""
+    """Pairs of units that are near each other in random projections."""
     from scipy.spatial import cKDTree
 
     directions = np.random.default_rng(0).normal(size=(u.shape[1], PROJECTIONS)).astype(u.dtype)
     places = (u @ directions).astype(float)
-    places *= np.where(places[:, :1] < 0, -1, 1)
-    both = np.concatenate([places, -places])  # a unit near the border of the sign has its copy across
     radius = FARTHEST * float(np.sqrt(2 * (1 - COPY)))
-    distance, near = cKDTree(both).query(places, min(NEIGHBOURS, len(both)), distance_upper_bound=radius)
+    distance, near = cKDTree(places).query(places, [*range(1, NEIGHBOURS + 1)], distance_upper_bound=radius)
     one, place = np.nonzero(np.isfinite(distance))
-    other = near[one, place] % len(u)
-    return np.stack([one[one < other], other[one < other]], axis=1)
+    return np.stack([one, near[one, place]], axis=1)
 
 
 def _parts(units: int, pairs: np.ndarray) -> int:
@@ -94,4 +91,4 @@ def _by_chance(u: np.ndarray) -> float:
     """Expected pairs of copies among random units of as many dimensions as the inputs effectively have."""
     size = (u.astype(float) ** 2).mean(axis=0)
     dimensions = max(2.0, float(size.sum() ** 2 / (size**2).sum()))
-    return len(u) * (len(u) - 1) / 2 * chance_probability(dimensions, COPY)
+    return len(u) * (len(u) - 1) / 4 * chance_probability(dimensions, COPY)

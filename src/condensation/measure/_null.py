@@ -47,8 +47,12 @@ def permuted_orientations(weights: ArrayLike, seed: int = 0) -> Float[np.ndarray
     return null
 
 
-def null_counts(weights: ArrayLike, threshold: float) -> Float[np.ndarray, " draws"]:
-    """k_eff of each draw of the null, at a threshold: 99 draws, or at least 3 of a large layer."""
+def null_counts(weights: ArrayLike, threshold: float, *, centred: bool = False) -> Float[np.ndarray, " draws"]:
+    """k_eff of each draw of the null, at a threshold: 99 draws, or at least 3 of a large layer.
+
+    ``centred``: the mean is removed from each draw, as it is from the weights that it is compared with. Among units of
+    very unequal norms that alone makes the small ones alike: they are left with the mean of the large ones.
+    """
     array = as_weights(weights)
     r = norms(array)
     if not r.max() > 0:
@@ -56,7 +60,7 @@ def null_counts(weights: ArrayLike, threshold: float) -> Float[np.ndarray, " dra
     u = array[r > 0] / r[r > 0, None].astype(array.dtype)
     shares = r[r > 0] / r.sum()
     draws = int(np.clip(ENTRIES // (min(len(u), SAMPLE) * u.shape[1]), LEAST_DRAWS, MOST_DRAWS))
-    return np.array([_count(_unit_rows(permuted(u, seed, SAMPLE)), shares, threshold) for seed in range(draws)])
+    return np.array([_draw(u, shares, threshold, seed, centred) for seed in range(draws)])
 
 
 def null_count(weights: ArrayLike, threshold: float) -> float:
@@ -66,6 +70,18 @@ def null_count(weights: ArrayLike, threshold: float) -> float:
     1.0
     """
     return float(null_counts(weights, threshold).mean())
+
+
+def _draw(u: np.ndarray, shares: np.ndarray, threshold: float, seed: int, centred: bool) -> float:
+    rows = _unit_rows(permuted(u, seed, SAMPLE))
+    if centred:
+        few = len(rows) < len(u)
+        size = np.random.default_rng(seed).choice(shares, len(rows), replace=False) if few else shares
+        rows = rows * size[:, None].astype(rows.dtype)
+        rows -= rows.mean(axis=0)
+        size, rows = norms(rows), _unit_rows(rows)
+        shares = shares if few or not size.any() else size / size.sum()
+    return _count(rows, shares, threshold)
 
 
 def _unit_rows(rows: np.ndarray) -> np.ndarray:

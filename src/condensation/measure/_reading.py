@@ -105,7 +105,8 @@ def _two(row: Row) -> Reading | None:
         return None
     share = f"their mean has {_percent(row.mean)} of the squared norm where unrelated units have 50%"
     if row.kind == "output":
-        return Reading("two outputs, which training makes opposite", share, Action.NOTHING)
+        found = "two outputs, opposite to each other as a softmax makes them" if row.mean < 0.25 else "two outputs"
+        return Reading(found, share, Action.NOTHING)
     return Reading("two units", share, Action.NOTHING, "lines of two cannot be told from chance")
 
 

@@ -51,7 +51,7 @@ class Row:
         null_rank: effective rank of units of the same norms with permuted entries.
         kept_rank: singular values that hold 99% of the squared norm.
         bias: share of the squared norm that is the bias's; NaN where it is not known which input is the bias.
-        copies: units that repeat others, |cos| at least 0.999.
+        copies: units that repeat others, with a cosine of at least 0.999.
         chance_copies: how many pairs of random units would do so.
         spare: units on lines beyond the first on each side of each: merging would take so many away.
         quantised: whether the weights were stored as few levels.
@@ -213,7 +213,7 @@ def _beside_null(row: Row, array: np.ndarray, plain: np.ndarray, found: Lines, t
         return row  # all units are the same: nothing is left
     centred = plain - mean.astype(plain.dtype)
     left = _lines(centred, threshold)
-    draws = np.array([NAN]) if left.reason else null_counts(centred, left.threshold)
+    draws = np.array([NAN]) if left.reason else null_counts(plain, left.threshold, centred=True)
     return replace(
         row,
         centred_lines=left.count,

@@ -20,6 +20,7 @@ from ..weights._attention import Heads
 from ..weights._layout import Read, UnitLayout, list_units
 from ._copies import parameter
 from ._processes import is_dtensor
+from ..weights._roles import DEPTHWISE, with_roles
 
 _NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 _WRAPPERS = {
@@ -66,6 +67,7 @@ def listed(model: nn.Module, *, heads: bool, view: str, sharded: bool = False) -
             layouts[name] = reason or _layout(name, model, prefix, module, shapes)
     if not layouts:
         raise InputError(f"the model {type(model).__name__} has no parameters")
+    layouts = with_roles(layouts, {name: shape for name, (shape, _) in reads.items()})
     return list_units(reads, layouts, heads=heads, view=view)
 
 
@@ -193,7 +195,8 @@ def _layout(
         depthwise = module.groups == module.in_channels == module.out_channels
         axis = int(module.transposed and not depthwise)
         groups = 1 if depthwise else module.groups  # depthwise filters are kernels: they can be compared
-        return UnitLayout("filter", axis, groups, bias=names.bias_of(name, module.out_channels, shapes))
+        kind = DEPTHWISE if depthwise and module.groups > 1 else "filter"
+        return UnitLayout(kind, axis, groups, bias=names.bias_of(name, module.out_channels, shapes))
     if len(shape) == 2 and own == "weight" and (isinstance(module, nn.Linear) or _is_conv1d(module, shape)):
         axis, above = int(_is_conv1d(module, shape)), prefix.rpartition(".")[0]
         attention = isinstance(model.get_submodule(above), nn.MultiheadAttention)

@@ -18,7 +18,8 @@ from ._formats.opened import Opened
 from ._formats.table import SUFFIXES, format_of
 from ._layout import UnitLayout, Units, list_units
 from ._names import layouts
-from ._quantised import dequantised
+from ._quantised import dequantised, is_quantised
+from ._roles import with_roles
 from ._tied import tied_arrays
 
 KINDS = tuple(suffix for suffix in SUFFIXES if suffix != ".json")
@@ -68,7 +69,9 @@ class ModelFile:
             tied = f"tied: it is {self.tied[name]}" if name in self.tied else ""
             known[name] = stored.reason or _not_weights(stored, self.layouts[name]) or tied or self.layouts[name]
         reads = {name: (stored.shape, stored.read) for name, stored in self.weights.items()}
-        return list_units(reads, known, heads=heads, view=view)
+        known = with_roles(known, {name: stored.shape for name, stored in self.weights.items()})
+        quantised = [name for name, stored in self.weights.items() if is_quantised(stored)]
+        return list_units(reads, known, heads=heads, view=view, quantised=quantised)
 
     @cached_property
     def weights(self) -> dict[str, Stored]:

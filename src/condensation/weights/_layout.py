@@ -5,8 +5,8 @@ projection into its *parts* (q, k, v; the gates of a recurrent layer), a part in
 its *groups*, whose units read different inputs and so cannot be compared with each other's.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
 from typing import NamedTuple
@@ -59,6 +59,8 @@ class Units:
         units: how many.
         inputs: of each, its bias included.
         reason: why there are no units.
+        bias: whether the last input is the bias.
+        quantised: whether the weights were stored as few levels.
     """
 
     name: str
@@ -67,21 +69,29 @@ class Units:
     units: int = 0
     inputs: int = 0
     reason: str = ""
+    bias: bool = False
+    quantised: bool = False
     read: Read | None = field(default=None, repr=False, compare=False)
 
     def weights(self) -> Float[np.ndarray, "units inputs"]:
         """The input weights as they are now, the bias as the last input."""
-        if self.read is None:
+        if self.read is None or self.reason:
             raise InputError(f"{self.name} has no units: {self.reason}")
         return self.read()
 
 
 def list_units(
-    reads: Mapping[str, tuple[Shape, Read]], layouts: Mapping[str, UnitLayout | str], *, heads: bool, view: str
+    reads: Mapping[str, tuple[Shape, Read]],
+    layouts: Mapping[str, UnitLayout | str],
+    *,
+    heads: bool,
+    view: str,
+    quantised: Collection[str] = (),
 ) -> list[Units]:
     """The units of all parameters, in their order; a parameter with a reason in place of a layout is listed with it.
 
-    ``reads`` are the shape of each parameter and what reads its values; ``heads`` cuts attention projections.
+    ``reads`` are the shape of each parameter and what reads its values; ``heads`` cuts attention projections; some
+    parameters may be ``quantised``.
     """
     if view not in VIEWS:
         raise unknown_name("view of convolution layers", view, VIEWS)
@@ -91,9 +101,10 @@ def list_units(
         if name in biases:
             continue  # it is the last input of the units of its weight
         if isinstance(layout, str):
-            units.append(Units(name, name, reason=layout))
+            units.append(Units(name, name, reason=layout, read=reads[name][1] if name in reads else None))
         else:
-            units += _units_of(name, layout, reads, heads, view)
+            own = _units_of(name, layout, reads, heads, view)
+            units += [replace(part, quantised=True) for part in own] if name in quantised else own
     return units
 
 
@@ -109,11 +120,10 @@ def _units_of(
         return
     for label, kind, block in _blocks(layout, shape, heads):
         title = f"{name}[{label}]" if label else name
-        own = (
-            bias if len(block.columns) == _matrix_shape(layout, shape)[2] else None
-        )  # of heads of inputs there is none
-        values = partial(_read, layout, shape, block, read, own)
-        yield Units(title, name, kind, len(block.rows), len(block.columns) + (own is not None), read=values)
+        whole = len(block.columns) == _matrix_shape(layout, shape)[2]  # of heads of inputs there is no bias
+        own = bias if whole and kind != "key" else None  # that of keys is the same for all of them: softmax cancels it
+        values, known = partial(_read, layout, shape, block, read, own), own is not None
+        yield Units(title, name, kind, len(block.rows), len(block.columns) + known, bias=known, read=values)
 
 
 class _Block(NamedTuple):
@@ -125,7 +135,9 @@ class _Block(NamedTuple):
     columns: range
 
 
-_PART_KINDS = {"q": "query", "k": "key", "v": "value"}
+_RECURRENT = ("input", "forget", "cell", "output", "reset", "update", "new")
+_PART_KINDS = {"q": "query", "k": "key", "v": "value", "gate": "gated neuron", "up": "gated neuron"}
+_PART_KINDS |= dict.fromkeys(_RECURRENT, "gate")
 
 
 def _blocks(layout: UnitLayout, shape: Shape, heads: bool) -> Iterable[tuple[str, str, _Block]]:
@@ -138,6 +150,7 @@ def _blocks(layout: UnitLayout, shape: Shape, heads: bool) -> Iterable[tuple[str
             block = _Block(matrix, slice(first, first + count), range(count * layout.turns), range(inputs))
             first += count
             label, kind = [*where, part] if part else where, _PART_KINDS.get(part, layout.kind)
+            kind = "expert neuron" if layout.stacked and kind == "neuron" else kind
             divided = block.columns if layout.head_inputs else block.rows
             number = len(divided) // layout.head if heads and layout.head else 1
             if number < 2:

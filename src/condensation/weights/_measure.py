@@ -17,9 +17,12 @@ from ..errors import InputError
 from ..measure import Row, measure_units, most_condensed_first
 from ._files import ModelFile
 from ._layout import Units
+from ._names import NORM
 
 ADVICE = "it is left out; --memory lets it take more"
 COPIES = 2  # of a layer's weights at least: as read, and less their mean
+OFF = 1e-3  # of the median size of a norm's scales: a channel below is switched off
+_SCALES = ("weight", "gamma", "scale")
 JOBS = min(os.cpu_count() or 1, 8)  # layers at the same time: each holds some copies of its weights
 
 
@@ -38,7 +41,8 @@ def measure_listed(
         listed: units of a model or a checkpoint.
         threshold: the cosine that decides; by default 0.95, or more where chance alone would reach it.
         with_null: also subtract the mean weight of the units, a direction that pretrained models share, measure what is
-            left, and compare it with a null: the same weights with the entries of each input permuted among the units.
+            left, and compare it with a null: units of the same norms with the entries of each input permuted among
+            them; where the bias is known, lines are such as hold without it as well.
         with_errors: also give standard errors of k_eff and of the ranks, by a bootstrap over units.
         start: the initial weights, for the relative change.
         jobs: layers that are measured at the same time, each by one thread.
@@ -46,13 +50,14 @@ def measure_listed(
 
     def row(units: Units) -> Row:
         if units.reason:
-            return Row(units.name, reason=units.reason)
+            return Row(units.name, reason=units.reason + switched_off(units))
         try:
             require(_bytes(units), f"measuring {units.units:,} units of {units.inputs:,} inputs", ADVICE)
             weights = units.weights()
         except InputError as error:  # a broken part of a file
             return Row(units.name, units.kind, units.units, units.inputs, reason=str(error))
         options = {"threshold": threshold, "with_null": with_null, "with_errors": with_errors}
+        options |= {"bias": units.bias, "quantised": units.quantised}
         return measure_units(units.name, weights, units.kind, start=start(units), **options)
 
     listed = list(listed)
@@ -62,6 +67,18 @@ def measure_listed(
     # threads of BLAS that wait for each other on a busy machine take ten times as long
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(jobs) as pool:
         return list(pool.map(row, listed))
+
+
+def switched_off(units: Units) -> str:
+    """What is to be said of a norm's scales beside the reason why they are no units: which channels they switch off."""
+    if units.reason != NORM or units.read is None or units.name.rpartition(".")[2] not in _SCALES:
+        return ""
+    try:
+        scales = np.abs(np.asarray(units.read(), float)).reshape(-1)
+    except InputError:
+        return ""
+    off = int((scales < OFF * np.median(scales)).sum()) if np.isfinite(scales).all() else 0
+    return f"; {off} of {len(scales)} scales are zero or nearly so: these channels can be pruned" if off else ""
 
 
 def _bytes(units: Units) -> int:

@@ -15,17 +15,18 @@ from ._layout import Units
 Record = dict[str, Any]  # a row by the names of its columns
 
 _OF_SEEDS = ("seeds", "condensed_seeds")
-_OF_NULL = ("mean", "centred_lines", "centred_k_eff", "null_k_eff")
+_OF_NULL = ("mean", "centred_lines", "centred_k_eff", "null_k_eff", "null_rank", "copies")
 _COLUMNS = (
-    *("layer", "step", *_OF_SEEDS, "kind", "units", "inputs", "lines", "orientations", "cover", "k_eff", *_OF_NULL),
-    *("effective_rank", "stable_rank", "change", "reading"),
+    *("layer", "step", *_OF_SEEDS, "kind", "units", "inputs", "lines", "orientations", "cover", "k_eff", *_OF_NULL[:4]),
+    *("effective_rank", "null_rank", "stable_rank", "copies", "change", "reading"),
 )
 _ERRORS = ("k_eff_error", "effective_rank_error", "stable_rank_error")
 _HEADINGS = {"k_eff": "k_eff", "change": "RD"}  # of the others the name, in two lines where it is of several words
-_COUNTS = ("lines", "orientations", "centred_lines", "zeros")
+_COUNTS = ("lines", "orientations", "centred_lines", "zeros", "copies", "spare", "kept_rank")
 _NUMBERS = (
     *("cover", "k_eff", "chance_k_eff", "effective_rank", "stable_rank", "change"),
-    *("mean", "centred_cover", "centred_k_eff", "null_k_eff", *_ERRORS),
+    *("mean", "centred_cover", "centred_k_eff", "null_k_eff", "null_low", "null_rank"),
+    *("bias", "chance_copies", *_ERRORS),
 )
 MISSING = "-"
 
@@ -132,7 +133,9 @@ class Measured:
 def record(row: Row, step: int) -> Record:
     """A row by the names of its columns, whatever it was measured on; a file is one seed."""
     seeds = {} if isinstance(row, MedianRow) else {"seeds": int(not row.reason), "condensed_seeds": int(row.condensed)}
-    return {"layer": row.layer, "step": step} | asdict(row) | seeds | {"reading": row.reading}
+    read = row.read
+    words = {"reading": str(read), "action": read.action.value, "saving": read.saving}
+    return {"layer": row.layer, "step": step} | asdict(row) | seeds | words
 
 
 def columns(records: Sequence[Record], *, series: bool) -> dict[str, str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ._attention import Heads, projection
 from ._layout import Shape, UnitLayout
+from ._roles import with_depthwise
 
 _EMBEDDING = re.compile(r"embed|relative_attention_bias|(^|\.)(wte|wpe|shared|emb)(\.|$)", re.IGNORECASE)
 _NORM = re.compile(r"norm|(^|\.)(ln|bn)(_?\w+)?(\.|$)|rms", re.IGNORECASE)
@@ -14,6 +15,7 @@ _MADE_FROM = re.compile(r"(^|\.)parametrizations\.|weight_(orig|mask|g|v)$")
 _RECURRENT = re.compile(r"(weight|bias)_(ih|hh|hr)(_l\d+)?(_reverse)?$")
 _GATES = {1: (), 3: ("reset", "update", "new"), 4: ("input", "forget", "cell", "output")}
 _INPUTS_FIRST = re.compile(r"(^|\.)(c_attn|c_fc|c_proj|q_attn)\.weight$")
+_GATED = re.compile(r"(^|\.)(gate_proj|up_proj|wi_[01])(\.weight)?$")
 
 NORM = "a norm's scale or shift: one number a channel is no direction"
 
@@ -44,7 +46,7 @@ def layouts(
             known[name] = recurrent(name, shapes)
         else:
             known[name] = _layout(name, shapes, heads, conv1d and bool(_INPUTS_FIRST.search(name)))
-    return known
+    return with_depthwise(known, shapes)
 
 
 def why_not(name: str, shape: Shape, shapes: Mapping[str, Shape]) -> str:
@@ -127,4 +129,6 @@ def matrix(
     own: dict[str, Any] = projection(name, units, inputs, heads, attention)
     if not own and re.search(r"gate_up_proj(\.weight)?$", name) and units % 2 == 0:
         own = {"parts": (("gate", units // 2), ("up", units // 2))}
+    if not own and _GATED.search(name):
+        own = {"kind": "gated neuron"}
     return UnitLayout(axis=axis, bias=bias, **own)

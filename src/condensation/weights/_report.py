@@ -4,6 +4,7 @@ import base64
 import io
 import math
 import tomllib
+from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -21,6 +22,7 @@ from ..drawing import draw_beside_null, draw_layers, draw_steps, look
 from ..drawing._style import figure_of
 from ..errors import InputError
 from ..measure import Row
+from ..measure._reading import Action
 from ._measured import MISSING, Measured, Record, cell_with_error, columns, record
 
 SHOWN = 3  # layers with heat maps
@@ -58,7 +60,7 @@ def report_page(measured: Measured, threshold: float | None = None) -> str:
     headings = columns(records, series=series)
     headings.pop("step", None)
     with_null = "null_k_eff" in headings
-    unused = (() if with_null else ("mean", "centred", "null")) + (() if series else ("RD",))
+    unused = (() if with_null else ("mean", "centred", "null", "null rank", "copies", "bias")) + (() if series else ("RD",))
     unused += () if any(math.isfinite(row.k_eff_error) for row in rows) else ("±",)
     mapped = list(islice(((row, own) for row in rows if (own := _weights(row, measured)) is not None), SHOWN))
     layers = draw_layers([row for row in measured.last if not row.reason], numbered=[row.layer for row, _ in mapped])
@@ -84,14 +86,18 @@ def report_page(measured: Measured, threshold: float | None = None) -> str:
     )
 
 
+_TILES = {
+    Action.REDUCE: "to reduce",
+    Action.LOOK: "to look at",
+    Action.TRAIN: "to train longer",
+    Action.NOTHING: "with nothing to do",
+}
+
+
 def _tiles(rows: Sequence[Row]) -> dict[str, int]:
-    """How many layers are what, by their readings."""
-    kinds = {"condensed": 0, "condensed once centred": 0, "partly, or some units alike": 0, "not condensed": 0}
-    for row in rows:
-        centred = "condensed once centred" if row.reading.startswith("condensed") else "not condensed"
-        alike = row.reading.startswith(("partly", "some alike"))
-        kinds["condensed" if row.condensed else "partly, or some units alike" if alike else centred] += 1
-    return kinds
+    """How many layers ask for what, by their readings."""
+    found = Counter(row.read.action for row in rows)
+    return {title: found[action] for action, title in _TILES.items()}
 
 
 def _weights(row: Row, measured: Measured) -> np.ndarray | None:

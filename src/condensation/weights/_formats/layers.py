@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._files import Stored
+from .._roles import DEPTHWISE
 from .opened import turned
 
 if TYPE_CHECKING:
@@ -113,9 +114,10 @@ class Reader:
         if "Attention" in node.op_type and stored.shape[0] % 3 == 0:
             thirds = tuple((part, stored.shape[0] // 3) for part in "qkv")
         name = self._bias(node, bias, stored.shape[0])
-        yield Reading(
-            source, source, stored, node.name, "filter" if convolution else "neuron", groups, thirds, name, beside
-        )
+        kind = "filter" if convolution else "neuron"
+        if convolution and 1 < _attribute(node, "group", 1) == stored.shape[0]:
+            kind = DEPTHWISE
+        yield Reading(source, source, stored, node.name, kind, groups, thirds, name, beside)
 
     def _constant(self, name: str) -> tuple[str, Stored, tuple[str, ...]] | None:
         """The constant behind a value, turned and scaled as the nodes between say, and the scales that they read."""

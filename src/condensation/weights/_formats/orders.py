@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from ..._files import Stored
 from .._layout import UnitLayout
+from .._roles import DEPTHWISE
 from .opened import Opened, turned
 
 _GATES = {3: ("update", "reset", "new"), 4: ("input", "forget", "cell", "output")}  # in the order of Keras
@@ -101,7 +102,7 @@ def _turned(name: str, stored: Stored, kind: str, arrays: Mapping[str, Stored]) 
         return stored, UnitLayout("embedding")
     if kind == "depthwise" and axes >= 3:
         order = (axes - 2, axes - 1, *range(axes - 2))
-        return turned(stored, order, (shape[-2] * shape[-1], 1, *shape[:-2])), UnitLayout("filter")
+        return turned(stored, order, (shape[-2] * shape[-1], 1, *shape[:-2])), UnitLayout(DEPTHWISE)
     if kind == "transposed" and axes >= 3:
         return turned(stored, (axes - 2, axes - 1, *range(axes - 2))), UnitLayout("filter")
     if kind == "heads" and axes == 3:

@@ -10,6 +10,7 @@ from ..._files import ADVICE, Stored
 from ..._memory import require
 from ...errors import InputError
 from .._layout import UnitLayout
+from .._roles import DEPTHWISE
 from .opened import Opened, library, turned, without_values
 
 _TYPES = {
@@ -111,7 +112,7 @@ def _graph(
         if not kind or (kind == "product" and len(own.shape) != 2) or (kind == "embedding" and len(own.shape) != 2):
             layouts[name] = f"no layer of the graph reads it as weights, but {code}"
             continue
-        unit = {"conv": "filter", "conv3d": "filter", "depthwise": "filter", "embedding": "embedding"}.get(
+        unit = {"conv": "filter", "conv3d": "filter", "depthwise": DEPTHWISE, "embedding": "embedding"}.get(
             kind, "neuron"
         )
         fits = bias is not None and constants[bias].shape == (own.shape[0],)
