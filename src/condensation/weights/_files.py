@@ -68,7 +68,8 @@ class ModelFile:
             tied = f"tied: it is {self.tied[name]}" if name in self.tied else ""
             known[name] = stored.reason or _not_weights(stored, self.layouts[name]) or tied or self.layouts[name]
         reads = {name: (stored.shape, stored.read) for name, stored in self.weights.items()}
-        return list_units(reads, known, heads=heads, view=view)
+        parts = {name: stored.read_part for name, stored in self.weights.items()}
+        return list_units(reads, known, heads=heads, view=view, parts=parts)
 
     @cached_property
     def weights(self) -> dict[str, Stored]:

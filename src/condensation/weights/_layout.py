@@ -6,7 +6,7 @@ its *groups*, whose units read different inputs and so cannot be compared with e
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from ..errors import InputError, unknown_name
 VIEWS = ("filter", "kernel")
 Shape = tuple[int, ...]
 Read = Callable[[], np.ndarray]
+ReadPart = Callable[[int], np.ndarray]  # one of the matrices that are stacked
 
 
 @dataclass(frozen=True)
@@ -77,11 +78,17 @@ class Units:
 
 
 def list_units(
-    reads: Mapping[str, tuple[Shape, Read]], layouts: Mapping[str, UnitLayout | str], *, heads: bool, view: str
+    reads: Mapping[str, tuple[Shape, Read]],
+    layouts: Mapping[str, UnitLayout | str],
+    *,
+    heads: bool,
+    view: str,
+    parts: Mapping[str, ReadPart] | None = None,
 ) -> list[Units]:
     """The units of all parameters, in their order; a parameter with a reason in place of a layout is listed with it.
 
     ``reads`` are the shape of each parameter and what reads its values; ``heads`` cuts attention projections.
+    ``parts`` read one of the matrices that are stacked in a parameter, where that takes less than to read all of them.
     """
     if view not in VIEWS:
         raise unknown_name("view of convolution layers", view, VIEWS)
@@ -93,12 +100,17 @@ def list_units(
         if isinstance(layout, str):
             units.append(Units(name, name, reason=layout))
         else:
-            units += _units_of(name, layout, reads, heads, view)
+            units += _units_of(name, layout, reads, heads, view, (parts or {}).get(name))
     return units
 
 
 def _units_of(
-    name: str, layout: UnitLayout, reads: Mapping[str, tuple[Shape, Read]], heads: bool, view: str
+    name: str,
+    layout: UnitLayout,
+    reads: Mapping[str, tuple[Shape, Read]],
+    heads: bool,
+    view: str,
+    part: ReadPart | None,
 ) -> Iterable[Units]:
     shape, read = reads[name]
     bias = reads[layout.bias[0]][1] if layout.bias else None
@@ -112,7 +124,10 @@ def _units_of(
         own = (
             bias if len(block.columns) == _matrix_shape(layout, shape)[2] else None
         )  # of heads of inputs there is none
-        values = partial(_read, layout, shape, block, read, own)
+        if layout.stacked and part is not None:
+            values = partial(_read, replace(layout, stacked=False), shape[1:], block, partial(part, block.matrix), own)
+        else:
+            values = partial(_read, layout, shape, block, read, own)
         yield Units(title, name, kind, len(block.rows), len(block.columns) + (own is not None), read=values)
 
 
