@@ -250,7 +250,7 @@ class Watcher:
             self.rows[k] = replace(self.rows[k], loss=value)
 
     def close(self, *, measure: bool = True) -> None:
-        """Measure the last step, if that is wanted, write, and end; a run to go on with, told no step, stays as it was."""
+        """Measure the last step if that is wanted, write, and end. A resumed run that was told nothing stays."""
         if self._closed:
             return
         untold = self._resumed and not self._begun

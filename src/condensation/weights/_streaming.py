@@ -17,7 +17,7 @@ from ._layout import Units
 
 ROOM = 2**30  # bytes of layers that are measured at the same time, unless one alone takes more
 SAMPLE = 16384  # units of a larger layer that are measured
-NULL = 1000  # permuted units whose norms are looked at
+NULL = 4000  # permuted units whose norms are looked at
 Progress = Callable[[str, int, int], None]  # called with the last layer, and the weights that are done, of all
 
 
@@ -88,6 +88,7 @@ def _larger(k_eff: float, with_itself: float, part: float) -> float:
     >>> round(_larger(100.0, 0.01, 0.1)), round(_larger(4.0, 0.01, 0.1), 1)  # all apart; four lines
     (1000, 4.1)
     """
-    others = max(0.0, (1 / k_eff - with_itself) / (1 - with_itself)) if with_itself < 1 else 1.0
+    with_itself = min(with_itself, 1 / k_eff)
+    others = (1 / k_eff - with_itself) / (1 - with_itself) if with_itself < 1 else 1.0
     of_all = with_itself * part
     return float(1 / (of_all + (1 - of_all) * others)) if np.isfinite(k_eff) else k_eff
