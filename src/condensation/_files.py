@@ -1,6 +1,7 @@
 """Arrays in files (.npy, .npz, .safetensors; read without pickle, one at a time), and JSON; see also ``_writing``."""
 
 import math
+import mmap
 import os
 import re
 import zipfile
@@ -22,6 +23,7 @@ SEAL = "seal"  # the field of a file that holds its checksum
 ADVICE = "a smaller file would fit, or --memory lets it take more"
 MOST_HEADER = 100_000_000  # bytes, as the safetensors library has it
 _ENTRY = 1500  # bytes of an array's name, shape and place in Python
+LARGE_MAP = 2**26  # bytes of a mapped file from which on its memory is given back
 SHORT_LIST = 2**16  # bytes of an archive's list of members
 SUFFIXES = (".npy", ".npz", ".safetensors")
 TENSOR_TYPES = {  # types of safetensors, as NumPy and ml_dtypes call them
@@ -70,7 +72,16 @@ class Stored:
         if self.reason:
             raise InputError(self.reason)
         require(self.bytes, f"reading {' x '.join(map(str, self.shape)) or 'one'} numbers", ADVICE)
-        values = self.load()
+        return self._as_floats(self.load())
+
+    def read_part(self, place: int) -> np.ndarray:
+        """The values at one place of the first axis, as ``read`` gives them; the others are not converted."""
+        if self.reason:
+            raise InputError(self.reason)
+        require(self.bytes // max(1, self.shape[0]), f"reading {' x '.join(map(str, self.shape[1:]))} numbers", ADVICE)
+        return self._as_floats(self.load()[place])
+
+    def _as_floats(self, values: np.ndarray) -> np.ndarray:
         return values.astype(np.float32) if self.floating and values.dtype.itemsize < 4 else values
 
 
@@ -239,7 +250,19 @@ def _mapped(content: np.ndarray, dtype: str, shape: list[int], data_offsets: lis
         return Stored(tuple(shape), dtype, lambda: content, reason=f"of type {brief(dtype)}, which is not known here")
     known = np.dtype(getattr(ml_dtypes, name, name))
     values = np.asarray(content[slice(*data_offsets)]).view(known).reshape(shape)
-    return Stored(tuple(shape), name, lambda: values)
+
+    def load() -> np.ndarray:
+        _forget(content)
+        return values
+
+    return Stored(tuple(shape), name, load)
+
+
+def _forget(content: np.ndarray) -> None:
+    """Give back the memory of what was read of a mapped file before; what is still in use is read again."""
+    mapped = getattr(content, "_mmap", None)
+    if mapped is not None and content.nbytes > LARGE_MAP and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def read_tensors(

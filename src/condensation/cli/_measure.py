@@ -10,7 +10,7 @@ from rich.table import Table
 
 from .._functions import look_in
 from ..errors import InputError
-from ._output import File, Maybe, console, limit, number, print_json
+from ._output import File, Maybe, console, limit, measuring_progress, number, print_json
 
 if TYPE_CHECKING:
     from ..weights import Measured
@@ -70,7 +70,9 @@ def measure(
     else:
         from ..weights import measure_path
 
-        measured = measure_path(path, threshold=threshold, heads=heads, view=view, errors=errors, every_step=json)
+        with measuring_progress() as progress:
+            options = {"heads": heads, "view": view, "errors": errors, "every_step": json, "progress": progress}
+            measured = measure_path(path, threshold=threshold, **options)
     _show(measured, json)
     if report is not None:
         from ..weights._report import write_report

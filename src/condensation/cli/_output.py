@@ -116,6 +116,23 @@ def training_progress(name: str) -> Iterator[Report]:
 
 
 @contextmanager
+def measuring_progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar for the layers of a model, by their weights, with the time left; in a log, a line now and then."""
+    from ..training._progress import Tenths
+
+    tenths = Tenths(BETWEEN)
+    with progress_bars(TimeRemainingColumn()) as display:
+        task = display.add_task("measuring", total=None)
+
+        def report(layer: str, done: int, total: int) -> None:
+            display.update(task, completed=done, total=max(total, 1), description=escape(layer))
+            if display.disable and done < total and tenths.due(done / max(total, 1)):
+                log(f"measured {done / total:.0%} of {total:,} weights, {layer}")
+
+        yield report
+
+
+@contextmanager
 def recording_progress() -> Iterator[Callable[[str, int, int], None]]:
     """A progress bar for what the playground records."""
     with progress_bars(TextColumn("{task.completed} of {task.total}"), TimeElapsedColumn()) as display:

@@ -60,6 +60,7 @@ def _as_logger(logger: Any, out: str | Path | None) -> Tell:
         def scalars(numbers: dict[str, float], step: int) -> None:
             for name, value in numbers.items():
                 logger.add_scalar(name, value, step)
+            getattr(logger, "flush", lambda: None)()
 
         return scalars
     if getattr(logger, "__name__", "") == "mlflow":

@@ -123,6 +123,7 @@ class Watcher:
             self._step = self._writer.steps[-1]
         if self._sharded:
             resumed, self._step = first_says((resumed, self._step))
+        self._resumed = resumed
         if self._helps and not resumed:
             for _ in range(2):  # the initial weights, and their measures
                 self._read_along()
@@ -249,13 +250,10 @@ class Watcher:
             self.rows[k] = replace(self.rows[k], loss=value)
 
     def close(self, *, measure: bool = True) -> None:
-        """Measure the last step, unless it is not to be measured, write what is to be written, and end.
-
-        A run that was to be gone on with and was told no step stays as it was.
-        """
+        """Measure the last step if that is wanted, write, and end. A resumed run that was told nothing stays."""
         if self._closed:
             return
-        untold = self._writer.resumed and not self._begun
+        untold = self._resumed and not self._begun
         self._warn_of_forgotten_steps()
         if not self._begun and not untold:
             self._begin(self._step + 1)
@@ -308,9 +306,11 @@ class Watcher:
             self._silent = True
             self._writer.abandon()
         self._begun = self._silent
+        resumed, schedule = self._resumed, self._writer.watched.schedule
+        if resumed:
+            self._step = min(self._step, max(now - 1, 0))
         if self._silent:
             return
-        resumed, schedule = self._writer.resumed, self._writer.watched.schedule
         self._writer.begin(lambda step: not resumed or (step < now and schedule.next_due(step - 1) == step))
         self._begun = True
         if self._shown:
@@ -318,9 +318,7 @@ class Watcher:
 
             self._live = LiveTable()
             self._show = guarded("the live table", self._live.show)
-        if resumed:
-            self._step = min(self._step, max(now - 1, 0))
-        else:
+        if not resumed:
             self._tell(self.rows)
 
     def _measure(self, step: int, loss: torch.Tensor | float | None) -> None:

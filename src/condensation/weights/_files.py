@@ -71,7 +71,8 @@ class ModelFile:
         reads = {name: (stored.shape, stored.read) for name, stored in self.weights.items()}
         known = with_roles(known, {name: stored.shape for name, stored in self.weights.items()})
         quantised = [name for name, stored in self.weights.items() if is_quantised(stored)]
-        return list_units(reads, known, heads=heads, view=view, quantised=quantised)
+        parts = {name: stored.read_part for name, stored in self.weights.items()}
+        return list_units(reads, known, heads=heads, view=view, quantised=quantised, parts=parts)
 
     @cached_property
     def weights(self) -> dict[str, Stored]:

@@ -19,6 +19,7 @@ from ..errors import InputError, unknown_name
 VIEWS = ("filter", "kernel")
 Shape = tuple[int, ...]
 Read = Callable[[], np.ndarray]
+ReadPart = Callable[[int], np.ndarray]  # one of the matrices that are stacked
 
 
 @dataclass(frozen=True)
@@ -87,11 +88,13 @@ def list_units(
     heads: bool,
     view: str,
     quantised: Collection[str] = (),
+    parts: Mapping[str, ReadPart] | None = None,
 ) -> list[Units]:
     """The units of all parameters, in their order; a parameter with a reason in place of a layout is listed with it.
 
     ``reads`` are the shape of each parameter and what reads its values; ``heads`` cuts attention projections; some
-    parameters may be ``quantised``.
+    parameters may be ``quantised``. ``parts`` read one of the matrices that are stacked in a parameter, where that takes
+    less than to read all of them.
     """
     if view not in VIEWS:
         raise unknown_name("view of convolution layers", view, VIEWS)
@@ -103,13 +106,18 @@ def list_units(
         if isinstance(layout, str):
             units.append(Units(name, name, reason=layout, read=reads[name][1] if name in reads else None))
         else:
-            own = _units_of(name, layout, reads, heads, view)
+            own = _units_of(name, layout, reads, heads, view, (parts or {}).get(name))
             units += [replace(part, quantised=True) for part in own] if name in quantised else own
     return units
 
 
 def _units_of(
-    name: str, layout: UnitLayout, reads: Mapping[str, tuple[Shape, Read]], heads: bool, view: str
+    name: str,
+    layout: UnitLayout,
+    reads: Mapping[str, tuple[Shape, Read]],
+    heads: bool,
+    view: str,
+    part: ReadPart | None,
 ) -> Iterable[Units]:
     shape, read = reads[name]
     bias = reads[layout.bias[0]][1] if layout.bias else None
@@ -122,7 +130,11 @@ def _units_of(
         title = f"{name}[{label}]" if label else name
         whole = len(block.columns) == _matrix_shape(layout, shape)[2]  # of heads of inputs there is no bias
         own = bias if whole and kind != "key" else None  # that of keys is the same for all of them: softmax cancels it
-        values, known = partial(_read, layout, shape, block, read, own), own is not None
+        if layout.stacked and part is not None:
+            values = partial(_read, replace(layout, stacked=False), shape[1:], block, partial(part, block.matrix), own)
+        else:
+            values = partial(_read, layout, shape, block, read, own)
+        known = own is not None
         yield Units(title, name, kind, len(block.rows), len(block.columns) + known, bias=known, read=values)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +19,7 @@ from ..measure import Row, measure_units, most_condensed_first
 from ._files import ModelFile
 from ._layout import Units
 from ._names import NORM
+from ._streaming import SAMPLE, Progress, Room, of_all_units, sampled
 
 ADVICE = "it is left out; --memory lets it take more"
 COPIES = 2  # of a layer's weights at least: as read, and less their mean
@@ -34,8 +36,11 @@ def measure_listed(
     with_errors: bool = False,
     start: Callable[[Units], np.ndarray | None] = lambda units: None,
     jobs: int = 1,
+    progress: Progress = lambda layer, done, total: None,
 ) -> list[Row]:
     """A row for each entry, in the given order; what has no units keeps its reason.
+
+    A layer is read when its turn comes and forgotten after it. Of one with many units a sample is measured.
 
     Args:
         listed: units of a model or a checkpoint.
@@ -45,28 +50,45 @@ def measure_listed(
             them; where the bias is known, lines are such as hold without it as well.
         with_errors: also give standard errors of k_eff and of the ranks, by a bootstrap over units.
         start: the initial weights, for the relative change.
-        jobs: layers that are measured at the same time, each by one thread.
+        jobs: layers that are measured at the same time, each by one thread, as far as they fit into 1 GiB.
+        progress: told after each layer.
     """
+    listed = list(listed)
+    room, lock, total, done = Room(), threading.Lock(), sum(units.units * units.inputs for units in listed), 0
 
     def row(units: Units) -> Row:
         if units.reason:
             return Row(units.name, reason=units.reason + switched_off(units))
         try:
             require(_bytes(units), f"measuring {units.units:,} units of {units.inputs:,} inputs", ADVICE)
-            weights = units.weights()
+            weights, first = units.weights(), start(units)
         except InputError as error:  # a broken part of a file
             return Row(units.name, units.kind, units.units, units.inputs, reason=str(error))
         options = {"threshold": threshold, "with_null": with_null, "with_errors": with_errors}
         options |= {"bias": units.bias, "quantised": units.quantised}
-        return measure_units(units.name, weights, units.kind, start=start(units), **options)
+        chosen = sampled(len(weights))
+        if chosen is None:
+            return measure_units(units.name, weights, units.kind, start=first, **options)
+        weights, first = weights[chosen], None if first is None else first[chosen]
+        return of_all_units(
+            measure_units(units.name, weights, units.kind, start=first, **options), weights, units.units
+        )
 
-    listed = list(listed)
+    def in_turn(units: Units) -> Row:
+        nonlocal done
+        with room.hold(0 if units.reason else _bytes(units)):
+            found = row(units)
+        with lock:
+            done += units.units * units.inputs
+            progress(units.name, done, total)
+        return found
+
     largest = sorted((_bytes(units) for units in listed if not units.reason), reverse=True)
     while jobs > 1 and not fits(sum(largest[:jobs])):
         jobs -= 1
     # threads of BLAS that wait for each other on a busy machine take ten times as long
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(row, listed))
+        return list(pool.map(in_turn, listed))
 
 
 def switched_off(units: Units) -> str:
@@ -82,8 +104,8 @@ def switched_off(units: Units) -> str:
 
 
 def _bytes(units: Units) -> int:
-    """Bytes that are taken while a layer is measured."""
-    return COPIES * 4 * units.units * units.inputs
+    """Bytes that are taken while a layer is measured: its weights, and copies of those that are measured."""
+    return 4 * units.inputs * (units.units + (COPIES - 1) * min(units.units, SAMPLE))
 
 
 def units_of_arrays(

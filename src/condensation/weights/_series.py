@@ -18,6 +18,7 @@ from ._formats.archives import models_among
 from ._layout import Units
 from ._measure import JOBS, measure_listed
 from ._measured import Measured
+from ._streaming import Progress, sample_note
 
 FEW_STEPS = 12
 _SHARD = re.compile(r"-\d+-of-\d+$")
@@ -38,6 +39,7 @@ def measure_path(
     view: str = "filter",
     errors: bool = False,
     every_step: bool = False,
+    progress: Progress = lambda layer, done, total: None,
 ) -> Measured:
     """Measure a checkpoint or a folder of checkpoints over training.
 
@@ -48,6 +50,7 @@ def measure_path(
         view: the units of convolution layers, ``"filter"`` or ``"kernel"``.
         errors: also give standard errors of k_eff and of the ranks, by a bootstrap over units.
         every_step: measure all steps, not a dozen of them.
+        progress: told after each layer: its name, and how many weights of how many are done.
     """
     path = Path(path)
     paths, warnings = find_steps(path) if path.is_dir() else ({0: path}, ())
@@ -64,15 +67,21 @@ def measure_path(
             else:
                 yield step, opened[0].units(heads=heads, view=view)
 
-    steps, units = measure_steps(series(), threshold, errors=errors, with_change=len(paths) > 1)
+    steps, units = measure_steps(series(), threshold, errors=errors, with_change=len(paths) > 1, progress=progress)
     if not opened:
         raise InputError(f"{path} holds no checkpoint that can be read; {notes[0]}")
     [last] = opened
-    return Measured(path, steps, units, _facts(last, list(paths), list(steps)), (*notes, *last.notes))
+    notes += [*last.notes, *sample_note(units)]
+    return Measured(path, steps, units, _facts(last, list(paths), list(steps)), tuple(notes))
 
 
 def measure_steps(
-    series: Iterable[tuple[int, list[Units]]], threshold: float | None, *, errors: bool, with_change: bool
+    series: Iterable[tuple[int, list[Units]]],
+    threshold: float | None,
+    *,
+    errors: bool,
+    with_change: bool,
+    progress: Progress = lambda layer, done, total: None,
 ) -> tuple[dict[int, list[Row]], list[Units]]:
     """The rows of each step, with the change since the first if that is wanted, and the last units of each layer."""
     steps: dict[int, list[Row]] = {}
@@ -82,7 +91,8 @@ def measure_steps(
         if with_change and not first:
             first = {units.name: units for units in listed}
         start = partial(_initial, first)
-        rows = measure_listed(listed, threshold=threshold, with_errors=errors, start=start, jobs=JOBS)
+        options = {"threshold": threshold, "with_errors": errors, "progress": progress}
+        rows = measure_listed(listed, start=start, jobs=JOBS, **options)
         last |= {units.name: units for units, row in zip(listed, rows, strict=True) if not row.reason}
         steps[step] = rows
     return steps, list(last.values())
