@@ -18,6 +18,7 @@ from .given import checked_model, own_copy
 from .judge import Judge
 from .merging import Labels
 from .methods import METHODS, Methods
+from .observed import Observed
 from .progress import reporting
 from .result import ReducedModel, Tried
 from .samples import Parts, Samples, Source, as_inputs
@@ -115,7 +116,7 @@ def _with_data(
             raise InputError("the data holds NaN or Inf, and nothing can be fitted to that or held against it")
     if not judge.finite or not choosing.finite:
         raise InputError("the model's outputs on the data hold NaN or Inf: nothing can be held against them")
-    methods = Methods(work, parts.fit.batches, recalibrate)
+    methods = Methods(work, Observed(work, parts.fit.batches), recalibrate)
     chooser = Chooser(methods, choosing, METHODS if method == "best" else (method,), report)
     groups = work.within(decided["threshold"]) if "threshold" in decided else None
     if units is not None:
