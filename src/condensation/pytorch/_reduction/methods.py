@@ -84,7 +84,7 @@ class Methods:
                 for key, where in places.items():
                     module = self.work.given.get_submodule(key)
                     size = out_size(module) if shares is rows else in_size(module)
-                    shares[key] = shares.get(key, 1) - gone * where.size / size
+                    shares[key] = shares.get(key, 1) - gone * np.sum(where >= 0) / size
         total = 0.0
         for key in {*rows, *columns}:
             for value in self.work.given.get_submodule(key).parameters(recurse=False):

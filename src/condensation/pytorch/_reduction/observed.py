@@ -72,7 +72,7 @@ class _Gram:
 
     def reader(self) -> Reader:
         """What is needed to eliminate units."""
-        same = self.group[:, None] == self.group
+        same = (self.group[:, None] == self.group) & (self.group >= 0)
         matrix, groups = matrix_of(self.module), groups_of(self.module)
         outs, ins = len(matrix) // groups, matrix.shape[1]
         cut = matrix.reshape(groups, outs, ins, -1)

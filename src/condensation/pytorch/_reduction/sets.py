@@ -55,7 +55,9 @@ class ModelSets:
                     self.sets[name] = passed
                 else:
                     problem = passed
-            if problem:
+            if problem and coupled.declared:
+                self.skipped[name] = problem
+            elif problem:
                 members = [member for member in coupled.producers if self._names[member] == name]
                 runs = {member: self.trace.calls[member] for member in members}
                 self.skipped |= {key: f"it runs {k} times" if k > 1 else problem for key, k in runs.items()}

@@ -22,7 +22,7 @@ from .graph import is_depthwise
 from .least_squares import FOLDS, change
 from .matrix import array, bias_of, groups_of, matrix_of, out_size
 from .observed import Moments, Observed
-from .shrink import ShrinkPlan
+from .shrink import ShrinkPlan, left
 from .trace import call
 
 FURTHEST = 100.0  # a variance is changed by this factor at most
@@ -79,9 +79,9 @@ class _Layer(_Stop):
         """What the given layer gave, for the outputs that are left; of merged ones, what their new rows make of it."""
         outputs = torch.cat(self.observed.outputs[self.name])
         given = self.observed.given.get_submodule(self.name)
-        left = left_channels(self.name, given, self.plans)
-        target = outputs[:, torch.as_tensor(left, device=outputs.device)].clone()
-        place = {int(source): k for k, source in enumerate(left)}
+        kept = left_channels(self.name, given, self.plans)
+        target = outputs[:, torch.as_tensor(kept, device=outputs.device)].clone()
+        place = {int(source): k for k, source in enumerate(kept)}
         for plan in self.plans:
             if self.name in plan.rows and self.name in plan.coupled.producers:
                 own, own_bias = matrix_of(given).reshape(out_size(given), -1), bias_of(given)
@@ -104,8 +104,8 @@ class _Layer(_Stop):
 class _Norm(_Stop):
     def __init__(self, observed: Observed, name: str, module: nn.Module, plans: Sequence[ShrinkPlan]) -> None:
         self.module, self.moments, self.before = cast(_BatchNorm, module), Moments(), observed.moments[name]
-        left = left_channels(name, observed.given.get_submodule(name), plans)
-        self.left = torch.as_tensor(left, device=self.before.mean.device)
+        kept = left_channels(name, observed.given.get_submodule(name), plans)
+        self.left = torch.as_tensor(kept, device=self.before.mean.device)
 
     def see(self, batch: int, x: torch.Tensor) -> None:
         self.moments.add(x)
@@ -163,11 +163,5 @@ def sweep(observed: Observed, small: nn.Module, plans: Sequence[ShrinkPlan], ref
 
 def left_channels(name: str, given: nn.Module, plans: Sequence[ShrinkPlan]) -> np.ndarray:
     """The channel of the given module that each channel of a reduced one was."""
-    sources, keep = np.arange(out_size(given)), np.ones(out_size(given), bool)
-    for plan in plans:
-        where = plan.coupled.channels.get(name)
-        if where is not None:
-            keep[where] = False
-            keep[where[plan.slots]] = True
-            sources[where[plan.slots]] = where[plan.sources]
-    return sources[keep]
+    owned = [(plan.coupled.channels[name], plan) for plan in plans if name in plan.coupled.channels]
+    return left(out_size(given), owned)
