@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from ._convert import to_torch as to_torch
     from ._network import TorchNetwork as TorchNetwork
     from ._reduction import ReducedModel as ReducedModel
+    from ._reduction import load_reduced as load_reduced
     from ._reduction import reduce_model as reduce_model
 
 _LATER = {  # watching needs neither Torch-Pruning nor JAX
     "ReducedModel": "_reduction",
     "TorchNetwork": "_network",
     "from_torch": "_convert",
+    "load_reduced": "_reduction",
     "reduce_model": "_reduction",
     "to_torch": "_convert",
 }
@@ -34,6 +36,7 @@ __all__ = [
     "Units",
     "Watcher",
     "from_torch",
+    "load_reduced",
     "measure_listed",
     "reduce_model",
     "to_torch",

@@ -8,5 +8,6 @@ over what is left refits layers by ``least_squares`` of their ``rows`` and recal
 the ``methods`` by the second part, ``judge`` holds the ``result`` against the model on the third.
 """
 
+from .loading import load_reduced as load_reduced
 from .reducer import reduce_model as reduce_model
 from .result import ReducedModel as ReducedModel

@@ -42,31 +42,33 @@ class OpenAttention(nn.Module):
             weights = module.in_proj_weight.chunk(3)
         biases = [None] * 3 if module.in_proj_bias is None else module.in_proj_bias.chunk(3)
         grad = module.out_proj.weight.requires_grad
-        self.q, self.k, self.v = (dense(cast(Any, w), b, grad) for w, b in zip(weights, biases, strict=True))
-        self.out = dense(module.out_proj.weight, module.out_proj.bias, grad)
+        self.q_proj, self.k_proj, self.v_proj = (
+            dense(cast(Any, w), b, grad) for w, b in zip(weights, biases, strict=True)
+        )
+        self.out_proj = dense(module.out_proj.weight, module.out_proj.bias, grad)
 
     def fewer_values(self) -> None:
         """As many values a head as the largest rank of what the output makes of them."""
         heads, width = self.num_heads, self.embed_dim
-        values = array(self.v.weight).reshape(heads, self.head_dim, -1)
-        reads = np.moveaxis(array(self.out.weight).reshape(width, heads, self.head_dim), 1, 0)
+        values = array(self.v_proj.weight).reshape(heads, self.head_dim, -1)
+        reads = np.moveaxis(array(self.out_proj.weight).reshape(width, heads, self.head_dim), 1, 0)
         if not (np.isfinite(values).all() and np.isfinite(reads).all()):
             return
         left, sizes, right = np.linalg.svd(reads @ values, full_matrices=False)
-        eps = torch.finfo(self.v.weight.dtype).eps * max(values.shape[1:])
+        eps = torch.finfo(self.v_proj.weight.dtype).eps * max(values.shape[1:])
         rank = max(1, int((sizes > eps * sizes.max(initial=0.0)).sum(axis=1).max()))
         if rank >= self.head_dim:
             return
         root = np.sqrt(sizes[:, None, :rank])
-        like = self.v.weight
-        if self.v.bias is not None and self.out.bias is not None:
-            constant = array(self.out.weight) @ array(self.v.bias)
-            self.out.bias.data += torch.as_tensor(constant).to(like)
+        like = self.v_proj.weight
+        if self.v_proj.bias is not None and self.out_proj.bias is not None:
+            constant = array(self.out_proj.weight) @ array(self.v_proj.bias)
+            self.out_proj.bias.data += torch.as_tensor(constant).to(like)
         new_values = (right[:, :rank] * root.swapaxes(1, 2)).reshape(heads * rank, -1)
         new_reads = np.moveaxis(left[:, :, :rank] * root, 0, 1).reshape(width, heads * rank)
-        bias = None if self.v.bias is None else torch.zeros(heads * rank).to(like)
-        self.v = dense(torch.as_tensor(new_values).to(like), bias, like.requires_grad)
-        self.out = dense(torch.as_tensor(new_reads).to(like), self.out.bias, like.requires_grad)
+        bias = None if self.v_proj.bias is None else torch.zeros(heads * rank).to(like)
+        self.v_proj = dense(torch.as_tensor(new_values).to(like), bias, like.requires_grad)
+        self.out_proj = dense(torch.as_tensor(new_reads).to(like), self.out_proj.bias, like.requires_grad)
 
     def forward(
         self,
@@ -86,8 +88,11 @@ class OpenAttention(nn.Module):
             key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
         elif not self.batch_first:
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))
-        q, k = (layer(x).unflatten(-1, (-1, self.head_dim)).transpose(1, 2) for layer, x in ((self.q, query), (self.k, key)))
-        v = self.v(value).unflatten(-1, (q.shape[1], -1)).transpose(1, 2)
+        q, k = (
+            layer(x).unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+            for layer, x in ((self.q_proj, query), (self.k_proj, key))
+        )
+        v = self.v_proj(value).unflatten(-1, (q.shape[1], -1)).transpose(1, 2)
         mask = self._mask(q, attn_mask, key_padding_mask)
         dropout = self.dropout if self.training else 0.0
         weights = None
@@ -98,7 +103,7 @@ class OpenAttention(nn.Module):
             weights = weights.mean(dim=1) if average_attn_weights else weights
         else:
             mixed = nn.functional.scaled_dot_product_attention(q, k, v, mask, dropout)
-        answer = self.out(mixed.transpose(1, 2).flatten(-2))
+        answer = self.out_proj(mixed.transpose(1, 2).flatten(-2))
         if not batched:
             return answer.squeeze(0), None if weights is None else weights.squeeze(0)
         return answer if self.batch_first else answer.transpose(0, 1), weights
@@ -120,14 +125,16 @@ class OpenAttention(nn.Module):
 
     def folded(self, module: nn.MultiheadAttention) -> nn.Module:
         """The module that it was, where as many heads and values are left; or itself."""
-        if self.q.out_features != self.embed_dim or self.v.out_features != self.embed_dim:
+        if self.q_proj.out_features != self.embed_dim or self.v_proj.out_features != self.embed_dim:
             return self
         whole = deepcopy(module)
-        biases = [layer.bias for layer in (self.q, self.k, self.v)]
-        if (module.in_proj_bias is None) != (biases[0] is None) or (module.out_proj.bias is None) != (self.out.bias is None):
+        biases = [layer.bias for layer in (self.q_proj, self.k_proj, self.v_proj)]
+        if (module.in_proj_bias is None) != (biases[0] is None) or (module.out_proj.bias is None) != (
+            self.out_proj.bias is None
+        ):
             return self
         with torch.no_grad():
-            weights = [self.q.weight, self.k.weight, self.v.weight]
+            weights = [self.q_proj.weight, self.k_proj.weight, self.v_proj.weight]
             if module.in_proj_weight is not None:
                 whole.in_proj_weight.copy_(torch.cat(weights))
             else:
@@ -135,9 +142,9 @@ class OpenAttention(nn.Module):
                     getattr(whole, f"{name}_proj_weight").copy_(weight)
             if module.in_proj_bias is not None:
                 whole.in_proj_bias.copy_(torch.cat(cast(list[torch.Tensor], biases)))
-            whole.out_proj.weight.copy_(self.out.weight)
-            if self.out.bias is not None:
-                whole.out_proj.bias.copy_(self.out.bias)
+            whole.out_proj.weight.copy_(self.out_proj.weight)
+            if self.out_proj.bias is not None:
+                whole.out_proj.bias.copy_(self.out_proj.bias)
         return whole
 
 
@@ -155,7 +162,9 @@ class HeadRows:
         units = len(next(iter(rows.values())))
         heads = queries // units  # that share keys and values
         numbers = {key: value for key, value in vars(module).items() if type(value) is int and value > 0}
-        self.attributes = {key: value // units for key, value in numbers.items() if key in COUNTS and value % units == 0}
+        self.attributes = {
+            key: value // units for key, value in numbers.items() if key in COUNTS and value % units == 0
+        }
         size = Heads.of(numbers).size
         self.attributes |= {key: heads * size for key in WIDTHS if size and numbers.get(key) == queries * size}
 
@@ -167,7 +176,7 @@ def attentions(model: nn.Module) -> Iterator[HeadRows]:
             count = module.num_heads
             rows = {
                 f"{name}.{key}": np.arange(module.get_submodule(key).out_features).reshape(count, -1)  # pyright: ignore
-                for key in "qkv"
+                for key in ("q_proj", "k_proj", "v_proj")
             }
             yield HeadRows(name, module, rows, count)
             continue

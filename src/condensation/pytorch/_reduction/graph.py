@@ -27,6 +27,7 @@ from .follow import Columns, Follower
 from .matrix import out_size
 from .trace import LAYERS, REFUSED, ModelInputs, Trace, call, is_own, random_inputs, steady, tensors, trace
 
+
 def is_depthwise(module: nn.Module) -> bool:
     """Whether a convolution maps every channel to itself."""
     return isinstance(module, _ConvNd) and module.groups == module.in_channels == module.out_channels > 1
@@ -63,7 +64,9 @@ def build_graph(model: nn.Module, inputs: ModelInputs) -> tuple[dict[str, Channe
             for member in coupled.producers:
                 owned[member].update(coupled.channels[member].tolist())
     for name, coupled in declared.items():
-        problem = coupled.reason or next((p for key in coupled.channels if (p := _module_problem(modules[key], model))), "")
+        problem = coupled.reason or next(
+            (p for key in coupled.channels if (p := _module_problem(modules[key], model))), ""
+        )
         runs = max(traced.calls.get(key, 0) for key in coupled.channels)
         sets[name] = replace(coupled, reason=problem or (f"it runs {runs} times" if runs > 1 else ""))
     turn = {name: place for place, name in enumerate(traced.calls)}
@@ -132,7 +135,9 @@ def _equal_columns(one: Columns, other: Columns) -> bool:
 
 
 def _dependencies(model: nn.Module, inputs: ModelInputs) -> Any:
-    """Torch-Pruning's graph, or why there is none; it is told to be quiet, and what the model itself warns of is heard elsewhere.
+    """Torch-Pruning's graph, or why there is none.
+
+    It is told to be quiet, and what the model itself warns of is heard elsewhere.
 
     Of three axes Torch-Pruning takes the last for the channels. A slice of a sequence of Conv1d then moves channels,
     and two that meet again move them on and on: a second index mapping of every slice ends that.

@@ -12,8 +12,8 @@ from ...measure._lines import LEAST_COSINE
 from ...measure._similarity import norms
 from ...reduction._merge import merge_groups
 from ...reduction._tree import Tree, groups_by_cosine, merging_tree, renumber
-from .forms import Form, Forms, Reading
 from .channels import ChannelSet
+from .forms import Form, Forms, Reading
 from .matrix import bias_of, groups_of, matrix_of, norm_factor
 from .shrink import Combination, ShrinkPlan
 from .trace import Trace

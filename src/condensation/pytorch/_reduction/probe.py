@@ -19,8 +19,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from ...activations import Function
 from ...reduction._tree import renumber
-from .forms import homogeneity
 from .channels import ChannelSet
+from .forms import homogeneity
 from .matrix import array, matrix_of, to_weight
 from .merging import Labels, Merging
 from .recall import Recall

@@ -110,7 +110,7 @@ def reduce_model(
 
 
 def _closed(result: ReducedModel, plain: nn.Module, counted: int | None, example: ModelInputs) -> ReducedModel:
-    """The result with its modules as they were, and what they take; operations are those that can be counted, opened."""
+    """The result with its modules as they were, and what they take; operations were counted while they were open."""
     small = closed(result.model, plain)
     after = result.operations[1] if result.operations else None
     return replace(

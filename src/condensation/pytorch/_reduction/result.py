@@ -1,6 +1,5 @@
 """A reduced model with its numbers before and after: shown as one table, saved to a file."""
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from torch import nn
 
 from ..._display import Shown, short_list, short_number
 from ..._phrases import plural
+from .loading import write_reduced
 
 
 @dataclass(frozen=True)
@@ -85,17 +85,13 @@ class ReducedModel(Shown):
 
         ``load_reduced(model, path)`` cuts a fresh model of the class to these shapes and loads them.
         """
-        from safetensors.torch import save_file
-
-        tensors = {name: value.detach().cpu().contiguous().clone() for name, value in self.model.state_dict().items()}
         about = {
-            "class": type(self.model).__name__,
             "method": self.method,
             "sizes": self.sizes,
             "relative_error": self.relative_error,
             "agreement": self.agreement,
         }
-        save_file(tensors, Path(path), metadata={"condensation": json.dumps(about)})
+        write_reduced(self.model, path, about)
 
 
 def _row(values: tuple[Any, ...]) -> str:
