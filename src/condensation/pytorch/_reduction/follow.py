@@ -106,9 +106,9 @@ class Follower:
                 axis = 1 if name in self._layers and not isinstance(layer, nn.Linear) else made.ndim - 1
                 places = torch.as_tensor(sources[name][chosen].reshape(-1), device=made.device)
                 parts = made.index_select(axis, places)
-                size = float(parts.double().square().mean().sqrt()) or 1.0
-                noise = torch.randn(parts.shape, generator=random).to(made.device, made.dtype)
-                made = made.clone().index_copy_(axis, places, parts + size * noise)
+                size = float(parts.abs().max()) or 1.0  # all become positive, so that relu lets them through
+                moved = 1 + torch.rand(parts.shape, generator=random).to(made.device, made.dtype)
+                made = made.clone().index_copy_(axis, places, parts + size * moved)
             return made
 
         with ExitStack() as hooks:

@@ -217,7 +217,9 @@ class Merging:
     @property
     def sizes(self) -> Float[np.ndarray, " units"]:
         """Output times input weight of each unit, by which pruning goes."""
-        return self.amounts * norms(self.vectors)
+        copies = self.rule is None and not self.homogeneous
+        inputs = norms(np.concatenate(self.equal, axis=1)) if copies else norms(self.vectors)
+        return self.amounts * inputs
 
     @property
     def pruning_costs(self) -> Float[np.ndarray, " units"]:

@@ -8,6 +8,7 @@ where the planted units have no effect.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from copy import deepcopy
 
 import jax.numpy as jnp
@@ -26,6 +27,7 @@ from .merging import Labels, Merging
 from .recall import Recall
 from .shrink import borrowed, cut
 from .trace import ModelInputs, Trace, activation, call, mapped, random_inputs, tensors
+from .views import View, Views, fixed_view
 
 LITTLE, MUCH = 0.05, 1.0  # noise relative to a parameter's own size
 SEED = 0
@@ -41,6 +43,7 @@ class Copy:
     def __init__(self, model: nn.Module, inputs: ModelInputs, noise: float, random: torch.Generator) -> None:
         self.model = deepcopy(model).requires_grad_(False).to(torch.float64)
         self.inputs = mapped(inputs, lambda value: value.double() if value.is_floating_point() else value)
+        self.last: list[View] = []
         self._recall = Recall()
         self._disturb(noise, random)
         try:
@@ -68,6 +71,20 @@ class Copy:
         with torch.no_grad(), self._recall.of(model):
             return torch.nan_to_num(torch.cat([tensor.flatten() for tensor in tensors(call(model, self.inputs))]))
 
+    def tried(self, model: nn.Module) -> torch.Tensor | Exception:
+        """All outputs of a model that may not run; the views that it came to are then the last ones."""
+        try:
+            return self.run(model)
+        except ERRORS as error:
+            self.last = self.views(model)
+            return error
+
+    def views(self, model: nn.Module) -> list[View]:
+        """The views of a model's run, as far as it comes."""
+        with Views() as views, suppress(*ERRORS):
+            self.run(model)
+        return views.seen
+
 
 class PlantedProbe:
     """Copies of a model in which units are planted."""
@@ -92,8 +109,7 @@ class PlantedProbe:
                 if not problem:
                     return Merging(coupled, self.model, trace, copies)
             except ERRORS as error:
-                line = (str(error).strip().splitlines() or ["without a message"])[0]
-                problem = f"the model does not run with fewer of its channels ({type(error).__name__}: {line})"
+                problem = _not_running(error)
         return problem
 
     def _problem(self, coupled: ChannelSet, trace: Trace, copies: bool) -> str:
@@ -124,7 +140,9 @@ class PlantedProbe:
                     continue  # the rule does not say that these are the same
                 exact = copy.run(planted)
                 cut(planted, [merging.plan(labels)])
-                merged = copy.run(planted)
+                merged = copy.tried(planted)
+            if isinstance(merged, Exception):
+                return fixed_view(copy.views(copy.model), copy.last) or _not_running(merged)
             if merged.shape != exact.shape:
                 return "its channels are part of the model's output"
             changed = float((exact - copy.before).abs().max())
@@ -135,6 +153,11 @@ class PlantedProbe:
             if effect > 0:
                 break
         return effect
+
+
+def _not_running(error: Exception) -> str:
+    line = (str(error).strip().splitlines() or ["without a message"])[0]
+    return f"the model does not run with fewer of its channels ({type(error).__name__}: {line})"
 
 
 def _pairs(coupled: ChannelSet) -> tuple[Labels, np.ndarray]:

@@ -36,7 +36,7 @@ class OpenRecurrent(nn.Module):
                 self.add_module(f"{letter}_{part}", _dense(module, kind, part))
             self.add_module(f"states_{part}", nn.Identity())
 
-    def forward(self, given: torch.Tensor, hx: Any = None) -> tuple[torch.Tensor, Any]:
+    def forward(self, given: Any, hx: Any = None) -> tuple[torch.Tensor, Any]:
         """Output and last states, as the module gives them."""
         if not isinstance(given, torch.Tensor):
             raise TypeError("a packed sequence is not followed")
