@@ -77,7 +77,9 @@ def eliminate(readers: Sequence[Reader], blocks: Sequence[Int[np.ndarray, " memb
     while len(alive):
         cost = np.zeros(len(alive))
         for inverse, squares, ridge in states:
-            new = 1 / np.maximum(np.diag(inverse), np.finfo(float).tiny) - ridge  # the square that no other unit explains
+            new = (
+                1 / np.maximum(np.diag(inverse), np.finfo(float).tiny) - ridge
+            )  # the square that no other unit explains
             cost += np.maximum(np.diag(squares), 0) * np.maximum(new, 0)
         many = max(1, len(alive) // len(blocks) // SINGLE)
         rising = np.argsort(cost, kind="stable")
