@@ -10,6 +10,7 @@ except ModuleNotFoundError as error:
 
 from ..weights import Units as Units
 from ..weights import measure_listed as measure_listed
+from ._measure import measure_model as measure_model
 from ._units import units as units
 from ._watch import Watcher as Watcher
 from ._watch import watch as watch
@@ -38,6 +39,7 @@ __all__ = [
     "from_torch",
     "load_reduced",
     "measure_listed",
+    "measure_model",
     "reduce_model",
     "to_torch",
     "units",
