@@ -49,7 +49,7 @@ def build_graph(model: nn.Module, inputs: ModelInputs) -> tuple[dict[str, Channe
     roots = [name for name in layers if not is_depthwise(modules[name]) and name not in known]
     sets: dict[str, ChannelSet] = {}
     owned: dict[str, set[int]] = {name: set() for name in modules}
-    dependencies = _dependencies(model, inputs) if roots else None
+    dependencies: Any = _dependencies(model, inputs) if roots else None
     if isinstance(dependencies, str):
         sets = _followed_sets(roots, model, inputs, traced, dependencies)
         roots = []

@@ -200,7 +200,7 @@ def _resize(module: nn.Module) -> None:
     if isinstance(module, nn.Linear) and weight is not None:
         module.out_features, module.in_features = weight.shape
     elif is_conv1d(module) and weight is not None:
-        module.nx, module.nf = weight.shape  # pyright: ignore[reportAttributeAccessIssue]
+        vars(module).update(nx=weight.shape[0], nf=weight.shape[1])
     elif isinstance(module, _ConvNd) and weight is not None:
         first, second = weight.shape[:2]
         module.groups = first if is_depthwise(module) else module.groups
