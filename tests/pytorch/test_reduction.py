@@ -534,7 +534,7 @@ def test_what_is_not_reduced_is_named():
         "one": "one unit",
         "split": "split",
         "scaled": "parameter",
-        "fixed": "does not run with fewer",
+        "fixed": "as a number, view(7, 2, 3)",
         "head": "output",
     }
     assert reduced.skipped.keys() == expected.keys()

@@ -56,8 +56,7 @@ def fixed_view(before: list[View], after: list[View]) -> str:
         if fewer and old.asked == new.asked:
             broken = math.prod(new.given) != math.prod(new.shape) or new.given[0] != old.given[0]
             if broken or any(size != int(size) for size in new.given):
-                return (
-                    f"the model's code has its size as a number, {new}: flatten(1) or {new.name}(x.size(0), -1) "
-                    "would follow"
-                )
+                flat = f"flatten(1) or {new.name}(x.size(0), -1)"
+                better = flat if len(new.asked) == 2 else "one that is taken from the tensor"
+                return f"the model's code has its size as a number, {new}: {better} would follow"
     return ""
