@@ -10,6 +10,7 @@ except ModuleNotFoundError as error:
 
 from ..weights import Units as Units
 from ..weights import measure_listed as measure_listed
+from ._measure import measure_model as measure_model
 from ._units import units as units
 from ._watch import Watcher as Watcher
 from ._watch import watch as watch
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
     from ._convert import to_torch as to_torch
     from ._network import TorchNetwork as TorchNetwork
     from ._reduction import ReducedModel as ReducedModel
+    from ._reduction import load_reduced as load_reduced
     from ._reduction import reduce_model as reduce_model
 
 _LATER = {  # watching needs neither Torch-Pruning nor JAX
     "ReducedModel": "_reduction",
     "TorchNetwork": "_network",
     "from_torch": "_convert",
+    "load_reduced": "_reduction",
     "reduce_model": "_reduction",
     "to_torch": "_convert",
 }
@@ -34,7 +37,9 @@ __all__ = [
     "Units",
     "Watcher",
     "from_torch",
+    "load_reduced",
     "measure_listed",
+    "measure_model",
     "reduce_model",
     "to_torch",
     "units",

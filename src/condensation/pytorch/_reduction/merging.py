@@ -1,5 +1,6 @@
 """The units of a set as vectors, the order in which they merge, and the plan that a grouping of them makes."""
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -12,8 +13,8 @@ from ...measure._lines import LEAST_COSINE
 from ...measure._similarity import norms
 from ...reduction._merge import merge_groups
 from ...reduction._tree import Tree, groups_by_cosine, merging_tree, renumber
+from .channels import ChannelSet
 from .forms import Form, Forms, Reading
-from .graph import ChannelSet
 from .matrix import bias_of, groups_of, matrix_of, norm_factor
 from .shrink import Combination, ShrinkPlan
 from .trace import Trace
@@ -43,7 +44,7 @@ class Merging:
         self.rule, self.homogeneous, self.first = None, False, None
         self.turned: list[np.ndarray] = []
         if copies:
-            self.equal = [_own(module)[coupled.channels[name]] for name, module in self._modules.items()]
+            self.equal = [_rows(_own(module), coupled.channels[name]) for name, module in self._modules.items()]
             reading: Reading = np.ones(coupled.units), np.zeros(coupled.units)
             self.readings = dict.fromkeys(coupled.columns, reading)
             return
@@ -101,6 +102,27 @@ class Merging:
         count = max(int(labels.max()) + 1 for labels in groupings)
         return self._joined([_split(labels, count) for labels in groupings])
 
+    def exact(self, tolerance: float) -> Labels:
+        """The groups of units that are one up to rounding: amplitudes are equal too where the activation wants that.
+
+        A unit that nothing reads is left out, as -1; of a set of several blocks such units stay.
+        """
+        groupings = []
+        for block in self.blocks:
+            alike = self.likeness(block)
+            if not self.homogeneous:
+                long = norms(self.vectors[block])
+                longer = np.maximum.outer(long, long)
+                alike = np.where(np.abs(np.subtract.outer(long, long)) <= np.sqrt(2 * tolerance) * longer, alike, -1.0)
+            groupings.append(groups_by_cosine(alike, 1 - tolerance))
+        count = max(int(labels.max()) + 1 for labels in groupings)
+        labels = self._joined([_split(labels, count) for labels in groupings])
+        idle = self.amounts == 0
+        if len(self.blocks) > 1 or idle.all() or not idle.any():
+            return labels
+        labels[~idle], labels[idle] = renumber(labels[~idle]), -1
+        return labels
+
     def likeness(self, members: Int[np.ndarray, " members"]) -> Float[np.ndarray, "members members"]:
         """How alike units are: the least over all stages of the cosine, or of 1 - distance^2 / 2 for what is equal.
 
@@ -127,7 +149,17 @@ class Merging:
         return renumber(labels)
 
     def plan(self, labels: Labels) -> ShrinkPlan:
-        """One new unit for each group."""
+        """One new unit for each group; units of the label -1 are left out, for nothing reads what they do."""
+        idle = labels < 0
+        if not idle.any():
+            return self._plan(labels)
+        plan = self._plan(renumber(np.where(idle, len(labels) + np.arange(len(labels)), labels)))
+        left = ~idle[plan.slots]
+        combinations = {name: replace(own, combine=own.combine[:, left]) for name, own in plan.combinations.items()}
+        rows, shifts = ({name: part[left] for name, part in parts.items()} for parts in (plan.rows, plan.shifts))
+        return ShrinkPlan(self.coupled, plan.slots[left], plan.sources[left], combinations, rows, shifts)
+
+    def _plan(self, labels: Labels) -> ShrinkPlan:
         _, slots = np.unique(labels, return_index=True)
         sources = self._sources(labels, len(slots))
         single = np.bincount(labels) == 1
@@ -201,13 +233,32 @@ class Merging:
         """The rows that a layer has for the set's units, or the weights of a batch norm."""
         return matrix_of(self._modules[name])[self.coupled.channels[name]].reshape(self.coupled.units, -1)
 
-    def pruned(self, count: int) -> ShrinkPlan:
-        """Only the units of largest output times input weight, so many in each block."""
-        size = self.amounts * norms(self.vectors)
-        best = [block[np.argsort(-size[block], kind="stable")[:count]] for block in self.blocks]
-        kept = np.sort(np.concatenate(best))
+    @property
+    def sizes(self) -> Float[np.ndarray, " units"]:
+        """Output times input weight of each unit, by which pruning goes."""
+        copies = self.rule is None and not self.homogeneous
+        inputs = norms(np.concatenate(self.equal, axis=1)) if copies else norms(self.vectors)
+        return self.amounts * inputs
+
+    @property
+    def pruning_costs(self) -> Float[np.ndarray, " units"]:
+        """What each step of pruning costs, a unit of each block: its share of the squares of all sizes."""
+        squares = np.sum([np.sort(self.sizes[block] ** 2) for block in self.blocks], axis=0)
+        return squares[:-1] / max(float(squares.sum()), np.finfo(float).tiny)
+
+    def largest(self, count: int) -> Int[np.ndarray, " new"]:
+        """The units of largest output times input weight, so many in each block."""
+        best = [block[np.argsort(-self.sizes[block], kind="stable")[:count]] for block in self.blocks]
+        return np.sort(np.concatenate(best))
+
+    def kept(self, kept: Int[np.ndarray, " new"]) -> ShrinkPlan:
+        """Only some units, as they are."""
         combination = Combination(np.eye(self.coupled.units)[:, kept], np.zeros(self.coupled.units))
         return ShrinkPlan(self.coupled, kept, kept, dict.fromkeys(self.coupled.columns, combination))
+
+    def pruned(self, count: int) -> ShrinkPlan:
+        """Only the units of largest output times input weight, so many in each block."""
+        return self.kept(self.largest(count))
 
 
 def _directions(stages: list[np.ndarray], readings: dict[str, Reading]) -> Float[np.ndarray, "units inputs"]:
@@ -233,6 +284,12 @@ def _own(module: nn.Module) -> Float[np.ndarray, "channels _"]:
     return rows if bias is None else np.concatenate([rows, bias[:, None]], axis=1)
 
 
+def _rows(own: Float[np.ndarray, "channels _"], where: Int[np.ndarray, "units *rows"]) -> Float[np.ndarray, "units _"]:
+    """All numbers of each unit; zeros of one that the module does not know."""
+    rows = own[where] * (where >= 0)[..., None]
+    return rows.reshape(len(where), -1)
+
+
 def _lifted(stages: list[np.ndarray]) -> Float[np.ndarray, "units inputs"]:
     """Vectors that point the same way only if the rows are equal: with a further input of the size of the mean row."""
     parts = []
@@ -250,7 +307,7 @@ def _amounts(coupled: ChannelSet, model: nn.Module) -> Float[np.ndarray, " units
         matrix, groups = matrix_of(module), groups_of(module)
         grouped = matrix.reshape(groups, len(matrix) // groups, *matrix.shape[1:])
         size = np.einsum("goie,goie->gi", grouped, grouped).reshape(-1)
-        squares += size[columns].sum(axis=1)
+        squares += (size[columns] * (columns >= 0)).sum(axis=1)
     return np.sqrt(squares)
 
 

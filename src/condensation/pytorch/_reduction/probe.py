@@ -8,6 +8,7 @@ where the planted units have no effect.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from copy import deepcopy
 
 import jax.numpy as jnp
@@ -19,13 +20,14 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from ...activations import Function
 from ...reduction._tree import renumber
+from .channels import ChannelSet
 from .forms import homogeneity
-from .graph import ChannelSet
 from .matrix import array, matrix_of, to_weight
 from .merging import Labels, Merging
 from .recall import Recall
-from .shrink import sharing_copy, shrink
+from .shrink import borrowed, cut
 from .trace import ModelInputs, Trace, activation, call, mapped, random_inputs, tensors
+from .views import View, Views, fixed_view
 
 LITTLE, MUCH = 0.05, 1.0  # noise relative to a parameter's own size
 SEED = 0
@@ -41,6 +43,7 @@ class Copy:
     def __init__(self, model: nn.Module, inputs: ModelInputs, noise: float, random: torch.Generator) -> None:
         self.model = deepcopy(model).requires_grad_(False).to(torch.float64)
         self.inputs = mapped(inputs, lambda value: value.double() if value.is_floating_point() else value)
+        self.last: list[View] = []
         self._recall = Recall()
         self._disturb(noise, random)
         try:
@@ -68,6 +71,20 @@ class Copy:
         with torch.no_grad(), self._recall.of(model):
             return torch.nan_to_num(torch.cat([tensor.flatten() for tensor in tensors(call(model, self.inputs))]))
 
+    def tried(self, model: nn.Module) -> torch.Tensor | Exception:
+        """All outputs of a model that may not run; the views that it came to are then the last ones."""
+        try:
+            return self.run(model)
+        except ERRORS as error:
+            self.last = self.views(model)
+            return error
+
+    def views(self, model: nn.Module) -> list[View]:
+        """The views of a model's run, as far as it comes."""
+        with Views() as views, suppress(*ERRORS):
+            self.run(model)
+        return views.seen
+
 
 class PlantedProbe:
     """Copies of a model in which units are planted."""
@@ -86,14 +103,13 @@ class PlantedProbe:
     def passed(self, coupled: ChannelSet, trace: Trace) -> Merging | str:
         """The merging of a set that passes: by its rule, or else of copies only; or why none does."""
         problem = ""
-        for copies in (False, True):
+        for copies in (True,) if coupled.declared else (False, True):
             try:
                 problem = self._problem(coupled, trace, copies)
                 if not problem:
                     return Merging(coupled, self.model, trace, copies)
             except ERRORS as error:
-                line = (str(error).strip().splitlines() or ["without a message"])[0]
-                problem = f"the model does not run with fewer of its channels ({type(error).__name__}: {line})"
+                problem = _not_running(error)
         return problem
 
     def _problem(self, coupled: ChannelSet, trace: Trace, copies: bool) -> str:
@@ -116,14 +132,17 @@ class PlantedProbe:
         labels, pairs = _pairs(coupled)
         effect = 0.0
         for factors in _proposals(coupled, Merging(coupled, copy.model, trace, copies), len(pairs)):
-            planted = sharing_copy(copy.model, coupled.channels)
-            _plant(planted, coupled, trace, pairs, *factors)
-            merging = Merging(coupled, planted, trace, copies)
-            alike = [merging.likeness(pair)[0, 1] for pair in pairs]
-            if min(alike) < 1 - 1e-9:
-                continue  # the rule does not say that these are the same
-            small = shrink(planted, [merging.plan(labels)], share=True)
-            exact, merged = copy.run(planted), copy.run(small)
+            with borrowed(copy.model, coupled.channels) as planted:
+                _plant(planted, coupled, trace, pairs, *factors)
+                merging = Merging(coupled, planted, trace, copies)
+                alike = [merging.likeness(pair)[0, 1] for pair in pairs]
+                if min(alike) < 1 - 1e-9:
+                    continue  # the rule does not say that these are the same
+                exact = copy.run(planted)
+                cut(planted, [merging.plan(labels)])
+                merged = copy.tried(planted)
+            if isinstance(merged, Exception):
+                return fixed_view(copy.views(copy.model), copy.last) or _not_running(merged)
             if merged.shape != exact.shape:
                 return "its channels are part of the model's output"
             changed = float((exact - copy.before).abs().max())
@@ -134,6 +153,11 @@ class PlantedProbe:
             if effect > 0:
                 break
         return effect
+
+
+def _not_running(error: Exception) -> str:
+    line = (str(error).strip().splitlines() or ["without a message"])[0]
+    return f"the model does not run with fewer of its channels ({type(error).__name__}: {line})"
 
 
 def _pairs(coupled: ChannelSet) -> tuple[Labels, np.ndarray]:
@@ -182,6 +206,10 @@ def _plant(
             arriving[place] = before if op.kind != "activation" else _activated(before, activation(op.name, op.numbers))
     for name, where in coupled.channels.items():
         module, source, target = model.get_submodule(name), where[pairs[:, 0]], where[pairs[:, 1]]
+        if where.ndim > 1:  # of declared units, which are copies
+            there = source >= 0
+            _copy_channels(module, source[there], target[there], {})
+            continue
         factors = {"weight": own[name], "bias": given[name] * own[name]}
         if name in coupled.producers:
             factors = {"weight": rows, "bias": rows}

@@ -4,7 +4,8 @@ All sets are changed at once, in three rounds (a layer may end one set and begin
 layers are written, then all columns are combined, then everything is cut.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import cast
@@ -16,7 +17,8 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 
-from .graph import ChannelSet, is_depthwise
+from .channels import ChannelSet
+from .graph import is_depthwise
 from .matrix import bias_of, groups_of, in_size, matrix_of, out_size, to_weight
 
 
@@ -63,19 +65,45 @@ class _Arrays:
         return self.bias
 
 
-def sharing_copy(model: nn.Module, own: Iterable[str]) -> nn.Module:
-    """A copy of a model that shares all parameters and buffers with it but those of the modules named as its own."""
-    owned = [model.get_submodule(name) for name in own]
-    held = {id(value) for module in owned for value in (*module.parameters(), *module.buffers())}
-    shared = {id(value): value for value in (*model.parameters(), *model.buffers()) if id(value) not in held}
-    return deepcopy(model, shared)
+@contextmanager
+def borrowed(model: nn.Module, own: Iterable[str]) -> Iterator[nn.Module]:
+    """The model itself, in which some modules get parameters and buffers of their own and may be changed.
+
+    Afterwards every module has again what it had: parameters, buffers, submodules, and whatever a run has set.
+    """
+    modules = list(model.modules())
+    tables = ("_parameters", "_buffers", "_modules")
+    before = [(vars(module).copy(), [vars(module)[table].copy() for table in tables]) for module in modules]
+    try:
+        for name in own:
+            module = model.get_submodule(name)
+            module._parameters.update(
+                (key, nn.Parameter(value.detach().clone(), value.requires_grad))
+                for key, value in module._parameters.items()
+                if value is not None
+            )
+            module._buffers.update((key, value.clone()) for key, value in module._buffers.items() if value is not None)
+        yield model
+    finally:
+        for module, (values, entries) in zip(modules, before, strict=True):
+            vars(module).clear()
+            vars(module).update(values)
+            for table, held in zip(tables, entries, strict=True):
+                vars(module)[table].clear()
+                vars(module)[table].update(held)
 
 
-def shrink(model: nn.Module, plans: Sequence[ShrinkPlan], *, share: bool = False) -> nn.Module:
-    """A copy of a model with fewer channels; it may share with the model what is not changed."""
+def shrink(model: nn.Module, plans: Sequence[ShrinkPlan]) -> nn.Module:
+    """A copy of a model with fewer channels."""
+    small = deepcopy(model)
+    cut(small, plans)
+    return small
+
+
+def cut(model: nn.Module, plans: Sequence[ShrinkPlan]) -> None:
+    """Give a model fewer channels; every module that changes gets parameters of its own."""
     names = dict.fromkeys(name for plan in plans for name in (*plan.coupled.channels, *plan.coupled.columns))
-    small = sharing_copy(model, names) if share else deepcopy(model)
-    arrays = {name: _Arrays(small.get_submodule(name)) for name in names}
+    arrays = {name: _Arrays(model.get_submodule(name)) for name in names}
     for plan in plans:
         for name, rows in plan.rows.items():
             matrix = arrays[name].matrix
@@ -86,12 +114,16 @@ def shrink(model: nn.Module, plans: Sequence[ShrinkPlan], *, share: bool = False
         for name, combination in plan.combinations.items():
             _combine(arrays[name], plan.coupled.columns[name], plan.sources, combination)
     for name in names:
-        module = small.get_submodule(name)
+        module = model.get_submodule(name)
         outs = [(plan.coupled.channels[name], plan) for plan in plans if name in plan.coupled.channels]
         ins = [(plan.coupled.columns[name], plan) for plan in plans if name in plan.coupled.columns]
-        left = _left(in_size(module), ins) if ins else None
-        _cut(module, arrays[name], _left(out_size(module), outs), left)
-    return small
+        inputs = left(in_size(module), ins) if ins else None
+        _cut(module, arrays[name], left(out_size(module), outs), inputs)
+    for plan in plans:
+        count = len(plan.slots) // (int(plan.coupled.blocks.max()) + 1)
+        for name, counts in plan.coupled.attributes.items():
+            for attribute, each in counts.items():
+                setattr(model.get_submodule(name), attribute, each * count)
 
 
 def _combine(arrays: _Arrays, columns: np.ndarray, sources: np.ndarray, combination: Combination) -> None:
@@ -114,26 +146,16 @@ def _combine(arrays: _Arrays, columns: np.ndarray, sources: np.ndarray, combinat
             arrays.wanted_bias()[rows] += shift
 
 
-def _left(size: int, owned: Sequence[tuple[np.ndarray, ShrinkPlan]]) -> np.ndarray:
+def left(size: int, owned: Sequence[tuple[np.ndarray, ShrinkPlan]]) -> np.ndarray:
     """Which of a module's outputs or inputs are left, in their new order, where some belong to the units of plans."""
     sources, keep = np.arange(size), np.ones(size, bool)
     for where, plan in owned:
-        keep[where] = False
-        keep[where[plan.slots]] = True
-        sources[where[plan.slots]] = where[plan.sources]
+        there = where[plan.slots] >= 0
+        slots = where[plan.slots][there]
+        keep[where[where >= 0]] = False
+        keep[slots] = True
+        sources[slots] = where[plan.sources][there]
     return sources[keep]
-
-
-def new_columns(
-    plans: Sequence[ShrinkPlan], plan: ShrinkPlan, name: str, module: nn.Module
-) -> Int[np.ndarray, "new columns"]:
-    """The columns of a plan's new units in a reader after the cut; the module is the reader before it."""
-    keep = np.ones(in_size(module), bool)
-    for other in plans:
-        if name in other.coupled.columns:
-            keep[other.coupled.columns[name]] = False
-            keep[other.coupled.columns[name][other.slots]] = True
-    return (np.cumsum(keep) - 1)[plan.coupled.columns[name][plan.slots]]
 
 
 def _cut(module: nn.Module, arrays: _Arrays, outs: np.ndarray, ins: np.ndarray | None) -> None:
