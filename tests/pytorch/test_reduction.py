@@ -15,7 +15,7 @@ import condensation
 from condensation import Dense, InputError, Model
 from condensation.pytorch import reduce_model
 from condensation.pytorch._reduction.recall import Recall
-from condensation.pytorch._reduction.shrink import sharing_copy
+from condensation.pytorch._reduction.shrink import borrowed
 from condensation.reduction._reduce import centred_error
 
 pytestmark = pytest.mark.pytorch
@@ -1040,14 +1040,20 @@ def test_reasons_of_instance_norm_and_of_a_shared_bias():
     assert "bias is shared" in skipped["2"]
 
 
-def test_a_copy_shares_all_but_its_own_modules():
+def test_what_is_borrowed_is_given_back():
     model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
-    copied = sharing_copy(model, ["1"])
-    assert copied[0] is not model[0]
-    assert copied[0].weight is model[0].weight
-    assert copied[1].weight is not model[1].weight
-    assert copied[1].running_mean is not model[1].running_mean
-    assert torch.equal(copied[1].weight, model[1].weight)
+    before = [dict(part.named_parameters()) | dict(part.named_buffers()) for part in model]
+    with borrowed(model, ["1"]) as held:
+        assert held[0].weight is before[0]["weight"]
+        assert held[1].weight is not before[1]["weight"]
+        held[1].running_mean += 1
+        held[1].num_features, held[1].seen = 3, 1
+        held[2].weight = nn.Parameter(torch.ones(2, 3))
+    after = [dict(part.named_parameters()) | dict(part.named_buffers()) for part in model]
+    assert all(one[key] is other[key] for one, other in zip(before, after, strict=True) for key in one)
+    assert not bool(model[1].running_mean.any())
+    assert model[1].num_features == 4
+    assert not hasattr(model[1], "seen")
 
 
 def test_what_a_layer_answered_is_recalled_for_its_own_weights_and_input_only():
@@ -1061,12 +1067,12 @@ def test_what_a_layer_answered_is_recalled_for_its_own_weights_and_input_only():
     plain = model(x)
     assert torch.equal(answer(model, x), plain)
     assert torch.equal(answer(model, x), plain)  # relu wrote into what was remembered, or into a copy of it
-    other = sharing_copy(model, ["2"])
-    other[2].weight += 1
-    assert torch.equal(answer(other, x), other(x))
-    assert torch.equal(answer(other, 2 * x), other(2 * x))
-    before = other(x)
-    model[0].weight += 1  # behind its back: what it remembers is used
-    assert torch.equal(answer(other, x), before)
-    assert not torch.equal(other(x), before)
-    assert all("forward" not in vars(layer) for layer in (*model, *other))
+    with borrowed(model, ["2"]):
+        model[2].weight += 1
+        assert torch.equal(answer(model, x), model(x))
+        assert torch.equal(answer(model, 2 * x), model(2 * x))
+        before = model(x)
+        model[0].weight += 1  # behind its back: what it remembers is used
+        assert torch.equal(answer(model, x), before)
+        assert not torch.equal(model(x), before)
+    assert all("forward" not in vars(layer) for layer in model)
