@@ -23,7 +23,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from ...activations import Function
 from ...measure._similarity import norms
 from ...reduction._merge import MergeRule, merge_rule
-from .graph import ChannelSet
+from .channels import ChannelSet
 from .matrix import array, bias_of, matrix_of, norm_factor, pads_zeros
 from .trace import Op, Trace, activation
 

@@ -10,7 +10,8 @@ from torch import nn
 
 from ...errors import InputError
 from .._units import unwrapped
-from .graph import ChannelSet, build_graph
+from .channels import ChannelSet
+from .graph import build_graph
 from .trace import ModelInputs, Trace, call, tensors
 
 

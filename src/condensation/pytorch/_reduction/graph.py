@@ -8,53 +8,24 @@ be reduced says why.
 
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 import torch_pruning
-from jaxtyping import Int
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.utils.parametrize import ParametrizationList
 from torch_pruning.ops import OPTYPE
 
-from ...errors import InputError
+from .channels import ChannelSet as ChannelSet
+from .channels import Indices
+from .declared import declared_sets
+from .follow import Columns, Follower
 from .matrix import out_size
 from .trace import LAYERS, REFUSED, ModelInputs, Trace, call, is_own, random_inputs, steady, tensors, trace
-
-Indices = Int[np.ndarray, " units"]
-
-
-@dataclass(frozen=True)
-class ChannelSet:
-    """Coupled channels.
-
-    Attributes:
-        name: of the first layer that makes them.
-        producers: the layers whose rows make them, in the order in which they run.
-        channels: of each producer, and of each batch norm, PReLU and depthwise convolution they pass, the channel of
-            each unit.
-        columns: of each layer that reads them, the columns of each unit.
-        blocks: number of the block of each unit: where grouped convolutions stand at either end, units merge only
-            within a block, and all blocks keep the same number.
-        reason: why it cannot be reduced, or empty.
-    """
-
-    name: str
-    producers: tuple[str, ...]
-    channels: dict[str, Indices]
-    columns: dict[str, Int[np.ndarray, "units _"]]
-    blocks: Indices
-    reason: str = ""
-
-    @property
-    def units(self) -> int:
-        """Number of channels."""
-        return len(self.blocks)
-
 
 def is_depthwise(module: nn.Module) -> bool:
     """Whether a convolution maps every channel to itself."""
@@ -72,18 +43,31 @@ def build_graph(model: nn.Module, inputs: ModelInputs) -> tuple[dict[str, Channe
         traced = steady(traced, trace(model, other))  # a model may ask more of its inputs than their shapes
     modules = dict(model.named_modules())
     layers = [name for name in traced.calls if isinstance(modules[name], LAYERS)]
-    roots = [name for name in layers if not is_depthwise(modules[name])]
+    declared = declared_sets(model, inputs, traced)
+    known = {member for coupled in declared.values() for member in coupled.channels}
+    roots = [name for name in layers if not is_depthwise(modules[name]) and name not in known]
     sets: dict[str, ChannelSet] = {}
     owned: dict[str, set[int]] = {name: set() for name in modules}
-    if roots:
-        dependencies = _dependencies(model, inputs)
-        for name in roots:
-            free = [k for k in range(out_size(modules[name])) if k not in owned[name]]
-            if free and modules[name] in dependencies.module2node:
-                coupled = _channel_set(name, free, model, dependencies, traced)
-                sets[name] = coupled
-                for member in coupled.producers:
-                    owned[member].update(coupled.channels[member].tolist())
+    dependencies = _dependencies(model, inputs) if roots else None
+    if isinstance(dependencies, str):
+        sets = _followed_sets(roots, model, inputs, traced, dependencies)
+        roots = []
+    for name in roots:
+        free = [k for k in range(out_size(modules[name])) if k not in owned[name]]
+        if free and modules[name] in dependencies.module2node:
+            coupled = _channel_set(name, free, model, dependencies, traced)
+            if known & set(coupled.producers):
+                coupled = replace(coupled, producers=(name,), channels={name: coupled.channels[name]})
+                coupled = replace(coupled, reason="its channels are combined with those of a recurrent layer or a head")
+            sets[name] = coupled
+            for member in coupled.producers:
+                owned[member].update(coupled.channels[member].tolist())
+    for name, coupled in declared.items():
+        problem = coupled.reason or next((p for key in coupled.channels if (p := _module_problem(modules[key], model))), "")
+        runs = max(traced.calls.get(key, 0) for key in coupled.channels)
+        sets[name] = replace(coupled, reason=problem or (f"it runs {runs} times" if runs > 1 else ""))
+    turn = {name: place for place, name in enumerate(traced.calls)}
+    sets = dict(sorted(sets.items(), key=lambda item: min(turn.get(key, 0) for key in item[1].producers)))
     members = {member for coupled in sets.values() for member in coupled.channels}
     outside = {}
     for name, module in modules.items():
@@ -108,8 +92,47 @@ class _Lost(Exception):
     """The channels behind a slice are not to be found."""
 
 
+def _followed_sets(
+    roots: list[str], model: nn.Module, inputs: ModelInputs, traced: Trace, problem: str
+) -> dict[str, ChannelSet]:
+    """The sets of a model that Torch-Pruning has no graph of: what reads each layer is found by moving its channels.
+
+    Layers that are read in the same columns (those of a gated unit) make one set.
+    """
+    follower = Follower(model, inputs)
+    sets: dict[str, ChannelSet] = {}
+    for name in roots:
+        count = out_size(model.get_submodule(name))
+        own = {name: np.arange(count)}
+        coupled = ChannelSet(name, (name,), own, {}, np.zeros(count, int))
+        reason = _fate(name, model, traced)
+        columns = reason or follower.columns({name: np.arange(count)[:, None]})
+        if isinstance(columns, str) or any((where < 0).any() for where in columns.values()):
+            reason = columns if isinstance(columns, str) else f"not all its channels are read ({problem})"
+            sets[name] = replace(coupled, reason=reason)
+            continue
+        same = [other for other, known in sets.items() if _equal_columns(known.columns, columns)]
+        if same:
+            known = sets[same[0]]
+            both = replace(known, producers=(*known.producers, name), channels=known.channels | own)
+            sets[same[0]] = replace(both, reason=_reason(both, model, traced))
+            continue
+        coupled = replace(coupled, columns=columns)
+        blocks = _blocks(coupled, model)
+        if isinstance(blocks, str):
+            sets[name] = replace(coupled, reason=blocks)
+        else:
+            coupled = replace(coupled, blocks=blocks)
+            sets[name] = replace(coupled, reason=_reason(coupled, model, traced))
+    return sets
+
+
+def _equal_columns(one: Columns, other: Columns) -> bool:
+    return one.keys() == other.keys() and all(np.array_equal(one[key], other[key]) for key in one)
+
+
 def _dependencies(model: nn.Module, inputs: ModelInputs) -> Any:
-    """Torch-Pruning's graph; it is told to be quiet, and what the model itself warns of is heard elsewhere.
+    """Torch-Pruning's graph, or why there is none; it is told to be quiet, and what the model itself warns of is heard elsewhere.
 
     Of three axes Torch-Pruning takes the last for the channels. A slice of a sequence of Conv1d then moves channels,
     and two that meet again move them on and on: a second index mapping of every slice ends that.
@@ -125,10 +148,7 @@ def _dependencies(model: nn.Module, inputs: ModelInputs) -> Any:
                 verbose=False,
             )
         except Exception as error:
-            raise InputError(
-                f"the dependency graph of this {type(model).__name__} could not be built by Torch-Pruning: "
-                f"{type(error).__name__}: {error}"
-            ) from error
+            return f"Torch-Pruning has no graph of it: {type(error).__name__}: {error}"
     largest = max(out_size(module) for module in model.modules() if isinstance(module, LAYERS))
 
     def bounded(places: list[Any]) -> list[Any]:

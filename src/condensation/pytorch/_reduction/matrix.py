@@ -80,3 +80,17 @@ def pads_zeros(module: nn.Module) -> bool:
         return True  # whatever its padding: at the border fewer entries of the kernel meet
     pads = module.padding == "same" or (module.padding != "valid" and any(module.padding))
     return module.padding_mode == "zeros" and pads
+
+
+def dense(weight: torch.Tensor, bias: torch.Tensor | None, requires_grad: bool) -> nn.Linear:
+    """A dense layer of some values, which are copied."""
+    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, device="meta")
+    layer.weight = nn.Parameter(weight.detach().clone(), requires_grad)
+    if bias is not None:
+        layer.bias = nn.Parameter(bias.detach().clone(), requires_grad)
+    return layer
+
+
+def is_conv1d(module: nn.Module) -> bool:
+    """Whether it is the dense layer with inputs first that GPT-2 of transformers has."""
+    return type(module).__module__ == "transformers.pytorch_utils" and type(module).__name__ == "Conv1D"

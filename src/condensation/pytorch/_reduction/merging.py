@@ -13,7 +13,7 @@ from ...measure._similarity import norms
 from ...reduction._merge import merge_groups
 from ...reduction._tree import Tree, groups_by_cosine, merging_tree, renumber
 from .forms import Form, Forms, Reading
-from .graph import ChannelSet
+from .channels import ChannelSet
 from .matrix import bias_of, groups_of, matrix_of, norm_factor
 from .shrink import Combination, ShrinkPlan
 from .trace import Trace
@@ -43,7 +43,7 @@ class Merging:
         self.rule, self.homogeneous, self.first = None, False, None
         self.turned: list[np.ndarray] = []
         if copies:
-            self.equal = [_own(module)[coupled.channels[name]] for name, module in self._modules.items()]
+            self.equal = [_rows(_own(module), coupled.channels[name]) for name, module in self._modules.items()]
             reading: Reading = np.ones(coupled.units), np.zeros(coupled.units)
             self.readings = dict.fromkeys(coupled.columns, reading)
             return
@@ -263,6 +263,12 @@ def _own(module: nn.Module) -> Float[np.ndarray, "channels _"]:
     return rows if bias is None else np.concatenate([rows, bias[:, None]], axis=1)
 
 
+def _rows(own: Float[np.ndarray, "channels _"], where: Int[np.ndarray, "units *rows"]) -> Float[np.ndarray, "units _"]:
+    """All numbers of each unit; zeros of one that the module does not know."""
+    rows = own[where] * (where >= 0)[..., None]
+    return rows.reshape(len(where), -1)
+
+
 def _lifted(stages: list[np.ndarray]) -> Float[np.ndarray, "units inputs"]:
     """Vectors that point the same way only if the rows are equal: with a further input of the size of the mean row."""
     parts = []
@@ -280,7 +286,7 @@ def _amounts(coupled: ChannelSet, model: nn.Module) -> Float[np.ndarray, " units
         matrix, groups = matrix_of(module), groups_of(module)
         grouped = matrix.reshape(groups, len(matrix) // groups, *matrix.shape[1:])
         size = np.einsum("goie,goie->gi", grouped, grouped).reshape(-1)
-        squares += size[columns].sum(axis=1)
+        squares += (size[columns] * (columns >= 0)).sum(axis=1)
     return np.sqrt(squares)
 
 

@@ -20,7 +20,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from ...activations import Function
 from ...reduction._tree import renumber
 from .forms import homogeneity
-from .graph import ChannelSet
+from .channels import ChannelSet
 from .matrix import array, matrix_of, to_weight
 from .merging import Labels, Merging
 from .recall import Recall
@@ -86,7 +86,7 @@ class PlantedProbe:
     def passed(self, coupled: ChannelSet, trace: Trace) -> Merging | str:
         """The merging of a set that passes: by its rule, or else of copies only; or why none does."""
         problem = ""
-        for copies in (False, True):
+        for copies in (True,) if coupled.declared else (False, True):
             try:
                 problem = self._problem(coupled, trace, copies)
                 if not problem:
@@ -183,6 +183,10 @@ def _plant(
             arriving[place] = before if op.kind != "activation" else _activated(before, activation(op.name, op.numbers))
     for name, where in coupled.channels.items():
         module, source, target = model.get_submodule(name), where[pairs[:, 0]], where[pairs[:, 1]]
+        if where.ndim > 1:  # of declared units, which are copies
+            there = source >= 0
+            _copy_channels(module, source[there], target[there], {})
+            continue
         factors = {"weight": own[name], "bias": given[name] * own[name]}
         if name in coupled.producers:
             factors = {"weight": rows, "bias": rows}

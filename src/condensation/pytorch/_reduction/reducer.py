@@ -5,6 +5,7 @@ concatenation, groups and depthwise convolutions included. What cannot be reduce
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,11 +14,13 @@ from torch import nn
 from ..._serialization import coerce
 from ...errors import InputError, unknown_name
 from .choose import Candidate, Chooser, Goal
-from .cost import Cost, cost, operations
+from .cost import Cost, cost, count_parameters, operations, seconds
 from .given import checked_model, own_copy
 from .judge import Judge
 from .merging import Labels
 from .methods import METHODS, Methods
+from .observed import Observed
+from .opening import closed, drop_values, opened
 from .progress import reporting
 from .result import ReducedModel, Tried
 from .samples import Parts, Samples, Source, as_inputs
@@ -84,8 +87,12 @@ def reduce_model(
         source = None if data is None else Source(data, model)
         example = as_inputs(inputs, model) if inputs is not None else source.example() if source is not None else None
         assert example is not None
-        given = own_copy(model, example)
+        plain = own_copy(model, example)
+        given, unopened = opened(plain, example)
+        counted = None if given is plain else operations(given, example)
+        drop_values(given)
         work = ModelSets(given, example, layers, report)
+        work.skipped |= {name: reason for name, reason in unopened.items() if name not in work.sets}
         if source is None:
             result = _without_data(work, units, threshold, recalibrate, example)
         else:
@@ -94,9 +101,25 @@ def reduce_model(
                 decided = {"error": ERROR}
             parts = source.parts(_most(given, example))
             result = _with_data(work, parts, decided, units, method, recalibrate, report)
+        if given is not plain:
+            result = _closed(result, plain, counted, example)
+    modes = {name: module.training for name, module in model.named_modules()}
     for name, module in result.model.named_modules():
-        module.training = model.get_submodule(name).training
+        module.training = modes.get(name, modes.get(name.rpartition(".")[0], model.training))
     return result
+
+
+def _closed(result: ReducedModel, plain: nn.Module, counted: int | None, example: ModelInputs) -> ReducedModel:
+    """The result with its modules as they were, and what they take; operations are those that can be counted, opened."""
+    small = closed(result.model, plain)
+    after = result.operations[1] if result.operations else None
+    return replace(
+        result,
+        model=small,
+        parameters=(count_parameters(plain), count_parameters(small)),
+        operations=None if counted is None or after is None else (counted, after),
+        seconds=(seconds(plain, example), seconds(small, example)),
+    )
 
 
 def _with_data(
@@ -115,7 +138,7 @@ def _with_data(
             raise InputError("the data holds NaN or Inf, and nothing can be fitted to that or held against it")
     if not judge.finite or not choosing.finite:
         raise InputError("the model's outputs on the data hold NaN or Inf: nothing can be held against them")
-    methods = Methods(work, parts.fit.batches, recalibrate)
+    methods = Methods(work, Observed(work, parts.fit.batches), recalibrate)
     chooser = Chooser(methods, choosing, METHODS if method == "best" else (method,), report)
     groups = work.within(decided["threshold"]) if "threshold" in decided else None
     if units is not None:

@@ -17,7 +17,8 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 
-from .graph import ChannelSet, is_depthwise
+from .channels import ChannelSet
+from .graph import is_depthwise
 from .matrix import bias_of, groups_of, in_size, matrix_of, out_size, to_weight
 
 
@@ -116,8 +117,13 @@ def cut(model: nn.Module, plans: Sequence[ShrinkPlan]) -> None:
         module = model.get_submodule(name)
         outs = [(plan.coupled.channels[name], plan) for plan in plans if name in plan.coupled.channels]
         ins = [(plan.coupled.columns[name], plan) for plan in plans if name in plan.coupled.columns]
-        left = _left(in_size(module), ins) if ins else None
-        _cut(module, arrays[name], _left(out_size(module), outs), left)
+        inputs = left(in_size(module), ins) if ins else None
+        _cut(module, arrays[name], left(out_size(module), outs), inputs)
+    for plan in plans:
+        count = len(plan.slots) // (int(plan.coupled.blocks.max()) + 1)
+        for name, counts in plan.coupled.attributes.items():
+            for attribute, each in counts.items():
+                setattr(model.get_submodule(name), attribute, each * count)
 
 
 def _combine(arrays: _Arrays, columns: np.ndarray, sources: np.ndarray, combination: Combination) -> None:
@@ -140,26 +146,16 @@ def _combine(arrays: _Arrays, columns: np.ndarray, sources: np.ndarray, combinat
             arrays.wanted_bias()[rows] += shift
 
 
-def _left(size: int, owned: Sequence[tuple[np.ndarray, ShrinkPlan]]) -> np.ndarray:
+def left(size: int, owned: Sequence[tuple[np.ndarray, ShrinkPlan]]) -> np.ndarray:
     """Which of a module's outputs or inputs are left, in their new order, where some belong to the units of plans."""
     sources, keep = np.arange(size), np.ones(size, bool)
     for where, plan in owned:
-        keep[where] = False
-        keep[where[plan.slots]] = True
-        sources[where[plan.slots]] = where[plan.sources]
+        there = where[plan.slots] >= 0
+        slots = where[plan.slots][there]
+        keep[where[where >= 0]] = False
+        keep[slots] = True
+        sources[slots] = where[plan.sources][there]
     return sources[keep]
-
-
-def new_columns(
-    plans: Sequence[ShrinkPlan], plan: ShrinkPlan, name: str, module: nn.Module
-) -> Int[np.ndarray, "new columns"]:
-    """The columns of a plan's new units in a reader after the cut; the module is the reader before it."""
-    keep = np.ones(in_size(module), bool)
-    for other in plans:
-        if name in other.coupled.columns:
-            keep[other.coupled.columns[name]] = False
-            keep[other.coupled.columns[name][other.slots]] = True
-    return (np.cumsum(keep) - 1)[plan.coupled.columns[name][plan.slots]]
 
 
 def _cut(module: nn.Module, arrays: _Arrays, outs: np.ndarray, ins: np.ndarray | None) -> None:
