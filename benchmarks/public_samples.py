@@ -1,7 +1,8 @@
 """Real inputs for the models of ``public_models.py``: images, sounds, files, words and sentences, each in two parts.
 
-The first part is what a reduction gets, the second what it is judged on. No piece of an image or of a recording is in
-both: an image is cut in halves, a recording in blocks that go to the parts in turn.
+The first part is what a reduction gets, the second what it is judged on. No two samples overlap, since a reduction that
+holds samples back would else know them already: images and recordings are cut into pieces side by side. One half of an
+image goes to one part; windows of a recording go to the parts in turn.
 """
 
 import inspect
@@ -59,23 +60,23 @@ def _images(read: Read) -> Iterator[Image.Image]:
             yield Image.open(io.BytesIO(read(package, name))).convert("RGB")
 
 
-def tiles(read: Read, size: int, count: int, heights: tuple[int, ...], faces: bool = False) -> Parts:
-    """Square pieces of images of some heights as RGB in -1 to 1; with faces, two hundred of and without a face too."""
+def tiles(read: Read, shape: tuple[int, int], height: int, count: int, faces: bool = False) -> Parts:
+    """Pieces of images of a height, RGB in -1 to 1; with faces, two hundred small images of and without a face too."""
+    tall, wide = shape
 
     def pairs() -> Iterator[tuple[int, np.ndarray]]:
         for k, image in enumerate(_images(read)):
             for side in (0, 1):
                 half = image.crop((side * image.width // 2, 0, (side + 1) * image.width // 2, image.height))
-                for height in heights:
-                    width = half.width * height // half.height
-                    pixels = np.asarray(half.resize((width, height), Image.Resampling.BILINEAR))
-                    for top in range(0, height - size + 1, size):
-                        for left in range(0, width - size + 1, size):
-                            yield (side + k) % 2, _scaled(pixels[top : top + size, left : left + size])
+                width = max(wide, half.width * height // half.height)
+                pixels = np.asarray(half.resize((width, height), Image.Resampling.BILINEAR))
+                for top in range(0, height - tall + 1, tall):
+                    for left in range(0, width - wide + 1, wide):
+                        yield (side + k) % 2, _scaled(pixels[top : top + tall, left : left + wide])
         if faces:
             for k, grey in enumerate(np.load(io.BytesIO(read(*FACES)))):
                 face = Image.fromarray((255 * grey).astype(np.uint8)).convert("RGB")
-                yield k % 2, _scaled(np.asarray(face.resize((size, size), Image.Resampling.BILINEAR)))
+                yield k % 2, _scaled(np.asarray(face.resize((wide, tall), Image.Resampling.BILINEAR)))
 
     return _parts(pairs(), count)
 
@@ -84,28 +85,15 @@ def _scaled(pixels: np.ndarray) -> np.ndarray:
     return (pixels.astype(np.float32).transpose(2, 0, 1) - 127.5) / 128
 
 
-def lines_of_text(read: Read, count: int, height: int = 48, width: int = 192) -> Parts:
-    """Pieces of images in the shape of a line, as RGB in -1 to 1; half of them turned by 180 degrees."""
-
-    def pairs() -> Iterator[tuple[int, np.ndarray]]:
-        for k, image in enumerate(_images(read)):
-            for side in (0, 1):
-                half = image.crop((side * image.width // 2, 0, (side + 1) * image.width // 2, image.height))
-                for scale in (0.5, 1.0, 2.0):
-                    tall, wide = int(half.height * scale), int(half.width * scale)
-                    pixels = np.asarray(half.resize((wide, tall), Image.Resampling.BILINEAR))
-                    for top in range(0, tall - height + 1, height // 2):
-                        for left in range(0, wide - width + 1, width):
-                            piece = _scaled(pixels[top : top + height, left : left + width])
-                            yield (side + k) % 2, np.ascontiguousarray(piece[:, ::-1, ::-1] if top // 24 % 2 else piece)
-
-    return _parts(pairs(), count)
+def upside_down(x: torch.Tensor) -> torch.Tensor:
+    """Images, every second of them turned by 180 degrees."""
+    turned = x.clone()
+    turned[::2] = x[::2].flip(2, 3)
+    return turned
 
 
-def windows(
-    read: Read, length: int, hop: int, count: int, features: Callable[[np.ndarray], np.ndarray] = np.asarray
-) -> Parts:
-    """Windows of speech and what is computed of each; blocks of two windows' length go to the parts in turn."""
+def windows(read: Read, length: int, count: int, features: Callable[[np.ndarray], np.ndarray] = np.asarray) -> Parts:
+    """Windows of speech, one after the other, which go to the parts in turn, and what is computed of each."""
 
     def pairs() -> Iterator[tuple[int, np.ndarray]]:
         for package, names in SOUNDS.items():
@@ -113,9 +101,8 @@ def windows(
                 with warnings.catch_warnings(action="ignore"):  # about a recording's own notes
                     rate, signal = wavfile.read(io.BytesIO(read(package, name)))
                 sound = scipy.signal.resample_poly(signal / 2**15, RATE, rate).astype(np.float32)
-                for block, start in enumerate(range(0, len(sound) - 2 * length, 2 * length)):
-                    for offset in range(start, start + length + 1, hop):
-                        yield block % 2, features(sound[offset : offset + length])
+                for k, start in enumerate(range(0, len(sound) - length + 1, length)):
+                    yield k % 2, features(sound[start : start + length])
 
     return _parts(pairs(), count)
 
