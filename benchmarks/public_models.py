@@ -150,7 +150,7 @@ def reduced_row(name: str, public: PublicModel, source: Source) -> Row:
     if sizes:
         rival = reduce_model(model, seen, units=sizes, layers=list(sizes), method="prune")
         pruned = compare(given, answers(rival.model, unseen))[0]
-    return Row(name, checked, seconds, small.parameters, small.operations, small.method, small.relative_error, error,
+    return Row(name, checked, seconds, small.parameters, small.operations or (0, 0), small.method, small.relative_error, error,
                margin, agreement, pruned, small.skipped, samples)  # fmt: skip
 
 
@@ -165,9 +165,9 @@ def table(rows: Sequence[Row], skipped: Sequence[str]) -> str:
         f"{len(broken)} beyond it{': ' + ', '.join(broken) if broken else ''}.",
         *([f"Not to be had and skipped: {', '.join(skipped)}."] if skipped else []),
         "",
-        "| model | parameters | operations | method | error stated | on unseen samples | 95% | agreement | "
+        "| model | parameters | operations | method | error stated | on unseen samples | 95% | at most 2% | agreement | "
         "pruned to these sizes | error before | seconds |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
         *(_line(row, before.get(row.name)) for row in rows),
         "",
         "| model | package | what it does | samples, seen and unseen | beside ONNX Runtime | layers left as they are |",
@@ -180,13 +180,13 @@ def table(rows: Sequence[Row], skipped: Sequence[str]) -> str:
 def _line(row: Row, before: float | None) -> str:
     old = "-" if before is None else f"{before:.3f}"
     if row.reason:
-        return f"| {row.name} | {row.parameters[0]:,} | - | not reduced: {row.reason} | - | - | - | - | - | {old} | - |"
-    shares = [f"{a:,} to {b:,} ({1 - b / a:.1%} less)" for a, b in (row.parameters, row.operations)]
+        return f"| {row.name} | {row.parameters[0]:,} | - | not reduced: {row.reason} | - | - | - | - | - | - | {old} | - |"
+    shares = [f"{a:,} to {b:,} ({1 - b / a:.1%} less)" for a, b in (row.parameters, row.operations) if a]
     numbers = (row.stated, row.error, row.agreement, row.pruned)
     stated, error, agreement, pruned = ("-" if number is None else f"{number:.4f}" for number in numbers)
     return (
-        f"| {row.name} | {shares[0]} | {shares[1]} | {row.method} | {stated} | {error} | "
-        f"{row.margin[0]:.4f} to {row.margin[1]:.4f} | {agreement} | {pruned} | {old} | {row.seconds:.0f} |"
+        f"| {row.name} | {shares[0]} | {shares[-1] if len(shares) > 1 else '-'} | {row.method} | {stated} | {error} | "
+        f"{row.margin[0]:.4f} to {row.margin[1]:.4f} | {row.kept} | {agreement} | {pruned} | {old} | {row.seconds:.0f} |"
     )
 
 

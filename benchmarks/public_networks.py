@@ -46,7 +46,7 @@ class PublicModel:
 
 def classes(source: bytes, *names: str, **known: Any) -> Any:
     """The named classes and functions of a Python file, of which nothing else is run."""
-    wanted = [
+    wanted: list[ast.stmt] = [
         node
         for node in ast.parse(source).body
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name in names
@@ -254,7 +254,7 @@ class SentenceEncoder(nn.Module):
         from transformers import BertConfig, BertModel
 
         super().__init__()
-        self.bert = BertModel(BertConfig(**config, attn_implementation="eager"), add_pooling_layer=False)
+        self.bert = BertModel(BertConfig(**config), add_pooling_layer=False)
 
     def forward(self, words: torch.Tensor) -> torch.Tensor:
         """The directions of sentences, whose words are numbers from 1 on."""

@@ -100,8 +100,9 @@ def _layer(kind: str, constants: list[Value], options: dict[str, Any]) -> nn.Mod
             raise ValueError("a convolution pads its two sides unequally")
         if options.get("auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID"):
             top, left = (size // 2 for size in weight.shape[2:])
+        kernel: Any = tuple(weight.shape[2:])
         layer = nn.Conv2d(
-            weight.shape[1] * groups, len(weight), tuple(weight.shape[2:]), tuple(options.get("strides", (1, 1))),
+            weight.shape[1] * groups, len(weight), kernel, tuple(options.get("strides", (1, 1))),
             (top, left), tuple(options.get("dilations", (1, 1))), groups, bias=bool(others),
         )  # fmt: skip
         layer.weight.data = weight

@@ -19,7 +19,6 @@ from condensation import InputError
 from condensation._memory import VARIABLE
 from condensation.weights import measure_listed, open_model_file
 from condensation.weights._formats.opened import free_name
-from condensation.weights._formats.table import SUFFIXES
 
 
 def constant(shape: tuple[int, ...], values: int) -> bytes:
@@ -154,11 +153,9 @@ def every(tmp_path_factory):
 
 def test_the_content_tells_the_format_whatever_the_name(tmp_path, every):
     for name, content in every.items():
-        for suffix in (*SUFFIXES, ".txt", ""):
+        for suffix in (".pt", ".pkl", ".onnx", ".h5", ".npz", ".json", ".gguf", ".txt", ""):
             path = tmp_path / f"other{suffix}"
             path.write_bytes(content)
-            if suffix == ".index" and name in ("m.h5", "m.gguf"):
-                continue
             assert any(not own.reason for own in open_model_file(path).units()), (name, suffix)
             path.unlink()
 
