@@ -150,8 +150,8 @@ def reduced_row(name: str, public: PublicModel, source: Source) -> Row:
     if sizes:
         rival = reduce_model(model, seen, units=sizes, layers=list(sizes), method="prune")
         pruned = compare(given, answers(rival.model, unseen))[0]
-    return Row(name, checked, seconds, small.parameters, small.operations or (0, 0), small.method, small.relative_error, error,
-               margin, agreement, pruned, small.skipped, samples)  # fmt: skip
+    return Row(name, checked, seconds, small.parameters, small.operations or (0, 0), small.method,
+               small.relative_error, error, margin, agreement, pruned, small.skipped, samples)  # fmt: skip
 
 
 def table(rows: Sequence[Row], skipped: Sequence[str]) -> str:
@@ -165,8 +165,8 @@ def table(rows: Sequence[Row], skipped: Sequence[str]) -> str:
         f"{len(broken)} beyond it{': ' + ', '.join(broken) if broken else ''}.",
         *([f"Not to be had and skipped: {', '.join(skipped)}."] if skipped else []),
         "",
-        "| model | parameters | operations | method | error stated | on unseen samples | 95% | at most 2% | agreement | "
-        "pruned to these sizes | error before | seconds |",
+        "| model | parameters | operations | method | error stated | on unseen samples | 95% | at most 2% | "
+        "agreement | pruned to these sizes | error before | seconds |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
         *(_line(row, before.get(row.name)) for row in rows),
         "",
@@ -180,13 +180,16 @@ def table(rows: Sequence[Row], skipped: Sequence[str]) -> str:
 def _line(row: Row, before: float | None) -> str:
     old = "-" if before is None else f"{before:.3f}"
     if row.reason:
-        return f"| {row.name} | {row.parameters[0]:,} | - | not reduced: {row.reason} | - | - | - | - | - | - | {old} | - |"
+        dashes = "- | - | - | - | - | -"
+        return f"| {row.name} | {row.parameters[0]:,} | - | not reduced: {row.reason} | {dashes} | {old} | - |"
     shares = [f"{a:,} to {b:,} ({1 - b / a:.1%} less)" for a, b in (row.parameters, row.operations) if a]
     numbers = (row.stated, row.error, row.agreement, row.pruned)
+    margin = f"{row.margin[0]:.4f} to {row.margin[1]:.4f}"
     stated, error, agreement, pruned = ("-" if number is None else f"{number:.4f}" for number in numbers)
+    method = row.method if row.parameters[1] < row.parameters[0] else "nothing left out"
     return (
-        f"| {row.name} | {shares[0]} | {shares[-1] if len(shares) > 1 else '-'} | {row.method} | {stated} | {error} | "
-        f"{row.margin[0]:.4f} to {row.margin[1]:.4f} | {row.kept} | {agreement} | {pruned} | {old} | {row.seconds:.0f} |"
+        f"| {row.name} | {shares[0]} | {shares[-1] if len(shares) > 1 else '-'} | {method} | {stated} | {error} | "
+        f"{margin} | {row.kept} | {agreement} | {pruned} | {old} | {row.seconds:.0f} |"
     )
 
 

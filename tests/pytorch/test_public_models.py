@@ -1,4 +1,4 @@
-"""A default reduction of models that others trained changes their answers to new samples by no more than it promises."""
+"""A default reduction of models that others trained keeps its promise on new samples."""
 
 import re
 import subprocess
