@@ -24,12 +24,10 @@ from ..._files import Stored
 from ..._memory import in_words
 from ..._phrases import printable
 from ...errors import InputError
-from .opened import Opened
+from .opened import LARGE, MOST_TIMES, Opened, check_growth
 from .table import SUFFIXES, is_pytorch, zip_names
 
 _MOST_MEMBERS = 200_000
-_MOST_TIMES = 200  # that a member may be larger than its packed bytes, where it is large: weights hardly shrink
-_LARGE = 2**26
 _BLOCK = 2**20
 _SHOWN = 8  # members that an error names
 _TRIED = 64  # members that are looked into
@@ -145,16 +143,11 @@ def _list(path: Path) -> list[Member]:
             for member in archive:  # one after the other: a packed archive that grows without end is left
                 if member.isreg():
                     members.append(Member(member.name, member.size, whole))
-                if len(members) > _MOST_MEMBERS or sum(m.size for m in members[-1:]) > _MOST_TIMES * whole + _LARGE:
+                if len(members) > _MOST_MEMBERS or sum(m.size for m in members[-1:]) > MOST_TIMES * whole + LARGE:
                     break
     if len(members) > _MOST_MEMBERS:
         raise InputError(f"{path} holds more than {_MOST_MEMBERS:,} files: unpack it first")
-    for member in members:
-        if member.size > _LARGE and member.size > _MOST_TIMES * max(member.packed, 1):
-            raise InputError(
-                f"{path} is not unpacked: {printable(member.name)} would grow to {in_words(member.size)}, more than "
-                f"{_MOST_TIMES} times its packed size"
-            )
+    check_growth(path, ((member.name, member.size, member.packed) for member in members))
     return members
 
 
@@ -229,7 +222,7 @@ def unzipped(path: Path) -> tuple[Path, Folder] | None:
         raise InputError(f"{path} cannot be read as an archive: {error}") from error
     folder = Folder()
     inside = folder.path / (_plain(path.name).removesuffix(".gz") or "member")
-    free = min(shutil.disk_usage(folder.path).free // 2, _MOST_TIMES * path.stat().st_size + _LARGE)
+    free = min(shutil.disk_usage(folder.path).free // 2, MOST_TIMES * path.stat().st_size + LARGE)
     try:
         with gzip.open(path) as source, inside.open("wb") as target:
             while block := source.read(_BLOCK):

@@ -13,7 +13,7 @@ from ..._files import ADVICE, Stored
 from ..._memory import require
 from ...errors import InputError
 from . import wire
-from .opened import Opened, without_values
+from .opened import Opened, check_shape, without_values
 from .orders import beside_weights, units_first
 from .tensors import dtype_of
 
@@ -135,7 +135,9 @@ def shape_of(message: memoryview) -> tuple[int, ...]:
             if not isinstance(size, int) or not 0 <= wire.signed(size) < 2**48:
                 raise wire.Broken("an array has a size below zero")
             sizes.append(size)
-    return tuple(sizes)
+            if len(sizes) % 64 == 0:
+                check_shape(sizes)
+    return check_shape(sizes)
 
 
 def _shards(path: Path, count: int) -> dict[int, Path]:
@@ -185,14 +187,16 @@ def _full_names(entry: _Entry | None, files: dict[int, Path]) -> dict[str, str]:
         file.seek(entry.offset)
         content = memoryview(file.read(entry.size))
     names: dict[str, str] = {}
+    known: set[str] = set()
     try:
         _, place = wire.varint(content, 0)  # its length; behind it a checksum
         for number, node in wire.fields(content[place + 4 :]):
             for inner, attribute in wire.fields(node) if number == 1 and not isinstance(node, int) else ():
                 if inner == 2 and not isinstance(attribute, int):
                     name, key = (wire.text(wire.last(attribute, k)) for k in (2, 3))
-                    if name and key and name not in names.values():
+                    if name and key and name not in known:
                         names[key] = name
+                        known.add(name)
     except wire.Broken:
         return {}
     return names

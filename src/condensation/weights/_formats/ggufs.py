@@ -12,7 +12,7 @@ from ..._memory import require
 from ...errors import InputError
 from .._attention import Heads
 from .._layout import UnitLayout
-from .opened import Opened, library
+from .opened import Opened, check_shape, library
 
 _WIDTHS = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}  # of the types of values
 _TEXT, _LIST = 8, 9
@@ -32,7 +32,7 @@ def open_gguf(path: Path) -> Opened:
     gguf = library("gguf", path)
     try:
         entries = _check(path)
-        require(2000 * entries, "the list of its tensors", ADVICE)
+        require(2000 * entries, "the list of its tensors and texts", ADVICE)
         reader = gguf.GGUFReader(path)
         config = _config(reader)
         arrays = {tensor.name: _stored(gguf, tensor) for tensor in reader.tensors}
@@ -56,7 +56,7 @@ def _layout(name: str, head: int) -> UnitLayout:
 
 
 def _stored(gguf: Any, tensor: Any) -> Stored:
-    shape = tuple(int(size) for size in reversed(tensor.shape))
+    shape = check_shape(reversed(tensor.shape.tolist()))
     kind = tensor.tensor_type.name.lower()
     dtype = {"f64": "float64", "f32": "float32", "f16": "float16"}.get(kind, f"float32 from {kind}")
     plain = kind[:1] in ("f", "i") and kind[1:].isdigit()
@@ -82,8 +82,8 @@ def _config(reader: Any) -> dict[str, Any]:
 
 
 def _check(path: Path) -> int:
-    """Walk over the metadata within the file, and give the number of its entries: the library trusts the counts."""
-    size = path.stat().st_size
+    """Walk over the metadata within the file, and count its entries and texts: the library trusts the counts."""
+    size, texts = path.stat().st_size, 0
     with path.open("rb") as file:
 
         def number(form: str) -> int:
@@ -96,6 +96,7 @@ def _check(path: Path) -> int:
             file.seek(width, 1)
 
         def value(kind: int) -> None:
+            nonlocal texts
             if kind == _TEXT:
                 skip(number("Q"))
             elif kind == _LIST:
@@ -107,6 +108,7 @@ def _check(path: Path) -> int:
                 else:
                     for _ in range(count):
                         skip(number("Q"))
+                    texts += count
             else:
                 skip(_WIDTHS[kind])
 
@@ -117,4 +119,4 @@ def _check(path: Path) -> int:
         for _ in range(entries):
             skip(number("Q"))
             value(number("I"))
-    return tensors + entries
+    return tensors + entries + texts

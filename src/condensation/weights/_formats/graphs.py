@@ -116,7 +116,7 @@ def _node(message: memoryview) -> Node:
 
 def _stored(message: memoryview) -> Stored:
     """The array that a message of a tensor describes."""
-    kind, shape, content, single = 0, (), None, None
+    kind, shape, content, single = 0, (), None, bytearray()
     for number, value in wire.fields(message):
         if number == 1 and isinstance(value, int):
             kind = value
@@ -125,15 +125,17 @@ def _stored(message: memoryview) -> Stored:
         elif number == 4 and not isinstance(value, int):
             content = value
         elif number in _FLOATS and not isinstance(value, int):
-            single = (single or b"") + bytes(value) if len(single or b"") < 2**28 else single
+            single += value
     dtype = TYPES.get(kind, "")
     if not dtype:
         return without_values(shape, "", "of a type that is not known here")
     known = dtype_of(dtype)
     need = int(np.prod(shape, dtype=object)) * known.itemsize
-    raw = content if content is not None else single
-    if raw is not None and len(raw) == need:
+    raw = content if content is not None else bytes(single)
+    if raw and len(raw) == need:
         return Stored(shape, dtype, lambda: np.frombuffer(raw, known).reshape(shape))
-    if raw is not None and len(raw) == known.itemsize:  # one value that is repeated
+    if raw and len(raw) == known.itemsize:
+        if len(shape) > 1:
+            return without_values(shape, dtype, "one number in all places: no weights that were trained")
         return Stored(shape, dtype, lambda: np.full(shape, np.frombuffer(raw, known)[0]))
     return without_values(shape, dtype, "broken: its values do not fit its shape")

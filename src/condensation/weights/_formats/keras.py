@@ -20,7 +20,7 @@ from ..._phrases import printable
 from ..._plain import parse_json
 from ...errors import InputError
 from .._beside import natural
-from .opened import Opened, library, without_values
+from .opened import Opened, check_growth, library, without_values
 from .orders import beside_weights, kind_of, units_first
 
 _DEEPEST, _MOST = 40, 200_000  # groups in groups, and datasets
@@ -52,8 +52,9 @@ def open_keras(path: Path) -> Opened:
     library("h5py", path)
     try:
         with zipfile.ZipFile(path) as archive:
-            sizes = [archive.getinfo(name).file_size for name in ("config.json", "model.weights.h5")]
-            require(10 * sizes[0] + sizes[1], f"reading {path}", ADVICE)
+            parts = [archive.getinfo(name) for name in ("config.json", "model.weights.h5")]
+            check_growth(path, ((part.filename, part.file_size, part.compress_size) for part in parts))
+            require(10 * parts[0].file_size + parts[1].file_size, f"reading {path}", ADVICE)
             config, content = archive.read("config.json"), archive.read("model.weights.h5")
     except InputError:
         raise
@@ -70,9 +71,8 @@ def _open(path: Path, source: Path | bytes, config: bytes | str = "") -> Opened:
             if not config:
                 config = file.attrs.get("model_config", "")
             is_keras = bool(config) or any(key in file.attrs for key in ("keras_version", "layer_names", "backend"))
-            is_keras = is_keras or any(
-                key in file for key in ("model_weights", "layers", "_layer_checkpoint_dependencies")
-            )
+            own = {"model_weights", "layers", "_layer_checkpoint_dependencies"}
+            is_keras = is_keras or any(name in own for name in file)  # "in file" would follow links
             for place, dataset in _datasets(h5py, file):
                 arrays[place] = dataset if isinstance(dataset, Stored) else _stored(h5py, source, place, dataset)
     except InputError:

@@ -18,7 +18,7 @@ from ..._memory import require
 from ...errors import InputError, brief
 from .._layout import UnitLayout
 from .layers import Reader, Reading
-from .opened import Opened, library, without_values
+from .opened import Opened, check_shape, free_name, library, without_values
 
 _ANONYMOUS = re.compile(r"(onnx::|ortshared|const_|_v_)?[A-Za-z]*_?\d+|.*::\w+_\d+|val_\d+|Constant\w*|.*_output_0")
 _WEIGHT = re.compile(r"weight(_(ih|hh)(_l\d+)?(_reverse)?)?$")
@@ -53,12 +53,14 @@ class Graph:
         tensors: constants by name.
         producers: the node that makes each value.
         consumers: the nodes that read each value.
+        times: how often a constant of a name came again.
     """
 
     nodes: list[Node] = field(default_factory=list)
     tensors: dict[str, Any] = field(default_factory=dict)
     producers: dict[str, Node] = field(default_factory=dict)
     consumers: dict[str, list[Node]] = field(default_factory=dict)
+    times: dict[str, int] = field(default_factory=dict)
 
     def add(self, graph: Any, number: Iterator[int]) -> None:
         """Take in a graph."""
@@ -84,9 +86,7 @@ class Graph:
                     self.add(inner, number)
 
     def _free(self, name: str) -> str:
-        while name in self.tensors:
-            name += "'"
-        return name
+        return free_name(name, self.tensors, self.times)
 
 
 def open_onnx(path: Path) -> Opened:
@@ -113,12 +113,15 @@ def open_onnx(path: Path) -> Opened:
 
 def _stored(onnx: Any, path: Path, name: str, tensor: Any, files: dict[Path, None]) -> Stored:
     """A constant that is made an array when it is asked for."""
-    shape = tuple(tensor.dims)
+    try:
+        shape = check_shape(tensor.dims)
+    except InputError as error:
+        return without_values((), "float32", str(error))
     try:
         dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
     except Exception:
         return without_values(shape, "", "of a type that is not known here")
-    if any(size < 0 for size in shape) or dtype.hasobject:
+    if dtype.hasobject:
         return without_values((), "", "no array of numbers")
     if tensor.data_location == _EXTERNAL:
         try:
@@ -164,10 +167,11 @@ def _opened(arrays: dict[str, Stored], readings: list[Reading], graph: Graph, fi
     found: dict[str, Stored] = {}
     layouts: dict[str, UnitLayout | str] = {}
     used: set[str] = set()
+    times: dict[str, int] = {}
     for reading in readings:
         if reading.source in used and reading.source == reading.name:
             continue
-        name = _named(reading, found)
+        name = _named(reading, found, times)
         bias = reading.bias
         if bias is not None and bias not in used:
             label = name.removesuffix("weight") + "bias" if name.endswith(".weight") else bias
@@ -182,9 +186,7 @@ def _opened(arrays: dict[str, Stored], readings: list[Reading], graph: Graph, fi
     for name, stored in arrays.items():
         if name in used or not stored.dtype or (len(stored.shape) < 2 and not stored.floating):
             continue
-        label = name
-        while label in found:
-            label += "'"
+        label = free_name(name, found, times)
         found[label] = stored
         if len(stored.shape) > 1 and not stored.reason:
             by = next((node.op_type for node in graph.consumers.get(name, ())), "no node")
@@ -193,12 +195,10 @@ def _opened(arrays: dict[str, Stored], readings: list[Reading], graph: Graph, fi
     return Opened(found, layouts, files=files)
 
 
-def _named(reading: Reading, taken: dict[str, Stored]) -> str:
+def _named(reading: Reading, taken: dict[str, Stored], times: dict[str, int]) -> str:
     """The name of a weight: its own, or that of its layer where its own says nothing."""
     name = reading.name
     if _ANONYMOUS.fullmatch(reading.source) and reading.layer.count("/") > 1:
         path = reading.layer.strip("/").rpartition("/")[0].replace("/", ".")
         name = f"{path}{name.removeprefix(reading.source)}.weight"
-    while name in taken:
-        name += "'"
-    return name
+    return free_name(name, taken, times)

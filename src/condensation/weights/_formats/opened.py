@@ -1,8 +1,9 @@
 """What a reader gives: the arrays of a file, none of them read yet, and what the file tells of their units."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,8 +11,14 @@ from typing import Any
 import numpy as np
 
 from ..._files import Stored
+from ..._memory import in_words
+from ..._phrases import printable
 from ...errors import InputError
 from .._layout import UnitLayout
+
+MOST_TIMES = 200  # that a member may be larger than its packed bytes, where it is large: weights hardly shrink
+LARGE = 2**26
+_AXES = 64  # that an array of NumPy may have
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,44 @@ def library(name: str, path: Path) -> ModuleType:
         return importlib.import_module(name)
     except ImportError as error:
         raise InputError(f"{path.name} needs {name}: pip install 'condensation[files]'") from error
+
+
+def check_shape(shape: Iterable[int]) -> tuple[int, ...]:
+    """The sizes of an array, where there can be such an array.
+
+    >>> check_shape([2, 3])
+    (2, 3)
+    """
+    sizes = tuple(int(size) for size in shape)
+    if len(sizes) > _AXES:
+        raise InputError(f"said to have {len(sizes):,} axes, more than an array may have")
+    if any(size < 0 for size in sizes) or prod(sizes) >= 2**63:
+        raise InputError("said to have sizes that no array has")
+    return sizes
+
+
+def check_growth(path: Path, members: Iterable[tuple[str, int, int]]) -> None:
+    """Refuse an archive one of whose members, of a name, a size and a packed size, would grow without measure."""
+    for name, size, packed in members:
+        if size > LARGE and size > MOST_TIMES * max(packed, 1):
+            raise InputError(
+                f"{path} is not unpacked: {printable(name)} would grow to {in_words(size)}, more than {MOST_TIMES} "
+                "times its packed size"
+            )
+
+
+def free_name(name: str, taken: Container[str], times: dict[str, int]) -> str:
+    """A name that is not taken: the given one with a sign, and then a number; ``times`` counts how often it came.
+
+    >>> times = {}
+    >>> free_name("w", {"w"}, times), free_name("w", {"w", "w'"}, times), free_name("b", {"w"}, times)
+    ("w'", "w'3", 'b')
+    """
+    other = name
+    while other in taken:
+        times[name] = times.get(name, 1) + 1
+        other = f"{name}'{times[name] if times[name] > 2 else ''}"
+    return other
 
 
 def turned(stored: Stored, axes: tuple[int, ...], shape: tuple[int, ...] | None = None) -> Stored:

@@ -15,7 +15,7 @@ from ..._files import ADVICE, Stored
 from ..._memory import require
 from ..._phrases import printable
 from ...errors import InputError
-from .opened import Opened
+from .opened import Opened, check_growth
 from .orders import units_first
 from .pickles import PERSISTENT, StandIn, Unreadable, read_pickle
 from .state import named_values, weights_of
@@ -37,6 +37,7 @@ def open_archive(path: Path) -> Opened:
             root = min((name[: -len("data.pkl")] for name in members if name.endswith("data.pkl")), key=len)
             packed = sum(m.file_size for m in members.values() if m.compress_type != zipfile.ZIP_STORED)
             require(packed, f"unpacking {path}", ADVICE)  # PyTorch packs none
+            check_growth(path, ((m.filename, m.file_size, m.compress_size) for m in members.values()))
             big = f"{root}byteorder" in members and archive.read(f"{root}byteorder").strip() == b"big"
             contents, names = {}, []
             for part, folder in (("data", "data"), ("constants", "constants")):

@@ -184,7 +184,7 @@ def format_of(path: Path) -> Format:
         if head[place : place + len(start)] == start:
             raise InputError(f"{path} is {reason}")
     if head[:2] == b"PK":
-        if not zipfile.is_zipfile(path):
+        if not _ends_well(path):
             raise InputError(f"{path} is truncated: its end is missing, copy or save it again")
         if meant is None or not {".npz", ".pt", ".keras"} & {*meant.suffixes}:
             raise InputError(f"{path} holds no model that is known here")
@@ -194,6 +194,14 @@ def format_of(path: Path) -> Format:
     if meant is None:
         raise unknown_name("kind of file", path.suffix or path.name, SUFFIXES)
     return meant
+
+
+def _ends_well(path: Path) -> bool:
+    """Whether a file ends as a zip archive does."""
+    try:
+        return zipfile.is_zipfile(path)
+    except zipfile.BadZipFile:
+        return False
 
 
 def _is_core_ml(path: Path) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._files import Stored
 from ...errors import InputError
-from .opened import without_values
+from .opened import check_shape, without_values
 from .pickles import JOBLIB, PERSISTENT, StandIn
 
 _STORAGES = {  # of PyTorch, by the type of their numbers
@@ -88,7 +88,7 @@ class Storages:
     def _tensor(self, storage: Any, offset: Any, size: Any, stride: Any, dtype: str = "") -> Stored:
         kind, key, count = _storage(storage)
         dtype = dtype or kind
-        shape, strides = _sizes(size), _sizes(stride)
+        shape, strides = check_shape(_sizes(size)), _sizes(stride)
         if dtype not in _TYPES:
             return without_values(shape, dtype, f"of type {dtype}, which is not known here")
         if type(offset) is not int or offset < 0 or len(strides) != len(shape):
@@ -196,7 +196,7 @@ def _numpy_array(state: Any) -> Stored | None:
     if not isinstance(state, tuple) or len(state) != 5:
         return None
     _, shape, described, fortran, raw = state
-    shape = _sizes(shape)
+    shape = check_shape(_sizes(shape))
     dtype = numpy_type(described)
     if dtype is None:
         return None

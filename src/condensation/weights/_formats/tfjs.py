@@ -12,7 +12,7 @@ from ..._plain import parse_json
 from ...errors import InputError, brief
 from .graphs import Node, as_read
 from .keras import layer_kinds
-from .opened import Opened, without_values
+from .opened import Opened, check_shape, without_values
 from .orders import units_first
 
 _TYPES = ("float32", "float16", "int32", "bool", "uint8", "uint16", "complex64")
@@ -71,6 +71,7 @@ def _stored(weight: dict[str, Any], shards: list[Path], offset: int) -> tuple[St
     shape, dtype, packed = weight.get("shape"), weight.get("dtype"), weight.get("quantization")
     if not isinstance(shape, list) or not all(type(n) is int and 0 <= n < 2**48 for n in shape):
         raise InputError(f"its weight {brief(weight['name'])} has no shape")
+    check_shape(shape)
     kind = packed.get("dtype") if isinstance(packed, dict) else dtype
     if kind not in _TYPES or dtype not in _TYPES:
         raise InputError(f"its weight {brief(weight['name'])} is of type {brief(kind)}, which is not known here")

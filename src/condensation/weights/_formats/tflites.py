@@ -11,7 +11,7 @@ from ..._memory import require
 from ...errors import InputError
 from .._layout import UnitLayout
 from .._roles import DEPTHWISE
-from .opened import Opened, library, turned, without_values
+from .opened import Opened, check_shape, free_name, library, turned, without_values
 
 _TYPES = {
     0: "float32",
@@ -55,8 +55,11 @@ def open_tflite(path: Path) -> Opened:
         ]
         arrays: dict[str, Stored] = {}
         layouts: dict[str, UnitLayout | str] = {}
-        for k in range(_count(model.SubgraphsLength(), size)):
-            _graph(model, model.Subgraphs(k), codes, size, arrays, layouts)
+        graphs = [model.Subgraphs(k) for k in range(_count(model.SubgraphsLength(), size))]
+        for entries in ("TensorsLength", "OperatorsLength"):  # offsets may lead to one list again and again
+            _count(sum(getattr(graph, entries)() for graph in graphs), size)
+        for graph in graphs:
+            _graph(model, graph, codes, size, arrays, layouts)
     except InputError:
         raise
     except Exception as error:  # offsets that lead nowhere fail in many ways
@@ -126,12 +129,11 @@ def _whole(values: Any) -> tuple[int, ...]:
 def _names(taken: dict[str, Stored], tensors: dict[int, Any]) -> dict[int, str]:
     """A name for each tensor, of its own."""
     names: dict[int, str] = {}
-    used = set(taken)
+    used, times = set(taken), dict[str, int]()
     for k, tensor in tensors.items():
         name = str(tensor.Name() or b"", "utf-8", "replace").replace("/", ".") or f"tensor{k}"
         name = name if len(name) < 200 else f"{name[:90]}...{name[-90:]}"  # fused layers have the names of all
-        while name in used:
-            name += "'"
+        name = free_name(name, used, times)
         used.add(name)
         names[k] = name
     return names
@@ -146,8 +148,7 @@ def _stored(model: Any, tensor: Any, size: int) -> Stored | None:
     dtype = _TYPES.get(tensor.Type(), "")
     if not isinstance(data, np.ndarray) or not data.size:
         return None
-    if any(entries < 0 for entries in shape):
-        raise InputError("a tensor's sizes are none")
+    check_shape(shape)
     if not dtype:
         return without_values(shape, "", "of a type that is not known here")
     if tensor.Sparsity() is not None:
