@@ -1,6 +1,11 @@
-"""Samples on which a reduced model is judged: their batches, a model's outputs, agreement and accuracy."""
+r"""How a reduced model does beside the given one, on samples: relative error, agreement, accuracy, and their margins.
 
-from collections.abc import Iterable, Mapping
+A model is chosen by the error it has on some samples, and has another on others. Of an error's square, a ratio of two
+sums over samples, the standard error is $\sqrt{\sum_i (e_i - \rho s_i)^2} / \sum_i s_i$ with $\rho = \sum e_i / \sum
+s_i$; of a share, Wilson's interval is taken.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,31 +14,32 @@ import torch
 from torch import nn
 
 from ...errors import InputError
+from .samples import Part
 from .trace import ModelInputs, call, mapped, tensors
 
-BATCH = 256
-Samples = Any  # (x, y), x, or an iterable of batches
 Outputs = list[torch.Tensor]
+MARGIN = 1.645  # standard errors: one side of 95%
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """How a reduced model does beside the given one; None where it cannot be said."""
+    """How a reduced model does beside the given one; None where it cannot be said.
+
+    ``most_error`` and ``least_agreement`` are what other samples will hardly go beyond.
+    """
 
     relative_error: float
     agreement: float | None
     accuracy: float | None
+    most_error: float
+    least_agreement: float | None
 
 
 class Judge:
     """The batches of some samples, and what the given model says to them."""
 
-    def __init__(self, model: nn.Module, data: Samples) -> None:
-        device = next((value.device for value in model.parameters()), torch.device("cpu"))
-        pairs = list(_batches(data))
-        if not pairs:
-            raise InputError("data holds no batch")
-        self.batches: list[ModelInputs] = [mapped(x, lambda value: value.detach().to(device)) for x, _ in pairs]
+    def __init__(self, model: nn.Module, part: Part) -> None:
+        self.batches = part.batches
         try:
             self.outputs = self.answers(model)
         except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
@@ -44,7 +50,8 @@ class Judge:
             raise InputError(
                 f"the model refuses a batch of data of shape {shapes}: {type(error).__name__}: {error}"
             ) from error
-        self.labels = None if any(_is_next_word(*pair) for pair in pairs) else _classes([y for _, y in pairs])
+        pairs = list(zip(part.batches, part.labels, strict=True))
+        self.labels = None if any(_is_next_word(*pair) for pair in pairs) else _classes(part.labels)
         self.axes = [_class_axis(output, self.labels) for output in self.outputs]
         shape = None if self.labels is None else self.labels.shape
         classified = [k for k, axis in enumerate(self.axes) if axis is not None]
@@ -89,22 +96,34 @@ class Judge:
         """Hold a reduced model against the given one: of several outputs the one that does worst counts."""
         outputs = self.answers(model)
         errors = [
-            relative_error(_flat(given), _flat(reduced)) for given, reduced in zip(self.outputs, outputs, strict=True)
+            errors_of(_flat(given), _flat(reduced)) for given, reduced in zip(self.outputs, outputs, strict=True)
         ]
-        errors = [value for value in errors if not np.isnan(value)] or errors
-        shares = [
-            float((self._predicted(outputs, k) == self._predicted(self.outputs, k)).double().mean())
-            for k, axis in enumerate(self.axes)
-            if axis is not None
-        ]
+        errors = [pair for pair in errors if not np.isnan(pair[0])] or errors
+        shares = []
+        for k, axis in enumerate(self.axes):
+            if axis is not None:
+                same = self._predicted(outputs, k) == self._predicted(self.outputs, k)
+                shares.append((float(same.double().mean()), len(same)))
         finite = all(bool(torch.isfinite(value).all()) for value in (*outputs, *self.outputs))
-        error = max(errors) if finite else float("nan")
-        return Judgement(error, min(shares) if shares else None, self.accuracy(outputs))
+        error, most = (max(values) for values in zip(*errors, strict=True)) if finite else (float("nan"),) * 2
+        share = min(shares, default=None)
+        least = None if share is None else least_share(*share)
+        return Judgement(error, None if share is None else share[0], self.accuracy(outputs), most, least)
+
+    @property
+    def finite(self) -> bool:
+        """Whether the given model's outputs are numbers."""
+        return all(bool(torch.isfinite(output).all()) for output in self.outputs)
 
     @property
     def constant(self) -> bool:
         """Whether the outputs tell no two samples apart."""
         return not any(np.ptp(_flat(output), axis=0).any() for output in self.outputs)
+
+    @property
+    def classifies(self) -> bool:
+        """Whether there is a largest of several outputs."""
+        return any(axis is not None for axis in self.axes)
 
 
 def relative_error(outputs: np.ndarray, others: np.ndarray) -> float:
@@ -115,11 +134,29 @@ def relative_error(outputs: np.ndarray, others: np.ndarray) -> float:
     >>> relative_error(np.array([[0.0], [1.0]]), np.array([[1.0], [2.0]]))
     2.0
     """
-    distance = float(np.linalg.norm(others - outputs))
-    size = float(np.linalg.norm(outputs - outputs.mean(axis=0)))
-    if size > 0:
-        return distance / size
-    return float("nan") if distance <= 1e-6 * np.linalg.norm(outputs) else float("inf")
+    return errors_of(outputs, others)[0]
+
+
+def errors_of(outputs: np.ndarray, others: np.ndarray) -> tuple[float, float]:
+    """The relative error, and what it will hardly go beyond on other samples; of a single sample relative to |y|."""
+    wrong = np.square(others - outputs).sum(axis=1)
+    size = np.square(outputs - (outputs.mean(axis=0) if len(outputs) > 1 else 0)).sum(axis=1)
+    if size.sum() > 0:
+        ratio = float(wrong.sum() / size.sum())
+        spread = float(np.linalg.norm(wrong - ratio * size) / size.sum())
+        return ratio**0.5, (ratio + MARGIN * spread) ** 0.5
+    stays = wrong.sum() ** 0.5 <= 1e-6 * np.linalg.norm(outputs)
+    return (float("nan"), float("nan")) if stays else (float("inf"), float("inf"))
+
+
+def least_share(share: float, count: int) -> float:
+    """The lower end of Wilson's interval of a share.
+
+    >>> round(least_share(1.0, 100), 3)
+    0.974
+    """
+    z = MARGIN**2 / count
+    return (share + z / 2 - (z * (share * (1 - share) + z / 4)) ** 0.5) / (1 + z)
 
 
 def _flat(outputs: torch.Tensor) -> np.ndarray:
@@ -138,7 +175,7 @@ def _is_next_word(x: ModelInputs, y: Any) -> bool:
     words = x.get("input_ids") if isinstance(x, Mapping) else None
     if not isinstance(words, torch.Tensor) or not isinstance(y, torch.Tensor) or words.shape != y.shape:
         return False
-    return bool(((words == y) | (y < 0)).all())
+    return bool(((words.cpu() == y.cpu()) | (y.cpu() < 0)).all())
 
 
 def _class_axis(outputs: torch.Tensor, labels: torch.Tensor | None) -> int | None:
@@ -150,30 +187,3 @@ def _class_axis(outputs: torch.Tensor, labels: torch.Tensor | None) -> int | Non
         shapes = {place: tuple(np.delete(outputs.shape, place)) for place in (1, -1)}
         axis = next((place for place, shape in shapes.items() if shape == tuple(labels.shape)), axis)
     return axis if outputs.shape[axis] > 1 else None
-
-
-def _batches(data: Samples) -> Iterable[tuple[ModelInputs, Any]]:
-    """Inputs and labels (or None), batch by batch."""
-    if isinstance(data, torch.Tensor):
-        data = (data, None)
-    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], torch.Tensor):
-        x, y = data
-        y = torch.as_tensor(y) if isinstance(y, np.ndarray | list) else y
-        if y is not None and (not isinstance(y, torch.Tensor) or y.ndim == 0 or len(y) != len(x)):
-            count = len(y) if isinstance(y, torch.Tensor) and y.ndim else f"a {type(y).__name__}"
-            raise InputError(f"data is x and y of as many samples, not {len(x)} and {count}")
-        for start in range(0, len(x), BATCH):
-            yield x[start : start + BATCH], None if y is None else y[start : start + BATCH]
-        return
-    if isinstance(data, str | Mapping) or not isinstance(data, Iterable):
-        raise InputError(f"data is (x, y), x alone, or an iterable of batches, not a {type(data).__name__}")
-    for batch in data:
-        if isinstance(batch, Mapping):
-            yield batch, batch.get("labels")
-        elif isinstance(batch, torch.Tensor):
-            yield batch, None
-        elif isinstance(batch, tuple | list) and len(batch) in (1, 2):
-            y = batch[1] if len(batch) == 2 else None
-            yield batch[0], torch.as_tensor(y) if isinstance(y, np.ndarray) else y
-        else:
-            raise InputError(f"a batch of data is (x, y), x or a mapping, not a {type(batch).__name__}")

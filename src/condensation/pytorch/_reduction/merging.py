@@ -101,6 +101,19 @@ class Merging:
         count = max(int(labels.max()) + 1 for labels in groupings)
         return self._joined([_split(labels, count) for labels in groupings])
 
+    def exact(self, tolerance: float) -> Labels:
+        """The groups of units that are one up to rounding: amplitudes are equal too where the activation wants that."""
+        groupings = []
+        for block in self.blocks:
+            alike = self.likeness(block)
+            if not self.homogeneous:
+                long = norms(self.vectors[block])
+                longer = np.maximum.outer(long, long)
+                alike = np.where(np.abs(np.subtract.outer(long, long)) <= np.sqrt(2 * tolerance) * longer, alike, -1.0)
+            groupings.append(groups_by_cosine(alike, 1 - tolerance))
+        count = max(int(labels.max()) + 1 for labels in groupings)
+        return self._joined([_split(labels, count) for labels in groupings])
+
     def likeness(self, members: Int[np.ndarray, " members"]) -> Float[np.ndarray, "members members"]:
         """How alike units are: the least over all stages of the cosine, or of 1 - distance^2 / 2 for what is equal.
 
@@ -201,13 +214,30 @@ class Merging:
         """The rows that a layer has for the set's units, or the weights of a batch norm."""
         return matrix_of(self._modules[name])[self.coupled.channels[name]].reshape(self.coupled.units, -1)
 
-    def pruned(self, count: int) -> ShrinkPlan:
-        """Only the units of largest output times input weight, so many in each block."""
-        size = self.amounts * norms(self.vectors)
-        best = [block[np.argsort(-size[block], kind="stable")[:count]] for block in self.blocks]
-        kept = np.sort(np.concatenate(best))
+    @property
+    def sizes(self) -> Float[np.ndarray, " units"]:
+        """Output times input weight of each unit, by which pruning goes."""
+        return self.amounts * norms(self.vectors)
+
+    @property
+    def pruning_costs(self) -> Float[np.ndarray, " units"]:
+        """What each step of pruning costs, a unit of each block: its share of the squares of all sizes."""
+        squares = np.sum([np.sort(self.sizes[block] ** 2) for block in self.blocks], axis=0)
+        return squares[:-1] / max(float(squares.sum()), np.finfo(float).tiny)
+
+    def largest(self, count: int) -> Int[np.ndarray, " new"]:
+        """The units of largest output times input weight, so many in each block."""
+        best = [block[np.argsort(-self.sizes[block], kind="stable")[:count]] for block in self.blocks]
+        return np.sort(np.concatenate(best))
+
+    def kept(self, kept: Int[np.ndarray, " new"]) -> ShrinkPlan:
+        """Only some units, as they are."""
         combination = Combination(np.eye(self.coupled.units)[:, kept], np.zeros(self.coupled.units))
         return ShrinkPlan(self.coupled, kept, kept, dict.fromkeys(self.coupled.columns, combination))
+
+    def pruned(self, count: int) -> ShrinkPlan:
+        """Only the units of largest output times input weight, so many in each block."""
+        return self.kept(self.largest(count))
 
 
 def _directions(stages: list[np.ndarray], readings: dict[str, Reading]) -> Float[np.ndarray, "units inputs"]:

@@ -1,335 +1,239 @@
-"""Reduce a PyTorch model: the units of one line (of one orientation for relu) become one effective unit.
+"""Reduce a PyTorch model: the best of merging and pruning, by formula or fitted to data, judged on held-out samples.
 
 Dense and convolution layers of any ``nn.Module`` that autograd can follow, batch norm, residual connections,
 concatenation, groups and depthwise convolutions included. What cannot be reduced is named with its reason.
 """
 
-import warnings
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
-from jaxtyping import Int
 from torch import nn
 
-from ..._display import Shown, in_short
-from ..._phrases import plural
 from ..._serialization import coerce
-from ...errors import InputError, check_whole, unknown_name
-from ...reduction._search import LayerSizes, merging_order, smallest
-from .._units import unwrapped
-from .fit import fitted
-from .graph import ChannelSet, build_graph
-from .judge import Judge, Samples
-from .merging import Labels, Merging
-from .probe import PlantedProbe
-from .shrink import ShrinkPlan, shrink
-from .trace import ModelInputs, Trace, call, mapped, tensors
+from ...errors import InputError, unknown_name
+from .choose import Candidate, Chooser, Goal
+from .cost import Cost, cost, operations
+from .given import checked_model, own_copy
+from .judge import Judge
+from .merging import Labels
+from .methods import METHODS, Methods
+from .observed import Observed
+from .progress import reporting
+from .result import ReducedModel, Tried
+from .samples import Parts, Samples, Source, as_inputs
+from .sets import ModelSets, Report
+from .trace import ModelInputs, tensors
 
-
-@dataclass(frozen=True, eq=False)
-class ReducedModel(Shown):
-    """A reduced model, and how well it does on the given data; None where that cannot be said.
-
-    Attributes:
-        model: the reduced model, an ordinary one of the same class, in the mode of the given one.
-        sizes: units before and after, by the layer that makes them; layers whose channels a residual connection adds
-            up are one, under the name of the first.
-        groups: of each of these the new unit of each old unit.
-        skipped: layers that were not reduced, and why.
-        parameters: number of parameters before and after.
-        relative_error: of the outputs, |y' - y| / |y - mean of y|; unlike the ``centred_error`` of
-            ``condensation.reduce`` it also counts a constant that all samples share. Of several outputs the largest.
-        agreement: share of samples whose largest output is the same; of several outputs the least.
-        accuracy: share of right classes before and after; labels that are no class, such as -100, do not count. None
-            for a language model, whose labels are the words it reads.
-        pruned_error: relative error of magnitude pruning to the same sizes: the units of largest |a||w| are kept.
-        pruned_agreement: its agreement.
-    """
-
-    model: nn.Module
-    sizes: dict[str, tuple[int, int]]
-    groups: dict[str, Int[np.ndarray, " units"]]
-    skipped: dict[str, str]
-    parameters: tuple[int, int]
-    relative_error: float | None = None
-    agreement: float | None = None
-    accuracy: tuple[float, float] | None = None
-    pruned_error: float | None = None
-    pruned_agreement: float | None = None
-
-    def _title(self) -> str:
-        before, after = self.parameters
-        return f"ReducedModel: a {type(self.model).__name__} of {after} parameters instead of {before}"
-
-    def _facts(self) -> dict[str, str]:
-        shares = ("agreement", "relative_error", "pruned_agreement", "pruned_error")
-        told = {name.replace("_", " "): in_short(getattr(self, name)) for name in shares}
-        sizes = {name: f"{before} units become {after}" for name, (before, after) in self.sizes.items()}
-        return told | {"not reduced": plural(len(self.skipped), "layer") if self.skipped else ""} | sizes
+ERROR = 0.02  # the relative error that is allowed where nothing else is said
+WORK = 3e10  # multiply-adds that one look at the samples of a part may take
+LEAST, MOST = 256, 20_000  # samples of a part: at most so many are taken, of a large model no fewer than the first
 
 
 def reduce_model(
     model: nn.Module,
-    example_inputs: ModelInputs,
+    data: Samples = None,
     *,
-    threshold: float | None = None,
-    units: int | Mapping[str, int] | None = None,
     error: float | None = None,
     agreement: float | None = None,
+    ratio: float | None = None,
+    units: int | Mapping[str, int] | None = None,
+    threshold: float | None = None,
+    method: str = "best",
     layers: Sequence[str] | None = None,
-    data: Samples = None,
-    fit: bool = False,
+    inputs: ModelInputs | None = None,
+    recalibrate: bool = True,
+    progress: bool | Report | None = None,
 ) -> ReducedModel:
-    """Merge the units of one line (of one orientation for relu) of a model's layers; the model itself stays as it is.
+    """Make a model smaller: the best of merging and pruning on held-out samples; the model itself stays as it is.
+
+    One of ``error``, ``agreement``, ``ratio``, ``units`` and ``threshold`` decides how far; with data and none of
+    them, an error of 0.02. Without data only what is exact is merged: copies, multiples where the activation is
+    homogeneous, and units that nothing reads.
 
     Args:
         model: any model; it is run in evaluation mode. Its hooks, which must not change what it computes, run once
             and are left out of the result.
-        example_inputs: with which it can be run: a tensor, a sequence of arguments, or a mapping of named ones.
-        threshold: the cosine that decides which units are of one line: by default 0.95, or more where chance alone
-            would reach it.
-        units: instead, the number of units left in each layer, or in each by name.
-        error: instead, the largest relative error on the data that is allowed; the smallest model within it is found.
+        data: samples: (x, y), x alone, a mapping, or an iterable of batches, such as a DataLoader; tensors or arrays.
+            Three fifths of them are fitted to, a fifth chooses, a fifth judges.
+        error: the largest relative error that is allowed; the smallest model within it is found.
         agreement: instead, the least share of samples whose largest output stays the same.
+        ratio: instead, the share of the units of each layer that is left out.
+        units: instead, the number of units left in each layer, or in each by name; a layer of fewer stays as it is.
+        threshold: instead, units are merged from this cosine on; other methods are tried at the same sizes.
+        method: "best" of the others, "merge" (units of one line become one), "merge_fit" (and what reads them is
+            fitted to data by least squares), "prune" (units of smallest input times output weight are left out),
+            "prune_fit" (backward elimination: those without which the others, refitted, do best).
         layers: the layers to reduce, by name; all if not given.
-        data: samples to judge and to fit on: (x, y), x alone, or an iterable of batches, such as a DataLoader.
-        fit: fit what reads the merged units to the data by least squares, instead of the formula alone; it needs twice
-            as many samples as new units, and holds a fifth of them back to choose its ridge.
+        inputs: with which the model can be run, where there is no data or the model wants more than a sample: a
+            tensor, a sequence of arguments, or a mapping of named ones.
+        recalibrate: match the statistics of batch norms behind what was changed.
+        progress: True shows how far it is, False does not, None does on a terminal; a callable is told.
 
     >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
     >>> model[0].weight.data = torch.tensor([[1.0, 2], [2, 4], [0, 1]])
     >>> model[0].bias.data = torch.zeros(3)
-    >>> reduced = reduce_model(model, torch.randn(4, 2))
+    >>> reduced = reduce_model(model, inputs=torch.randn(4, 2))
     >>> reduced.sizes, reduced.groups["0"]
     ({'0': (3, 2)}, array([0, 0, 1]))
     """
-    _check(model, data, fit, units, threshold=threshold, error=error, agreement=agreement)
-    model = unwrapped(model)
+    model = checked_model(model)
+    goals = {"error": error, "agreement": agreement, "ratio": ratio, "threshold": threshold}
+    _check(data, inputs, method, units, goals)
     devices = sorted({value.device.index or 0 for value in model.parameters() if value.is_cuda})
-    with torch.inference_mode(False), torch.random.fork_rng(devices=devices):
-        given = _copy(model, example_inputs)
-        work = _ModelReducer(given, example_inputs, layers)
-        judge = None if data is None else Judge(given, data)
-        batches = judge.batches if judge is not None and fit else None
-        if batches is not None and not all(bool(torch.isfinite(x).all()) for x in tensors(batches)):
-            raise InputError("the data holds NaN or Inf, and nothing can be fitted to that")
-        if units is not None:
-            groups = work.cut(work.checked(units))
-        elif judge is not None and (error is not None or agreement is not None):
-            groups = work.cut(work.smallest(judge, error, agreement, batches))
+    with reporting(progress) as report, torch.inference_mode(False), torch.random.fork_rng(devices=devices):
+        source = None if data is None else Source(data, model)
+        example = as_inputs(inputs, model) if inputs is not None else source.example() if source is not None else None
+        assert example is not None
+        given = own_copy(model, example)
+        work = ModelSets(given, example, layers, report)
+        if source is None:
+            result = _without_data(work, units, threshold, recalibrate, example)
         else:
-            groups = work.within(threshold)
-        small = work.merged(groups, batches)
-        counts = {name: int(labels.max()) + 1 for name, labels in groups.items()}
-        quality = {} if judge is None else _quality(judge, small, work.pruned(counts))
-    for name, module in small.named_modules():
+            decided = {name: value for name, value in goals.items() if value is not None}
+            if units is None and not decided:
+                decided = {"error": ERROR}
+            parts = source.parts(_most(given, example))
+            result = _with_data(work, parts, decided, units, method, recalibrate, report)
+    for name, module in result.model.named_modules():
         module.training = model.get_submodule(name).training
-    sizes = {name: (len(labels), counts[name]) for name, labels in groups.items()}
-    return ReducedModel(small, sizes, groups, work.skipped, (_count(model), _count(small)), **quality)
+    return result
 
 
-def _quality(judge: Judge, small: nn.Module, pruned: nn.Module) -> dict[str, Any]:
-    """What a reduced model and a pruned one of the same size do on the data, by the names of ``ReducedModel``."""
-    merged, kept, accuracy = judge.judge(small), judge.judge(pruned), judge.accuracy(judge.outputs)
-    return {
-        "relative_error": merged.relative_error,
-        "agreement": merged.agreement,
-        "accuracy": None if accuracy is None or merged.accuracy is None else (accuracy, merged.accuracy),
-        "pruned_error": kept.relative_error,
-        "pruned_agreement": kept.agreement,
-    }
+def _with_data(
+    work: ModelSets,
+    parts: Parts,
+    decided: dict[str, float],
+    units: int | Mapping[str, int] | None,
+    method: str,
+    recalibrate: bool,
+    report: Report,
+) -> ReducedModel:
+    judge = Judge(work.given, parts.judge)
+    choosing = Judge(work.given, parts.choose)
+    for batches in (parts.fit.batches, parts.choose.batches, parts.judge.batches):
+        if not all(bool(torch.isfinite(x).all()) for x in tensors(batches)):
+            raise InputError("the data holds NaN or Inf, and nothing can be fitted to that or held against it")
+    if not judge.finite or not choosing.finite:
+        raise InputError("the model's outputs on the data hold NaN or Inf: nothing can be held against them")
+    methods = Methods(work, Observed(work, parts.fit.batches), recalibrate)
+    chooser = Chooser(methods, choosing, METHODS if method == "best" else (method,), report)
+    groups = work.within(decided["threshold"]) if "threshold" in decided else None
+    if units is not None:
+        best, every = chooser.at(work.left(units))
+    elif "ratio" in decided:
+        best, every = chooser.at(work.after(decided["ratio"]))
+    elif groups is not None:
+        best, every = chooser.at(work.counts(groups), groups)
+    else:
+        best, every = chooser.smallest(Goal(decided.get("error"), decided.get("agreement")))
+    if best.method.startswith("merge"):
+        groups = methods.groups(best.sizes) if groups is None else groups
+    else:
+        groups = {}
+    example = parts.judge.batches[0]
+    tried = {one.method: _tried(one, example) for one in every}
+    final, accuracy = judge.judge(best.model), judge.accuracy(judge.outputs)
+    return _result(
+        work,
+        best.model,
+        best.method,
+        best.sizes,
+        groups,
+        (cost(work.given, example), cost(best.model, example)),
+        relative_error=final.relative_error,
+        agreement=final.agreement,
+        accuracy=None if accuracy is None or final.accuracy is None else (accuracy, final.accuracy),
+        tried=tried,
+        notes=parts.notes,
+    )
 
 
-def _check(model: nn.Module, data: Samples, fit: bool, units: Any, **numbers: float | None) -> None:
-    if not isinstance(model, nn.Module):
-        raise InputError(f"model is a torch.nn.Module, not a {type(model).__name__}")
-    for name, value in numbers.items():
+def _without_data(
+    work: ModelSets,
+    units: int | Mapping[str, int] | None,
+    threshold: float | None,
+    recalibrate: bool,
+    example: ModelInputs,
+) -> ReducedModel:
+    methods = Methods(work, None, recalibrate)
+    if units is not None:
+        groups = methods.groups(work.left(units))
+    else:
+        groups = work.within(threshold) if threshold is not None else work.exact()
+    sizes = work.counts(groups)
+    model = methods.made("merge", sizes, groups)
+    exact = units is None and threshold is None
+    note = "exact up to rounding" if exact else "without data its error is not known: pass data=(x, y), x or batches"
+    costs = cost(work.given, example), cost(model, example)
+    return _result(work, model, "merge", sizes, groups, costs, notes=(note,))
+
+
+def _result(
+    work: ModelSets,
+    model: nn.Module,
+    method: str,
+    sizes: Mapping[str, int],
+    groups: Mapping[str, Labels],
+    costs: tuple[Cost, Cost],
+    notes: tuple[str, ...],
+    **judged: Any,
+) -> ReducedModel:
+    before, after = costs
+    blocks = {name: len(merging.blocks) for name, merging in work.sets.items()}
+    counts = {name: (merging.coupled.units, sizes[name] * blocks[name]) for name, merging in work.sets.items()}
+    counted = before.operations is not None and after.operations is not None
+    return ReducedModel(
+        model,
+        method,
+        counts,
+        dict(groups),
+        work.skipped,
+        (before.parameters, after.parameters),
+        (before.operations, after.operations) if counted else None,  # pyright: ignore[reportArgumentType]
+        (before.seconds, after.seconds),
+        notes=notes if work.sets else (*notes, "no layer can be reduced: skipped says why"),
+        **judged,
+    )
+
+
+def _tried(candidate: Candidate, example: ModelInputs) -> Tried:
+    judgement, model = candidate.judgement, candidate.model
+    counted = operations(model, example)
+    parameters = sum(value.numel() for value in model.parameters())
+    return Tried(judgement.relative_error, judgement.agreement, parameters, counted)
+
+
+def _most(model: nn.Module, example: ModelInputs) -> tuple[int, int, int]:
+    """How many samples are fitted to, chosen by and judged on at most: fewer of a large model."""
+    count = operations(model, example) or 1
+    most = int(min(max(WORK / count, LEAST), MOST))
+    return most, most, 4 * most
+
+
+def _check(data: Samples, inputs: Any, method: str, units: Any, goals: Mapping[str, float | None]) -> None:
+    for name, value in goals.items():
         coerce(float | None, value, name)
-    if sum(choice is not None for choice in (*numbers.values(), units)) > 1:
-        raise InputError("one of threshold, units, error and agreement decides, not several")
+    if sum(choice is not None for choice in (*goals.values(), units)) > 1:
+        raise InputError("one of error, agreement, ratio, units and threshold decides, not several")
     for name in ("threshold", "agreement"):
-        value = numbers[name]
+        value = goals[name]
         if value is not None and not 0 < value <= 1:
             raise InputError(f"{name} is a number above 0 and at most 1, not {value!r}")
-    if (error := numbers["error"]) is not None and not error >= 0:
+    if (error := goals["error"]) is not None and not error >= 0:
         raise InputError(f"an allowed error is a number of at least 0, not {error!r}")
-    for name in ("error", "agreement", "fit"):
-        if data is None and (fit if name == "fit" else numbers[name] is not None):
-            raise InputError(f"{name} is measured on samples: pass data=(x, y), x, or an iterable of batches")
-    if any(value.is_meta for value in (*model.parameters(), *model.buffers())):
-        raise InputError("the model is on the meta device, where weights have no values: load them first")
-
-
-def _copy(model: nn.Module, inputs: ModelInputs) -> nn.Module:
-    """The model in evaluation mode without gradients and without hooks, which must not change its answer."""
-    try:
-        copy = deepcopy(model).eval()
-    except Exception as problem:
-        raise InputError(
-            f"this {type(model).__name__} cannot be copied (copy.deepcopy: {type(problem).__name__}: {problem}), "
-            "which keeps the given model as it is"
-        ) from problem
-    for value in copy.parameters():
-        value.grad = None
-    hooked = [(hooks, key) for module in copy.modules() for hooks in _hooks(module) for key in hooks]
-    if hooked:
-        before = _answer(copy, inputs)
-        for hooks, key in hooked:
-            del hooks[key]
-        after = _answer(copy, inputs)
-        shapes = [[value.shape for value in values] for values in (before, after)]
-        if shapes[0] != shapes[1] or not all(map(partial(torch.allclose, equal_nan=True), before, after)):
+    if (ratio := goals["ratio"]) is not None and not 0 <= ratio < 1:
+        raise InputError(f"ratio is the share of units that is left out, at least 0 and below 1, not {ratio!r}")
+    if method not in ("best", *METHODS):
+        raise unknown_name("method", method, ("best", *METHODS))
+    if data is None:
+        for name in ("error", "agreement", "ratio"):
+            if goals[name] is not None:
+                raise InputError(f"{name} is measured on samples: pass data=(x, y), x, or an iterable of batches")
+        if method not in ("best", "merge"):
+            raise InputError(f"method {method!r} needs samples: pass data=(x, y), x, or an iterable of batches")
+        if inputs is None:
             raise InputError(
-                "forward hooks change what this model computes, and a reduced model has none: write it into its forward"
+                "the model has to be run to be followed: pass data=(x, y), x or batches, by which it is also judged, "
+                "or inputs= with which it runs; then only what is exact is merged"
             )
-    return copy
-
-
-def _hooks(module: nn.Module) -> list[dict[int, Any]]:
-    """The hooks of a module, those of PyTorch's own weight norm and its like left out."""
-    every = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
-    own = "torch.nn."
-    return [hooks for hooks in every if not any(type(hook).__module__.startswith(own) for hook in hooks.values())]
-
-
-def _answer(model: nn.Module, inputs: ModelInputs) -> list[torch.Tensor]:
-    torch.manual_seed(0)
-    with torch.no_grad():
-        return tensors(_run(model, inputs))
-
-
-def _run(model: nn.Module, inputs: ModelInputs) -> Any:
-    try:
-        return call(model, inputs)
-    except Exception as problem:
-        raise InputError(
-            f"the model cannot be run on the example inputs: {type(problem).__name__}: {problem}"
-        ) from problem
-
-
-class _ModelReducer:
-    """A model on the way to a smaller one: its sets that can be reduced, and what a grouping of them makes."""
-
-    def __init__(self, given: nn.Module, inputs: ModelInputs, layers: Sequence[str] | None) -> None:
-        self.given = given
-        inputs = mapped(inputs, lambda value: value.detach().clone())
-        sets, trace, self.skipped = _graph(given, inputs)
-        self.names = {member: name for name, coupled in sets.items() for member in reversed(coupled.producers)}
-        self.names |= {name: name for name in sets}
-        for name in layers or ():
-            if name not in self.names and name not in self.skipped:
-                raise unknown_name("layer", name, [*self.names, *self.skipped])
-        chosen = None if layers is None else {self.names[name] for name in layers if name in self.names}
-        trial = None
-        self.sets: dict[str, Merging] = {}
-        for name, coupled in sets.items():
-            problem = coupled.reason
-            if not problem and chosen is not None and name not in chosen:
-                problem = "it is not among the layers asked for"
-            problem = problem or _not_finite(coupled, given)
-            if not problem:
-                trial = trial or PlantedProbe(given, inputs)
-                passed = trial.passed(coupled, trace)
-                if isinstance(passed, Merging):
-                    self.sets[name] = passed
-                else:
-                    problem = passed
-            if problem:
-                members = [member for member in coupled.producers if self.names[member] == name]
-                runs = {member: trace.calls[member] for member in members}
-                self.skipped |= {key: f"it runs {k} times" if k > 1 else problem for key, k in runs.items()}
-
-    def checked(self, units: int | Mapping[str, int]) -> LayerSizes:
-        """The number of units that each set is left with, for each of its blocks."""
-        wanted = dict(units) if isinstance(units, Mapping) else dict.fromkeys(self.sets, units)
-        sizes = {name: merging.full for name, merging in self.sets.items()}
-        for name, count in wanted.items():
-            key = self.names.get(name)
-            if key is None or key not in self.sets:
-                why = f" ({self.skipped[name]})" if name in self.skipped else ""
-                raise unknown_name(f"layer that can be reduced{why}", name, self.sets)
-            check_whole(f"units of {name}", count)
-            merging, blocks = self.sets[key], len(self.sets[key].blocks)
-            if count > merging.coupled.units:
-                raise InputError(f"{name} has {merging.coupled.units} units and cannot be reduced to {count}")
-            if count % blocks:
-                raise InputError(f"{name} is cut into {blocks} groups of equal size: {count} units cannot be")
-            sizes[key] = count // blocks
-        return sizes
-
-    def cut(self, sizes: LayerSizes) -> dict[str, Labels]:
-        """The groups of each set."""
-        return {name: merging.cut(sizes[name]) for name, merging in self.sets.items()}
-
-    def within(self, threshold: float | None) -> dict[str, Labels]:
-        """The groups of each set by a cosine."""
-        return {name: merging.within(threshold) for name, merging in self.sets.items()}
-
-    def merged(self, groups: Mapping[str, Labels], batches: Sequence[ModelInputs] | None) -> nn.Module:
-        """The model with each group as one unit; readers fitted where there are batches."""
-        plans = [merging.plan(groups[name]) for name, merging in self.sets.items()]
-        return self._shrunk(plans if batches is None else fitted(self.given, plans, batches))
-
-    def pruned(self, counts: Mapping[str, int]) -> nn.Module:
-        """The model with only the units of largest output times input weight."""
-        sets = self.sets.items()
-        return self._shrunk([merging.pruned(counts[name] // len(merging.blocks)) for name, merging in sets])
-
-    def _shrunk(self, plans: Sequence[ShrinkPlan]) -> nn.Module:
-        return shrink(self.given, [plan for plan in plans if len(plan.slots) < plan.coupled.units])
-
-    def smallest(
-        self, judge: Judge, error: float | None, agreement: float | None, batches: Sequence[ModelInputs] | None
-    ) -> LayerSizes:
-        """Sizes of the smallest model that is good enough."""
-        if not all(bool(torch.isfinite(output).all()) for output in judge.outputs):
-            raise InputError("the model's outputs on the data hold NaN or Inf: nothing can be held against them")
-        if error is not None and judge.constant:
-            raise InputError("the model's output is constant on the data: an error has nothing to be relative to")
-        if agreement is not None and not any(axis is not None for axis in judge.axes):
-            raise InputError("agreement compares the largest of several outputs, and this model has one: use error")
-
-        def fits(sizes: LayerSizes) -> bool:
-            judgement = judge.judge(self.merged(self.cut(sizes), batches))
-            if error is not None:
-                return judgement.relative_error <= error
-            return judgement.agreement is not None and agreement is not None and judgement.agreement >= agreement
-
-        full = {name: merging.full for name, merging in self.sets.items()}
-        return smallest(full, merging_order({name: merging.costs for name, merging in self.sets.items()}), fits)
-
-
-def _graph(given: nn.Module, inputs: ModelInputs) -> tuple[dict[str, ChannelSet], Trace, dict[str, str]]:
-    """The sets of a model, traced on a copy all of whose parameters ask for gradients."""
-    traced = deepcopy(given)
-    for value in traced.parameters():
-        if value.is_floating_point() or value.is_complex():
-            value.requires_grad_(True)
-    with torch.enable_grad():
-        answer = _run(traced, inputs)
-        if not any(tensor.requires_grad for tensor in tensors(answer)):
-            raise InputError(
-                "the model cannot be traced: autograd sees no way from its layers to its output (is there a "
-                "torch.no_grad, a detach, or an output that is no tensor?)"
-            )
-        with warnings.catch_warnings(action="ignore"):  # the model has just been heard once
-            return build_graph(traced, inputs)
-
-
-def _not_finite(coupled: ChannelSet, model: nn.Module) -> str:
-    for name in (*coupled.channels, *coupled.columns):
-        module = model.get_submodule(name)
-        for value in (*module._parameters.values(), *module._buffers.values()):
-            if value is not None and not bool(torch.isfinite(value).all()):
-                holder = "it" if name == coupled.name else f"{name}, which belongs to it,"
-                return f"{holder} holds NaN or Inf"
-    return ""
-
-
-def _count(model: nn.Module) -> int:
-    return sum(value.numel() for value in model.parameters())

@@ -1,0 +1,144 @@
+"""Which method, and how far: the best of all by samples of their own, to given sizes or the smallest within a goal.
+
+The smallest model is looked for along each method's order of removals, by bisection of their number. The first method
+sets a number of parameters; one that does not meet the goal with as few is not followed further. A goal must be met
+with a margin for other samples (``judge``).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, isnan
+
+from torch import nn
+
+from ...errors import InputError
+from ...reduction._search import LayerSizes
+from .cost import count_parameters
+from .judge import Judge, Judgement
+from .merging import Labels
+from .methods import Methods
+from .sets import Report
+
+STEPS = 128  # removals are counted in so many parts of all
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a model must meet: a largest relative error, or a least agreement."""
+
+    error: float | None = None
+    agreement: float | None = None
+
+    def check(self, judge: Judge) -> None:
+        """Refuse a goal that cannot be measured."""
+        if self.error is not None and judge.constant:
+            raise InputError("the model's output is constant on the data: an error has nothing to be relative to")
+        if self.agreement is not None and not judge.classifies:
+            raise InputError("agreement compares the largest of several outputs, and this model has one: use error")
+
+    def met(self, judgement: Judgement) -> bool:
+        """Whether a model meets it, on other samples too as far as can be said; one that is exact always does."""
+        if judgement.relative_error <= 1e-5:
+            return True
+        if self.error is not None:
+            return judgement.most_error <= self.error
+        least = judgement.least_agreement
+        return least is not None and self.agreement is not None and least >= self.agreement
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What a method made of some sizes."""
+
+    method: str
+    sizes: LayerSizes
+    model: nn.Module
+    judgement: Judgement
+
+    @property
+    def badness(self) -> tuple[float, float]:
+        """Its relative error, then its disagreement."""
+        error, agreement = self.judgement.relative_error, self.judgement.agreement
+        return inf if isnan(error) else error, 0.0 if agreement is None else -agreement
+
+
+class Chooser:
+    """Makes models by several methods and holds them against the given one."""
+
+    def __init__(self, methods: Methods, judge: Judge, names: Sequence[str], report: Report) -> None:
+        self.methods, self.judge, self.names, self.report = methods, judge, names, report
+
+    def at(self, sizes: LayerSizes, groups: Mapping[str, Labels] | None = None) -> tuple[Candidate, list[Candidate]]:
+        """The best of all methods at some sizes, and all of them."""
+        every = []
+        for k, name in enumerate(self.names):
+            self.report(name.replace("_", " with "), k / len(self.names))
+            every.append(self._made(name, sizes, groups))
+        return min(every, key=lambda candidate: candidate.badness), every
+
+    def smallest(self, goal: Goal) -> tuple[Candidate, list[Candidate]]:
+        """The smallest model of all methods that meets a goal, and what became of each method."""
+        goal.check(self.judge)
+        best, every = None, []
+        for name in self.names:
+            found, failed = self._along(name, goal, best)
+            every.append(found or failed)
+            if found is not None and (best is None or _smaller(found, best)):
+                best = found
+        if best is None:
+            best = self._made(self.names[0], self.methods.work.full)
+            every = [candidate or best for candidate in every]
+        return best, [candidate for candidate in every if candidate is not None]
+
+    def _along(
+        self, name: str, goal: Goal, best: Candidate | None
+    ) -> tuple[Candidate | None, Candidate | None]:
+        """The smallest model of a method that meets a goal; and the last one that did not."""
+        order = self.methods.order(name)
+        full = self.methods.work.full
+        failed = None
+        low, found, high = 0, None, len(order) + 1  # so many removals are met, so many are not
+
+        def sizes(removed: int) -> LayerSizes:
+            done = order[:removed]
+            return {key: count - done.count(key) for key, count in full.items()}
+
+        if best is not None:  # is it any good with as few parameters?
+            few = self.methods.parameters(best.sizes)
+            low = _first(len(order), lambda removed: self.methods.parameters(sizes(removed)) <= few)
+            if low is None:
+                return None, None
+            first = self._made(name, sizes(low))
+            if not goal.met(first.judgement):
+                return None, first
+            found = first
+        least = max(1, len(order) // STEPS)
+        while high - low > least:
+            self.report(name.replace("_", " with "), 1 - (high - low) / (len(order) + 1))
+            middle = (low + high) // 2
+            tried = self._made(name, sizes(middle))
+            if goal.met(tried.judgement):
+                low, found = middle, tried
+            else:
+                high, failed = middle, tried
+        return found, failed
+
+    def _made(self, name: str, sizes: LayerSizes, groups: Mapping[str, Labels] | None = None) -> Candidate:
+        model = self.methods.made(name, sizes, groups)
+        return Candidate(name, sizes, model, self.judge.judge(model))
+
+
+def _smaller(one: Candidate, other: Candidate) -> bool:
+    first, second = count_parameters(one.model), count_parameters(other.model)
+    return first < second or (first == second and one.badness < other.badness)
+
+
+def _first(most: int, holds: Callable[[int], bool]) -> int | None:
+    """The least whole number up to ``most`` from which on something holds, if there is one."""
+    if not holds(most):
+        return None
+    low, high = -1, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
