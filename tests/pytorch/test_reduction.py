@@ -15,7 +15,7 @@ import condensation
 from condensation import Dense, InputError, Model
 from condensation.pytorch import reduce_model
 from condensation.pytorch._reduction.recall import Recall
-from condensation.pytorch._reduction.shrink import sharing_copy
+from condensation.pytorch._reduction.shrink import borrowed
 from condensation.reduction._reduce import centred_error
 
 pytestmark = pytest.mark.pytorch
@@ -257,7 +257,7 @@ def test_planted_units_are_found_and_merged_exactly(name):
     before = {key: value.clone() for key, value in model.state_dict().items()}
     with torch.no_grad():
         outputs = model(x)
-    reduced = reduce_model(model, x[:2], threshold=0.999)
+    reduced = reduce_model(model, inputs=x[:2], threshold=0.999)
     assert reduced.sizes == sizes
     with torch.no_grad():
         assert distance(outputs, reduced.model(x)) < 1e-5
@@ -269,12 +269,12 @@ def test_planted_units_are_found_and_merged_exactly(name):
 @pytest.mark.parametrize("name", PLANTED)
 def test_reduced_models_are_saved_loaded_and_exported(name, tmp_path):
     model, x, _ = PLANTED[name]()
-    small = reduce_model(model, x[:2], threshold=0.999).model
+    small = reduce_model(model, inputs=x[:2], threshold=0.999).model
     with torch.no_grad():
         outputs = small(x)
     torch.save(small, tmp_path / "whole.pt")
     loaded = torch.load(tmp_path / "whole.pt", weights_only=False)
-    again = reduce_model(PLANTED[name]()[0], x[:2], threshold=0.999).model
+    again = reduce_model(PLANTED[name]()[0], inputs=x[:2], threshold=0.999).model
     with torch.no_grad():
         for value in again.parameters():
             value.zero_()
@@ -307,7 +307,7 @@ WIDE = {
 def test_random_networks_are_not_reduced(name):
     torch.manual_seed(1)
     model, x = WIDE[name]()
-    reduced = reduce_model(model, x)
+    reduced = reduce_model(model, inputs=x)
     assert reduced.sizes
     assert all(before == after for before, after in reduced.sizes.values())
     assert reduced.model.training
@@ -335,7 +335,7 @@ def test_the_same_as_the_reduction_of_our_own_networks():
         x = rng.normal(size=(50, 5))
         for how in ({}, {"threshold": 0.9}, {"units": 6}):
             mine = condensation.reduce(Model(network, parameters), x, **how)
-            theirs = reduce_model(torched, torch.as_tensor(x), data=torch.as_tensor(x), **how)
+            theirs = reduce_model(torched, inputs=torch.as_tensor(x), data=torch.as_tensor(x), **how, method="merge")
             for layer, name in (("layers.0", "dense1"), ("layers.1", "dense2")):
                 np.testing.assert_array_equal(theirs.groups[layer], mine.groups[name])
             with torch.no_grad():
@@ -373,7 +373,7 @@ def test_a_stream_that_is_normed_before_it_is_read():
     for norm, after in zip(model.norms, (3.0, 0.5, 1.5), strict=True):  # each reader has a factor of its own
         copy_norm(norm, 5, 1, 2.0, after)
     x = torch.randn(8, 3, 6, 6)
-    reduced = reduce_model(model, x[:1], threshold=0.999)
+    reduced = reduce_model(model, inputs=x[:1], threshold=0.999)
     assert reduced.sizes == {"stem": (8, 7)}
     with torch.no_grad():
         assert distance(model(x), reduced.model(x)) < 1e-5
@@ -402,7 +402,7 @@ def test_products_merge_equal_units_only():
     copy_row(model.up, 0, 7, 8.0)
     copy_row(model.gate, 1, 5, 1.0)
     copy_row(model.value, 1, 5, 1.0)
-    reduced = reduce_model(model, x[:1], threshold=0.999)
+    reduced = reduce_model(model, inputs=x[:1], threshold=0.999)
     assert reduced.sizes == {"conv": (8, 7), "down": (6, 6), "value": (10, 9)} or reduced.sizes == {
         "conv": (8, 7),
         "down": (6, 6),
@@ -432,13 +432,13 @@ def test_norms_behind_activations(activation):
     scale = -1.0 if activation in (torch.tanh, torch.sigmoid) else scale
     model = randomised(Shifted(activation, 0))
     copy_row(model.conv, 3, 6, scale)
-    reduced = reduce_model(model, x[:2], threshold=0.9999)
+    reduced = reduce_model(model, inputs=x[:2], threshold=0.9999)
     assert reduced.sizes == {"conv": (8, 7)}
     with torch.no_grad():
         assert distance(model(x), reduced.model(x)) < 1e-5
     padded = randomised(Shifted(activation, 1))
     copy_row(padded.conv, 3, 6, scale)
-    assert reduce_model(padded, x[:2], threshold=0.9999).sizes == {"conv": (8, 8)}  # at the border no bias can
+    assert reduce_model(padded, inputs=x[:2], threshold=0.9999).sizes == {"conv": (8, 8)}  # at the border no bias can
 
 
 def test_slopes_of_their_own_must_be_equal():
@@ -449,7 +449,7 @@ def test_slopes_of_their_own_must_be_equal():
         copy_row(model[0], 0, target, 2.0)
     model[1].weight.data = torch.tensor([0.5, 0.1, 0.5, 0.2, 0.3, -0.5, 0.4])
     x = torch.randn(4, 2, 5, 5, 5)
-    reduced = reduce_model(model, x, threshold=0.9999)
+    reduced = reduce_model(model, inputs=x, threshold=0.9999)
     assert reduced.sizes == {"0": (7, 6)}
     with torch.no_grad():
         assert distance(model(x), reduced.model(x)) < 1e-5
@@ -462,7 +462,7 @@ def test_the_larger_of_two_has_no_opposite():
         torch.manual_seed(0)
         model = nn.Sequential(nn.Conv2d(2, 6, 3), nn.Tanh(), pool, nn.Flatten(), nn.Linear(54, 3)).eval()
         copy_row(model[0], 1, 4, -1.0)
-        reduced = reduce_model(model, x, threshold=0.999)
+        reduced = reduce_model(model, inputs=x, threshold=0.999)
         assert reduced.sizes == {"0": (6, after)}
         with torch.no_grad():
             assert distance(model(x), reduced.model(x)) < 1e-5
@@ -477,7 +477,7 @@ def test_grouped_and_transposed_at_once(groups):
             model[0].weight[inputs, 5] = 2 * model[0].weight[inputs, 4]
             model[0].bias[6 * group + 5] = 2 * model[0].bias[6 * group + 4]
     x = torch.randn(4, 4, 10)
-    reduced = reduce_model(model, x, threshold=0.999)
+    reduced = reduce_model(model, inputs=x, threshold=0.999)
     if groups == 2:
         assert reduced.sizes == {"0": (12, 10)}
     else:
@@ -495,7 +495,7 @@ def test_any_size_runs_and_a_fit_does_better():
         half = {layer: before // 4 * 2 for layer, (before, _) in sizes.items()}
         row = []
         for fit in (False, True):
-            reduced = reduce_model(model, x[:1], units=half, data=x, fit=fit)
+            reduced = reduce_model(model, inputs=x[:1], units=half, data=x, method="merge_fit" if fit else "merge")
             assert {layer: after for layer, (_, after) in reduced.sizes.items()} == half
             assert all(int(labels.max()) + 1 == half[layer] for layer, labels in reduced.groups.items())
             with torch.no_grad():
@@ -531,7 +531,7 @@ def test_what_is_not_reduced_is_named():
     for name in ("normed", "twice", "split", "scaled", "fixed"):
         copy_row(getattr(model, name), 0, 3, 1.0)
     copy_row(model.fine, 0, 3, 2.0)
-    reduced = reduce_model(model, x, threshold=0.999)
+    reduced = reduce_model(model, inputs=x, threshold=0.999)
     assert reduced.sizes == {"fine": (8, 7)}
     expected = {
         "normed": "LayerNorm mixes",
@@ -555,7 +555,7 @@ def test_a_transformer_is_reduced_in_its_feed_forward_layers():
     model = nn.TransformerEncoderLayer(16, 4, 32, activation="gelu", batch_first=True, norm_first=True).eval()
     copy_row(model.linear1, 5, 9, 1.0)
     x = torch.randn(3, 7, 16)
-    reduced = reduce_model(model, x, threshold=0.999)
+    reduced = reduce_model(model, inputs=x, threshold=0.999)
     assert reduced.sizes == {"linear1": (32, 31)}
     assert {"self_attn.out_proj", "linear2"} <= reduced.skipped.keys()
     with torch.no_grad():
@@ -587,7 +587,9 @@ def test_a_fit_is_better_on_held_out_data(trained):
     model, (x, y), (new, labels) = trained
     scores = {}
     for fit in (False, True):
-        reduced = reduce_model(model, x[:2], units={"0": 32, "2": 16}, data=(x, y), fit=fit)
+        reduced = reduce_model(
+            model, inputs=x[:2], units={"0": 32, "2": 16}, data=(x, y), method="merge_fit" if fit else "merge"
+        )
         small = reduced.model.eval()
         with torch.no_grad():
             scores[fit] = float((small(new).argmax(1) == model(new).argmax(1)).double().mean())
@@ -604,7 +606,7 @@ def test_a_fit_is_better_on_held_out_data(trained):
 def test_exact_duplicates_stay_exact_in_a_fit():
     for name in PLANTED:
         model, x, sizes = PLANTED[name]()
-        reduced = reduce_model(model, x[:2], threshold=0.999, data=[x[:8], x[8:]], fit=True)
+        reduced = reduce_model(model, inputs=x[:2], threshold=0.999, data=[x[:8], x[8:]], method="merge_fit")
         assert reduced.sizes == sizes
         with torch.no_grad():
             assert distance(model(x), reduced.model(x)) < 1e-5
@@ -614,13 +616,13 @@ def test_the_smallest_model_within_an_agreement_or_an_error(trained):
     model, (x, y), _ = trained
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), 128, shuffle=True)
     state = torch.random.get_rng_state()
-    reduced = reduce_model(model, x[:2], agreement=0.98, data=loader, fit=True)
+    reduced = reduce_model(model, inputs=x[:2], agreement=0.98, data=loader, method="merge_fit")
     assert torch.equal(torch.random.get_rng_state(), state)
     assert reduced.agreement >= 0.98
     assert reduced.parameters[1] < 0.5 * reduced.parameters[0]
     fewer = {name: after - 1 for name, (_, after) in reduced.sizes.items()}
-    assert reduce_model(model, x[:2], units=fewer, data=(x, y), fit=True).agreement < 0.98
-    within = reduce_model(model, x[:2], error=0.2, data=(x, y))
+    assert reduce_model(model, inputs=x[:2], units=fewer, data=(x, y), method="merge_fit").agreement < 0.98
+    within = reduce_model(model, inputs=x[:2], error=0.2, data=(x, y), method="merge")
     assert within.relative_error <= 0.2
     assert within.parameters[1] < within.parameters[0]
     assert model.training
@@ -636,7 +638,7 @@ def test_the_given_model_is_untouched():
     grads = {name: None if p.grad is None else p.grad.clone() for name, p in model.named_parameters()}
     values = {name: value.clone() for name, value in model.state_dict().items()}
     state = torch.random.get_rng_state()
-    small = reduce_model(model, x[:2], threshold=0.999, data=x).model
+    small = reduce_model(model, inputs=x[:2], threshold=0.999, data=x, method="merge").model
     assert torch.equal(torch.random.get_rng_state(), state)
     assert all(torch.equal(value, values[name]) for name, value in model.state_dict().items())
     for name, p in model.named_parameters():
@@ -649,7 +651,7 @@ def test_the_given_model_is_untouched():
 def test_half_precision_is_given_back():
     for dtype in (torch.float16, torch.bfloat16):
         model, x, sizes = planted_mlp()
-        reduced = reduce_model(model.to(dtype), x.to(dtype), threshold=0.999)
+        reduced = reduce_model(model.to(dtype), inputs=x.to(dtype), threshold=0.999)
         assert reduced.sizes == sizes
         assert {p.dtype for p in reduced.model.parameters()} == {dtype}
 
@@ -658,7 +660,7 @@ def test_layers_with_nan_are_skipped():
     model, x, _ = planted_mlp()
     model.layers[1].weight.data[0, 0] = float("nan")
     model.layers.append(nn.Linear(3, 3))
-    reduced = reduce_model(model, x, threshold=0.999)
+    reduced = reduce_model(model, inputs=x, threshold=0.999)
     assert "NaN" in reduced.skipped["layers.1"]
     assert "NaN" in reduced.skipped["layers.0"]
     assert reduced.sizes == {"layers.2": (3, 3)}
@@ -695,26 +697,26 @@ class Blind(nn.Module):
 def test_bad_input_is_refused_in_a_sentence(how, words, unchecked):
     model, x, _ = planted_mlp()
     with pytest.raises(InputError, match=words):
-        reduce_model(model, x, **how)
+        reduce_model(model, inputs=x, **how)
 
 
 def test_models_that_cannot_be_traced_are_refused(unchecked):
     x = torch.randn(2, 6)
     with pytest.raises(InputError, match="RuntimeError: mat1"):
-        reduce_model(Mlp(), torch.randn(2, 5))
+        reduce_model(Mlp(), inputs=torch.randn(2, 5))
     with pytest.raises(InputError, match="no_grad"):
-        reduce_model(Blind(), x)
+        reduce_model(Blind(), inputs=x)
     with torch.device("meta"), pytest.raises(InputError, match="meta device"):
-        reduce_model(Mlp(), x)
+        reduce_model(Mlp(), inputs=x)
     with pytest.raises(InputError, match=r"torch\.nn\.Module, not a function"):
-        reduce_model(lambda x: x, x)
+        reduce_model(lambda x: x, inputs=x)
     with pytest.raises(InputError, match="one: use error"):
-        reduce_model(Mlp(widths=(6, 5, 1)), x, data=x, agreement=0.9)
+        reduce_model(Mlp(widths=(6, 5, 1)), inputs=x, data=x, agreement=0.9, method="merge")
 
 
 def test_chosen_layers_only():
     model, x, _ = planted_mlp()
-    reduced = reduce_model(model, {"x": x}, layers=["layers.1"], threshold=0.999)
+    reduced = reduce_model(model, inputs={"x": x}, layers=["layers.1"], threshold=0.999)
     assert reduced.sizes == {"layers.1": (10, 9)}
     assert "not among" in reduced.skipped["layers.0"]
 
@@ -722,7 +724,7 @@ def test_chosen_layers_only():
 def test_a_wide_layer_is_reduced():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 10))
-    assert reduce_model(model, torch.randn(1, 784), units=100).sizes == {"0": (1024, 100)}
+    assert reduce_model(model, inputs=torch.randn(1, 784), units=100).sizes == {"0": (1024, 100)}
 
 
 class Fn(nn.Module):
@@ -814,7 +816,7 @@ def test_no_rule_is_believed_before_it_is_tried(name):
         copy_row(model.b, 0, 3, scale)
         merges = True
     x = torch.randn(8, 3, 9, 9)
-    reduced = reduce_model(model, x[:2], threshold=0.99999)
+    reduced = reduce_model(model, inputs=x[:2], threshold=0.99999)
     assert (reduced.sizes["a"] == (8, 7)) is merges
     new = 1.7 * x + 0.3
     with torch.no_grad():
@@ -829,7 +831,7 @@ def test_layers_with_a_forward_of_their_own_are_named(first, norm):
     last = nn.Linear(8, 3) if dense else nn.Conv2d(8, 3, 3)
     model = nn.Sequential(first, norm or nn.Identity(), last).eval()
     copy_row(first, 0, 3, -1.0)
-    reduced = reduce_model(model, torch.randn(4, 6) if dense else torch.randn(4, 3, 8, 8), threshold=0.999)
+    reduced = reduce_model(model, inputs=torch.randn(4, 6) if dense else torch.randn(4, 3, 8, 8), threshold=0.999)
     assert not reduced.sizes
     assert "forward of its own" in reduced.skipped["0"]
 
@@ -838,13 +840,13 @@ def test_hooks_that_compute_are_refused_and_others_left_out(unchecked):
     model, x, sizes = planted_mlp()
     seen = []
     model.layers[0].register_forward_hook(lambda *_: seen.append(1))
-    reduced = reduce_model(model, x, threshold=0.999)
+    reduced = reduce_model(model, inputs=x, threshold=0.999)
     assert reduced.sizes == sizes
     assert len(seen) == 1
     assert not reduced.model.layers[0]._forward_hooks
     model.layers[0].register_forward_hook(lambda _, __, y: F.relu(y) + 1)
     with pytest.raises(InputError, match="hooks change"):
-        reduce_model(model, x)
+        reduce_model(model, inputs=x)
 
 
 def test_a_wrong_constant_is_an_error():
@@ -862,13 +864,13 @@ def test_the_least_alike_of_several_stages_counts(amplitude):
     for middle in (nn.ReLU6(), nn.SiLU()):
         model = nn.Sequential(nn.Linear(6, 8), middle, nn.Mish(), nn.Linear(8, 3)).eval()
         copy_row(model[0], 0, 3, amplitude)
-        assert reduce_model(model, torch.randn(4, 6), threshold=0.95, layers=["0"]).sizes == {
+        assert reduce_model(model, inputs=torch.randn(4, 6), threshold=0.95, layers=["0"]).sizes == {
             "0": (8, 7 + (amplitude != 1))
         }
     model = nn.Sequential(nn.Linear(6, 8), nn.PReLU(8), nn.Linear(8, 3)).eval()
     copy_row(model[0], 0, 3, 2.0)
     model[1].weight.data[3] *= amplitude
-    assert reduce_model(model, torch.randn(4, 6), threshold=0.95).sizes == {"0": (8, 7 + (amplitude != 1))}
+    assert reduce_model(model, inputs=torch.randn(4, 6), threshold=0.95).sizes == {"0": (8, 7 + (amplitude != 1))}
 
 
 def test_one_stage_of_many_that_differs_keeps_units_apart():
@@ -876,9 +878,9 @@ def test_one_stage_of_many_that_differs_keeps_units_apart():
     for layer, norm in ((model.stem, model.norm), *((block.conv2, block.norm2) for block in model.blocks)):
         plant(layer, norm, 4, 6, 1.0)
     x = torch.randn(2, 3, 8, 8)
-    assert reduce_model(model, x, threshold=0.9, layers=["stem"]).sizes["stem"][1] < 10
+    assert reduce_model(model, inputs=x, threshold=0.9, layers=["stem"]).sizes["stem"][1] < 10
     nn.init.normal_(model.blocks[1].conv2.weight.data[6])
-    assert reduce_model(model, x, threshold=0.9, layers=["stem"]).sizes["stem"] == (10, 10)
+    assert reduce_model(model, inputs=x, threshold=0.9, layers=["stem"]).sizes["stem"] == (10, 10)
 
 
 def test_batch_norm_keeps_its_statistics():
@@ -892,7 +894,7 @@ def test_batch_norm_keeps_its_statistics():
         model[0].weight[3] = model[0].weight[0]
         norm.weight[3], norm.bias[3] = 5 * norm.weight[0], 5 * norm.bias[0]
         model(torch.randn(64, 3, 8, 8))
-        reduced = reduce_model(model, torch.randn(2, 3, 8, 8), threshold=0.99999)
+        reduced = reduce_model(model, inputs=torch.randn(2, 3, 8, 8), threshold=0.99999)
         assert reduced.sizes == {"0": (8, 7)}
         assert any(torch.allclose(norm.running_var[0], value) for value in reduced.model[1].running_var)
         x = torch.randn(32, 3, 8, 8)
@@ -904,11 +906,11 @@ def test_units_that_sleep_are_tried_awake_or_left_alone():
     model.layers[0].bias.data.fill_(-50.0)
     for target, scale in ((3, 2.0), (7, 0.3), (9, 1.0)):
         copy_row(model.layers[0], 1, target, scale)
-    assert reduce_model(model, x, threshold=0.9999, layers=["layers.0"]).sizes["layers.0"][1] <= 9
+    assert reduce_model(model, inputs=x, threshold=0.9999, layers=["layers.0"]).sizes["layers.0"][1] <= 9
     with torch.no_grad():
         model.layers[0].weight[4:7] = 0
         model.layers[0].bias[4:7] = 0
-    labels = reduce_model(model, x, threshold=0.9999).groups["layers.0"]
+    labels = reduce_model(model, inputs=x, threshold=0.9999).groups["layers.0"]
     assert len(set(labels[4:7])) == 1  # zeros are one
 
 
@@ -926,7 +928,7 @@ class Many(nn.Module):
 def test_all_outputs_are_judged_or_the_logits():
     x = torch.randn(200, 6)
     model = Many("tuple")
-    reduced = reduce_model(model, x[:2], error=0.2, data=x)
+    reduced = reduce_model(model, inputs=x[:2], error=0.2, data=x, method="merge")
     with torch.no_grad():
         errors = [
             float((one - two).norm() / (one - one.mean(0)).norm())
@@ -935,7 +937,7 @@ def test_all_outputs_are_judged_or_the_logits():
     assert reduced.relative_error == pytest.approx(max(errors), rel=1e-4)
     assert max(errors) <= 0.2
     model = Many("dict")
-    reduced = reduce_model(model, x[:2], units={"a": 8}, data=[x[:150], x[150:]], fit=True)
+    reduced = reduce_model(model, inputs=x[:2], units={"a": 8}, data=[x[:150], x[150:]], method="merge_fit")
     with torch.no_grad():
         one, two = model(x)["logits"], reduced.model(x)["logits"]
     assert reduced.relative_error == pytest.approx(float((one - two).norm() / (one - one.mean(0)).norm()), rel=1e-4)
@@ -948,8 +950,11 @@ def test_labels_that_are_no_class_do_not_count():
         y = model(x).argmax(1)
     y[:20], y[20:30] = -100, 7
     for labels in (y, y.numpy()):
-        assert reduce_model(model, x[:2], threshold=0.999, data=(x, labels)).accuracy == (1.0, 1.0)
-    assert reduce_model(model, x[:2], threshold=0.999, data=(x, y - 500)).accuracy is None
+        assert reduce_model(model, inputs=x[:2], threshold=0.999, data=(x, labels), method="merge").accuracy == (
+            1.0,
+            1.0,
+        )
+    assert reduce_model(model, inputs=x[:2], threshold=0.999, data=(x, y - 500), method="merge").accuracy is None
 
 
 class Words(nn.Module):
@@ -963,26 +968,33 @@ class Words(nn.Module):
 
 def test_language_models_have_no_accuracy_here_and_lengths_must_agree(unchecked):
     ids = torch.randint(0, 20, (4, 5))
-    reduced = reduce_model(Words(), {"input_ids": ids}, data=[{"input_ids": ids, "labels": ids}])
+    reduced = reduce_model(Words(), inputs={"input_ids": ids}, data=[{"input_ids": ids, "labels": ids}], method="merge")
     assert reduced.accuracy is None
     assert reduced.agreement == 1
     other = torch.randint(0, 20, (4, 5))
-    assert reduce_model(Words(), {"input_ids": ids}, data=[{"input_ids": ids, "labels": other}]).accuracy is not None
+    assert (
+        reduce_model(
+            Words(), inputs={"input_ids": ids}, data=[{"input_ids": ids, "labels": other}], method="merge"
+        ).accuracy
+        is not None
+    )
     with pytest.raises(InputError, match="batches of one length"):
-        reduce_model(Words(), ids, data=[ids, ids[:, :3]])
+        reduce_model(Words(), inputs=ids, data=[ids, ids[:, :3]], method="merge")
 
 
 def test_a_fit_on_few_samples_is_refused_and_on_some_no_worse(unchecked):
     model, _, _ = planted_mlp()
     x, new = torch.randn(2, 500, 6)
     with pytest.raises(InputError, match="at least 12 samples"):
-        reduce_model(model, x[:2], units=6, data=x[:11], fit=True)
+        reduce_model(model, inputs=x[:2], units=6, data=x[:11], method="merge_fit")
     with pytest.raises(InputError, match="NaN or Inf, and nothing can be fitted"):
-        reduce_model(model, x[:2], units=6, data=torch.full((50, 6), float("nan")), fit=True)
+        reduce_model(model, inputs=x[:2], units=6, data=torch.full((50, 6), float("nan")), method="merge_fit")
     for samples in (15, 40, 500):
         errors = []
         for fit in (False, True):
-            small = reduce_model(model, x[:2], units=6, data=x[:samples], fit=fit).model
+            small = reduce_model(
+                model, inputs=x[:2], units=6, data=x[:samples], method="merge_fit" if fit else "merge"
+            ).model
             with torch.no_grad():
                 errors.append(float((small(new) - model(new)).norm()))
         assert errors[1] < 1.25 * errors[0]
@@ -1007,7 +1019,7 @@ def test_nothing_hangs_or_breaks(layers, words):
 
     model, x = Net().eval(), torch.randn(2, 3, 12)
     model(x)
-    reduced = reduce_model(model, x, units={})
+    reduced = reduce_model(model, inputs=x, units={})
     assert {*reduced.sizes, *reduced.skipped} == {"a", "circle", "c"}
     assert words in reduced.skipped["circle"]
 
@@ -1024,8 +1036,8 @@ def test_wrapped_models_and_named_tuples():
     _, x, sizes = planted_mlp()
     model = randomised(Named())
     model.load_state_dict(planted_mlp()[0].state_dict())
-    assert reduce_model(model, (pair(x, x),), threshold=0.999).sizes == sizes
-    wrapped = reduce_model(torch.compile(planted_mlp()[0], backend="eager"), x, threshold=0.999)
+    assert reduce_model(model, inputs=(pair(x, x),), threshold=0.999).sizes == sizes
+    wrapped = reduce_model(torch.compile(planted_mlp()[0], backend="eager"), inputs=x, threshold=0.999)
     assert wrapped.sizes == sizes
     assert type(wrapped.model) is Mlp
 
@@ -1035,19 +1047,25 @@ def test_reasons_of_instance_norm_and_of_a_shared_bias():
         nn.Conv2d(3, 8, 3), nn.InstanceNorm2d(8), nn.Conv2d(8, 8, 3), nn.Conv2d(8, 8, 3), nn.Flatten()
     )
     model[2].bias = model[3].bias
-    skipped = reduce_model(model.eval(), torch.randn(2, 3, 9, 9)).skipped
+    skipped = reduce_model(model.eval(), inputs=torch.randn(2, 3, 9, 9)).skipped
     assert "statistics from the sample" in skipped["0"]
     assert "bias is shared" in skipped["2"]
 
 
-def test_a_copy_shares_all_but_its_own_modules():
+def test_what_is_borrowed_is_given_back():
     model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
-    copied = sharing_copy(model, ["1"])
-    assert copied[0] is not model[0]
-    assert copied[0].weight is model[0].weight
-    assert copied[1].weight is not model[1].weight
-    assert copied[1].running_mean is not model[1].running_mean
-    assert torch.equal(copied[1].weight, model[1].weight)
+    before = [dict(part.named_parameters()) | dict(part.named_buffers()) for part in model]
+    with borrowed(model, ["1"]) as held:
+        assert held[0].weight is before[0]["weight"]
+        assert held[1].weight is not before[1]["weight"]
+        held[1].running_mean += 1
+        held[1].num_features, held[1].seen = 3, 1
+        held[2].weight = nn.Parameter(torch.ones(2, 3))
+    after = [dict(part.named_parameters()) | dict(part.named_buffers()) for part in model]
+    assert all(one[key] is other[key] for one, other in zip(before, after, strict=True) for key in one)
+    assert not bool(model[1].running_mean.any())
+    assert model[1].num_features == 4
+    assert not hasattr(model[1], "seen")
 
 
 def test_what_a_layer_answered_is_recalled_for_its_own_weights_and_input_only():
@@ -1061,12 +1079,12 @@ def test_what_a_layer_answered_is_recalled_for_its_own_weights_and_input_only():
     plain = model(x)
     assert torch.equal(answer(model, x), plain)
     assert torch.equal(answer(model, x), plain)  # relu wrote into what was remembered, or into a copy of it
-    other = sharing_copy(model, ["2"])
-    other[2].weight += 1
-    assert torch.equal(answer(other, x), other(x))
-    assert torch.equal(answer(other, 2 * x), other(2 * x))
-    before = other(x)
-    model[0].weight += 1  # behind its back: what it remembers is used
-    assert torch.equal(answer(other, x), before)
-    assert not torch.equal(other(x), before)
-    assert all("forward" not in vars(layer) for layer in (*model, *other))
+    with borrowed(model, ["2"]):
+        model[2].weight += 1
+        assert torch.equal(answer(model, x), model(x))
+        assert torch.equal(answer(model, 2 * x), model(2 * x))
+        before = model(x)
+        model[0].weight += 1  # behind its back: what it remembers is used
+        assert torch.equal(answer(model, x), before)
+        assert not torch.equal(model(x), before)
+    assert all("forward" not in vars(layer) for layer in model)

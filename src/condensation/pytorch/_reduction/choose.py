@@ -90,9 +90,7 @@ class Chooser:
             every = [candidate or best for candidate in every]
         return best, [candidate for candidate in every if candidate is not None]
 
-    def _along(
-        self, name: str, goal: Goal, best: Candidate | None
-    ) -> tuple[Candidate | None, Candidate | None]:
+    def _along(self, name: str, goal: Goal, best: Candidate | None) -> tuple[Candidate | None, Candidate | None]:
         """The smallest model of a method that meets a goal; and the last one that did not."""
         order = self.methods.order(name)
         full = self.methods.work.full

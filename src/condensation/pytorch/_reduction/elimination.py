@@ -101,6 +101,8 @@ def _without(inverse: np.ndarray, squares: np.ndarray, gone: np.ndarray) -> tupl
 def regression(reader: Reader, kept: Int[np.ndarray, " new"]) -> Float[np.ndarray, "units new"]:
     """C of h = C h', h' the units that are kept: by least squares for the others."""
     gram = reader.gram[np.ix_(kept, kept)] + reader.ridge * np.eye(len(kept))
-    combine = np.linalg.solve(gram, reader.gram[kept]).T if reader.ridge > 0 else np.zeros((len(reader.gram), len(kept)))
+    combine = (
+        np.linalg.solve(gram, reader.gram[kept]).T if reader.ridge > 0 else np.zeros((len(reader.gram), len(kept)))
+    )
     combine[kept] = np.eye(len(kept))
     return combine

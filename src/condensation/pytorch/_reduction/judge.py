@@ -95,9 +95,7 @@ class Judge:
     def judge(self, model: nn.Module) -> Judgement:
         """Hold a reduced model against the given one: of several outputs the one that does worst counts."""
         outputs = self.answers(model)
-        errors = [
-            errors_of(_flat(given), _flat(reduced)) for given, reduced in zip(self.outputs, outputs, strict=True)
-        ]
+        errors = [errors_of(_flat(given), _flat(reduced)) for given, reduced in zip(self.outputs, outputs, strict=True)]
         errors = [pair for pair in errors if not np.isnan(pair[0])] or errors
         shares = []
         for k, axis in enumerate(self.axes):
@@ -118,7 +116,8 @@ class Judge:
     @property
     def constant(self) -> bool:
         """Whether the outputs tell no two samples apart."""
-        return not any(np.ptp(_flat(output), axis=0).any() for output in self.outputs)
+        flat = [_flat(output) for output in self.outputs]
+        return not any(np.ptp(output, axis=0).any() if len(output) > 1 else output.any() for output in flat)
 
     @property
     def classifies(self) -> bool:

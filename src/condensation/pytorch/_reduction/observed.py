@@ -149,9 +149,7 @@ class Observed:
         if not fits(SHARE * samples * self._largest):
             return batches
         leaves = [[leaf for leaf in tree_leaves(dict(b) if isinstance(b, dict) else b)] for b in batches]
-        whole = iter(
-            [torch.cat(parts) for parts in zip(*leaves, strict=True) if isinstance(parts[0], torch.Tensor)]
-        )
+        whole = iter([torch.cat(parts) for parts in zip(*leaves, strict=True) if isinstance(parts[0], torch.Tensor)])
         return [mapped(batches[0], lambda _: next(whole))]
 
     def _look(

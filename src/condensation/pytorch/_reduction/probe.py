@@ -24,7 +24,7 @@ from .graph import ChannelSet
 from .matrix import array, matrix_of, to_weight
 from .merging import Labels, Merging
 from .recall import Recall
-from .shrink import sharing_copy, shrink
+from .shrink import borrowed, cut
 from .trace import ModelInputs, Trace, activation, call, mapped, random_inputs, tensors
 
 LITTLE, MUCH = 0.05, 1.0  # noise relative to a parameter's own size
@@ -116,14 +116,15 @@ class PlantedProbe:
         labels, pairs = _pairs(coupled)
         effect = 0.0
         for factors in _proposals(coupled, Merging(coupled, copy.model, trace, copies), len(pairs)):
-            planted = sharing_copy(copy.model, coupled.channels)
-            _plant(planted, coupled, trace, pairs, *factors)
-            merging = Merging(coupled, planted, trace, copies)
-            alike = [merging.likeness(pair)[0, 1] for pair in pairs]
-            if min(alike) < 1 - 1e-9:
-                continue  # the rule does not say that these are the same
-            small = shrink(planted, [merging.plan(labels)], share=True)
-            exact, merged = copy.run(planted), copy.run(small)
+            with borrowed(copy.model, coupled.channels) as planted:
+                _plant(planted, coupled, trace, pairs, *factors)
+                merging = Merging(coupled, planted, trace, copies)
+                alike = [merging.likeness(pair)[0, 1] for pair in pairs]
+                if min(alike) < 1 - 1e-9:
+                    continue  # the rule does not say that these are the same
+                exact = copy.run(planted)
+                cut(planted, [merging.plan(labels)])
+                merged = copy.run(planted)
             if merged.shape != exact.shape:
                 return "its channels are part of the model's output"
             changed = float((exact - copy.before).abs().max())

@@ -77,7 +77,9 @@ class ModelSets:
     def left(self, units: int | Mapping[str, int]) -> LayerSizes:
         """The same, when a number is left in each set, or in each by name; a set of fewer stays as it is."""
         named = isinstance(units, Mapping)
-        wanted = {self._bare(name): count for name, count in units.items()} if named else dict.fromkeys(self.sets, units)
+        wanted = (
+            {self._bare(name): count for name, count in units.items()} if named else dict.fromkeys(self.sets, units)
+        )
         sizes = self.full
         for name, count in wanted.items():
             key = self._names.get(name)
@@ -109,7 +111,9 @@ class ModelSets:
         """The groups of each set of units that are one up to rounding."""
         groups = {}
         for name, merging in self.sets.items():
-            types = [value.dtype for key in merging.coupled.channels for value in self.given.get_submodule(key).parameters()]
+            types = [
+                value.dtype for key in merging.coupled.channels for value in self.given.get_submodule(key).parameters()
+            ]
             rounding = max((torch.finfo(kind).eps for kind in types if kind.is_floating_point), default=0.0)
             groups[name] = merging.exact(max(4 * rounding**2, 1e-12))
         return groups

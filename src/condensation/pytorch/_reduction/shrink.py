@@ -4,7 +4,8 @@ All sets are changed at once, in three rounds (a layer may end one set and begin
 layers are written, then all columns are combined, then everything is cut.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import cast
@@ -63,19 +64,45 @@ class _Arrays:
         return self.bias
 
 
-def sharing_copy(model: nn.Module, own: Iterable[str]) -> nn.Module:
-    """A copy of a model that shares all parameters and buffers with it but those of the modules named as its own."""
-    owned = [model.get_submodule(name) for name in own]
-    held = {id(value) for module in owned for value in (*module.parameters(), *module.buffers())}
-    shared = {id(value): value for value in (*model.parameters(), *model.buffers()) if id(value) not in held}
-    return deepcopy(model, shared)
+@contextmanager
+def borrowed(model: nn.Module, own: Iterable[str]) -> Iterator[nn.Module]:
+    """The model itself, in which some modules get parameters and buffers of their own and may be changed.
+
+    Afterwards every module has again what it had: parameters, buffers, submodules, and whatever a run has set.
+    """
+    modules = list(model.modules())
+    tables = ("_parameters", "_buffers", "_modules")
+    before = [(vars(module).copy(), [vars(module)[table].copy() for table in tables]) for module in modules]
+    try:
+        for name in own:
+            module = model.get_submodule(name)
+            module._parameters.update(
+                (key, nn.Parameter(value.detach().clone(), value.requires_grad))
+                for key, value in module._parameters.items()
+                if value is not None
+            )
+            module._buffers.update((key, value.clone()) for key, value in module._buffers.items() if value is not None)
+        yield model
+    finally:
+        for module, (values, entries) in zip(modules, before, strict=True):
+            vars(module).clear()
+            vars(module).update(values)
+            for table, held in zip(tables, entries, strict=True):
+                vars(module)[table].clear()
+                vars(module)[table].update(held)
 
 
-def shrink(model: nn.Module, plans: Sequence[ShrinkPlan], *, share: bool = False) -> nn.Module:
-    """A copy of a model with fewer channels; it may share with the model what is not changed."""
+def shrink(model: nn.Module, plans: Sequence[ShrinkPlan]) -> nn.Module:
+    """A copy of a model with fewer channels."""
+    small = deepcopy(model)
+    cut(small, plans)
+    return small
+
+
+def cut(model: nn.Module, plans: Sequence[ShrinkPlan]) -> None:
+    """Give a model fewer channels; every module that changes gets parameters of its own."""
     names = dict.fromkeys(name for plan in plans for name in (*plan.coupled.channels, *plan.coupled.columns))
-    small = sharing_copy(model, names) if share else deepcopy(model)
-    arrays = {name: _Arrays(small.get_submodule(name)) for name in names}
+    arrays = {name: _Arrays(model.get_submodule(name)) for name in names}
     for plan in plans:
         for name, rows in plan.rows.items():
             matrix = arrays[name].matrix
@@ -86,12 +113,11 @@ def shrink(model: nn.Module, plans: Sequence[ShrinkPlan], *, share: bool = False
         for name, combination in plan.combinations.items():
             _combine(arrays[name], plan.coupled.columns[name], plan.sources, combination)
     for name in names:
-        module = small.get_submodule(name)
+        module = model.get_submodule(name)
         outs = [(plan.coupled.channels[name], plan) for plan in plans if name in plan.coupled.channels]
         ins = [(plan.coupled.columns[name], plan) for plan in plans if name in plan.coupled.columns]
         left = _left(in_size(module), ins) if ins else None
         _cut(module, arrays[name], _left(out_size(module), outs), left)
-    return small
 
 
 def _combine(arrays: _Arrays, columns: np.ndarray, sources: np.ndarray, combination: Combination) -> None:
