@@ -5,6 +5,7 @@ All are one-shot, leave the same numbers of units in the same layers, and change
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from functools import partial
 
 import numpy as np
 import torch
@@ -104,7 +105,7 @@ def folding(network: nn.Module, chain: list[Link], counts: Counts) -> nn.Module:
         count = counts[link.makes]
         weight, shift, scale, factor = _effective(network, link)
         points = torch.cat([weight, shift[:, None]], 1).numpy()
-        labels = KMeans(count, n_init=5, random_state=0).fit_predict(points)
+        labels = KMeans(count, n_init=3, random_state=0).fit_predict(points)
         labels = np.unique(labels, return_inverse=True)[1]
         combine = indicator(labels, int(labels.max()) + 1)
         means = combine.T / combine.sum(0)[:, None]
@@ -125,24 +126,19 @@ def prune_least_squares(
     Front to back, on the pruned network's own features; whole kernels are fitted, at up to 16 positions of each image.
     """
     small = prune(network, chain, counts)
+    batches = x.split(250)
+    given = [_passing(network, [link.reads for link in chain], batch) for batch in batches]
     for link in chain:
         reader = small.get_submodule(link.reads)
         assert isinstance(reader, nn.Conv2d | nn.Linear)
-        squares = products = 0.0
-        stream = torch.Generator().manual_seed(0)
-        for batch in x.split(250):
-            (seen, _), (_, wanted) = _passing(small, link.reads, batch), _passing(network, link.reads, batch)
-            if isinstance(reader, nn.Conv2d):
-                seen = F.unfold(seen, reader.kernel_size, reader.dilation, reader.padding, reader.stride)  # pyright: ignore[reportArgumentType]
-                places = torch.randperm(seen.shape[2], generator=stream)[:16]
-                seen = seen[:, :, places].movedim(1, 2).flatten(0, 1)
-                wanted = wanted.flatten(2)[:, :, places].movedim(1, 2).flatten(0, 1)
-            seen = torch.cat([seen, torch.ones(len(seen), 1)], 1).double()
-            squares, products = squares + seen.T @ seen, products + seen.T @ wanted.double()
-        assert isinstance(squares, Tensor) and isinstance(products, Tensor)
+        squares = products = torch.zeros(())
+        for batch, known in zip(batches, given, strict=True):
+            seen = _passing(small, [link.reads], batch)[link.reads][0]
+            squares, products = squares + seen.T @ seen, products + seen.T @ known[link.reads][1]
         if link.reads in counts:  # the reader's own units are pruned, too
             further = next(other for other in chain if other.makes == link.reads)
             products = products[:, largest(network, further, counts[link.reads])]
+        squares, products = squares.double(), products.double()
         solved = torch.linalg.solve(squares + ridge * squares.diagonal().mean() * torch.eye(len(squares)), products)
         reader.weight.data = solved[:-1].T.reshape(reader.weight.shape).float().contiguous()
         if reader.bias is not None:  # without one a batch norm follows, whose mean is recalibrated
@@ -150,26 +146,39 @@ def prune_least_squares(
     return small
 
 
-def _passing(network: nn.Module, name: str, x: Tensor) -> tuple[Tensor, Tensor]:
-    """What a layer gets and gives."""
-    kept: list[Tensor] = []
+def _passing(network: nn.Module, names: list[str], x: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+    """What layers get (with a one behind) and give, of convolutions at up to 16 positions of each image."""
+    kept: dict[str, tuple[Tensor, Tensor]] = {}
 
     class Reached(Exception):
         pass
 
-    def keep(_: nn.Module, args: tuple[Tensor, ...], out: Tensor) -> None:
-        kept.extend((args[0], out))
-        raise Reached
+    def keep(name: str, layer: nn.Module, args: tuple[Tensor, ...], out: Tensor) -> None:
+        seen = args[0]
+        if isinstance(layer, nn.Conv2d):
+            stream = torch.Generator().manual_seed(0)
+            places = torch.randperm(out[0, 0].numel(), generator=stream)[:16]
+            height, width = (int(size) for size in layer.kernel_size)
+            padded = F.pad(seen, [int(layer.padding[k]) for k in (1, 1, 0, 0)])
+            rows = (places // out.shape[3])[:, None] * layer.stride[0] + torch.arange(height)
+            columns = (places % out.shape[3])[:, None] * layer.stride[1] + torch.arange(width)
+            seen = padded[:, :, rows[:, :, None], columns[:, None, :]]  # samples, channels, places, height, width
+            seen = seen.movedim(2, 1).flatten(2).flatten(0, 1)
+            out = out.flatten(2)[:, :, places].movedim(1, 2).flatten(0, 1)
+        kept[name] = torch.cat([seen, torch.ones(len(seen), 1)], 1), out
+        if len(kept) == len(names):
+            raise Reached
 
-    hook = network.get_submodule(name).register_forward_hook(keep)
+    hooks = [network.get_submodule(name).register_forward_hook(partial(keep, name)) for name in names]
     try:
         with torch.no_grad():
             network(x)
     except Reached:
         pass
     finally:
-        hook.remove()
-    return kept[0], kept[1]
+        for hook in hooks:
+            hook.remove()
+    return kept
 
 
 def torch_pruning(
@@ -207,18 +216,24 @@ def _pruner(tp: object, maker: nn.Module) -> Callable[..., nn.Module]:
     return getattr(tp, f"prune_{kind}_out_channels")
 
 
-def all_rivals(name: str, network: nn.Module, counts: Counts, x: Tensor, y: Tensor) -> dict[str, nn.Module]:
-    """Each rival's network, by its name in the tables."""
+RIVALS = (
+    "l1 pruning",
+    "l1 pruning, least squares",
+    "neuron merging",
+    "folding",
+    "Torch-Pruning, l2",
+    "Torch-Pruning, Taylor",
+    "Torch-Pruning, BN scale",
+)
+
+
+def make_rival(rival: str, name: str, network: nn.Module, counts: Counts, x: Tensor, y: Tensor) -> nn.Module:
+    """The network of a rival."""
     chain = links(name, network)
-    threshold = 0.45 if name in ("lenet", "cnn") else 0.1
-    found = {
-        "l1 pruning": prune(network, chain, counts),
-        "l1 pruning, least squares": prune_least_squares(network, chain, counts, x),
-        "neuron merging": neuron_merging(network, chain, counts, threshold),
-        "folding": folding(network, chain, counts),
-        "Torch-Pruning, l2": torch_pruning(network, chain, counts, "l2", x, y),
-        "Torch-Pruning, Taylor": torch_pruning(network, chain, counts, "taylor", x, y),
-    }
-    if any(link.norm for link in chain):
-        found["Torch-Pruning, BN scale"] = torch_pruning(network, chain, counts, "bn", x, y)
-    return found
+    if rival.startswith("Torch-Pruning"):
+        return torch_pruning(network, chain, counts, rival.split()[1].lower(), x, y)
+    if rival == "l1 pruning, least squares":
+        return prune_least_squares(network, chain, counts, x)
+    if rival == "neuron merging":
+        return neuron_merging(network, chain, counts, 0.45 if name in ("lenet", "cnn") else 0.1)
+    return {"l1 pruning": prune, "folding": folding}[rival](network, chain, counts)

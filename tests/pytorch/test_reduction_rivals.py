@@ -96,15 +96,20 @@ def test_least_squares_finds_units_that_others_make_up(bench: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["lenet", "cnn", "resnet56"])
-def test_all_rivals_have_equal_operations_and_torch_pruning_agrees_with_ours(bench: Any, name: str) -> None:
+def test_all_rivals_have_equal_operations(bench: Any, name: str) -> None:
     network = bench("networks").make(name, 0).eval()
     x = torch.randn(20, *((3, 32, 32) if name == "resnet56" else (1, 28, 28)))
     y = torch.arange(20) % 10
     chains = bench("chains")
     counts = chains.counts(network, chains.links(name, network), 0.5)
-    made = bench("rivals").all_rivals(name, network, counts, x, y)
-    assert len({(chains.operations(small, x), chains.parameters(small)) for small in made.values()}) == 1
-    assert chains.operations(made["folding"], x) < 0.6 * chains.operations(network, x)
+    rivals = bench("rivals")
+    made = [
+        rivals.make_rival(rival, name, network, counts, x, y)
+        for rival in rivals.RIVALS
+        if name == "resnet56" or "BN" not in rival
+    ]
+    assert len({(chains.operations(small, x), chains.parameters(small)) for small in made}) == 1
+    assert chains.operations(made[0], x) < 0.6 * chains.operations(network, x)
 
 
 def test_recalibration_gives_the_statistics_of_the_images(bench: Any) -> None:
