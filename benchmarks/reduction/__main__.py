@@ -31,6 +31,7 @@ def main() -> None:
     parser.add_argument("--half", type=int, default=0, help="how many of these, the first, see half the resolution")
     parser.add_argument("--removed", type=float, nargs="+", help="shares of units removed")
     parser.add_argument("--seen", type=int, default=5000, help="training images that a reduction sees")
+    parser.add_argument("--test", type=int, default=10_000, help="test images, the first ones, that decide accuracy")
     parser.add_argument("--tuned", nargs="*", default=TUNED, choices=(*OURS, *RIVALS), help="what is fine-tuned")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--folder", type=Path, default=Path("out/reduction"))
@@ -49,6 +50,7 @@ def _compare(given: argparse.Namespace) -> None:
     name, dense = given.what, given.what == "lenet"
     data = "fashion-mnist" if dense else "cifar10"
     kept, test = images(data, "train"), images(data, "test")
+    test = test[0][: given.test], test[1][: given.test]
     shares = given.removed or ([0.5, 0.6, 0.7, 0.8] if dense else [0.3, 0.5])
     file = given.folder / f"{name}.jsonl"
     rows = [Row(**json.loads(line)) for line in file.read_text().splitlines()] if file.exists() else []
