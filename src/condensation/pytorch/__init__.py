@@ -10,6 +10,7 @@ except ModuleNotFoundError as error:
 
 from ..weights import Units as Units
 from ..weights import measure_listed as measure_listed
+from ._measure import measure_model as measure_model
 from ._units import units as units
 from ._watch import Watcher as Watcher
 from ._watch import watch as watch
@@ -35,6 +36,7 @@ __all__ = [
     "Watcher",
     "from_torch",
     "measure_listed",
+    "measure_model",
     "reduce_model",
     "to_torch",
     "units",

@@ -1,5 +1,8 @@
 """Which method, and how far: the best of all by samples of their own, to given sizes or the smallest within a goal.
 
+At given sizes the method of the largest agreement is the best where samples are labelled with classes (where much is
+left out, errors of a similar size change more or fewer of them), else that of the least error.
+
 The smallest model is looked for along each method's order of removals, by bisection of their number. The first method
 sets a number of parameters; one that does not meet the goal with as few is not followed further. A goal must be met
 with a margin for other samples (``judge``).
@@ -55,11 +58,10 @@ class Candidate:
     model: nn.Module
     judgement: Judgement
 
-    @property
-    def badness(self) -> tuple[float, float]:
-        """Its relative error, then its disagreement."""
+    def badness(self, labelled: bool) -> tuple[float, float]:
+        """Its relative error; where samples have classes, first the share of samples whose class is another."""
         error, agreement = self.judgement.relative_error, self.judgement.agreement
-        return inf if isnan(error) else error, 0.0 if agreement is None else -agreement
+        return 0.0 if agreement is None or not labelled else 1 - agreement, inf if isnan(error) else error
 
 
 class Chooser:
@@ -74,7 +76,7 @@ class Chooser:
         for k, name in enumerate(self.names):
             self.report(name.replace("_", " with "), k / len(self.names))
             every.append(self._made(name, sizes, groups))
-        return min(every, key=lambda candidate: candidate.badness), every
+        return min(every, key=lambda candidate: candidate.badness(self.judge.labelled is not None)), every
 
     def smallest(self, goal: Goal) -> tuple[Candidate, list[Candidate]]:
         """The smallest model of all methods that meets a goal, and what became of each method."""
@@ -128,7 +130,7 @@ class Chooser:
 
 def _smaller(one: Candidate, other: Candidate) -> bool:
     first, second = count_parameters(one.model), count_parameters(other.model)
-    return first < second or (first == second and one.badness < other.badness)
+    return first < second or (first == second and one.badness(False) < other.badness(False))
 
 
 def _first(most: int, holds: Callable[[int], bool]) -> int | None:

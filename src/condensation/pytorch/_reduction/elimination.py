@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 RIDGE = 1e-6  # relative to the mean square of the activations
-SINGLE = 512  # units of a block beyond which several go at a time
+SINGLE = 256  # units of a block: with twice as many or more, several go at a time
 
 
 @dataclass(frozen=True)
@@ -63,38 +63,50 @@ def eliminate(readers: Sequence[Reader], blocks: Sequence[Int[np.ndarray, " memb
     >>> found.order[:, 0].tolist(), found.costs[0] < 1e-2
     ([2, 1, 0], True)
     """
-    units = sum(map(len, blocks))
+    alive = np.sort(np.concatenate(blocks))
+    block_of = np.zeros(len(alive), int)
+    for k, block in enumerate(blocks):
+        block_of[block] = k
     states = []
     for reader in readers:
         energy = float(np.sum(reader.gram * reader.squares))
         if energy > 0 and reader.ridge > 0:
-            inverse = np.linalg.inv(reader.gram + reader.ridge * np.eye(units))
-            states.append((inverse, reader.squares / (energy * len(readers))))
-    left = [list(block) for block in blocks]
+            inverse = np.linalg.inv(reader.gram + reader.ridge * np.eye(len(alive)))
+            states.append((inverse, reader.squares / (energy * len(readers)), reader.ridge))
     steps, costs = [], []
-    while left[0]:
-        many = min(max(1, len(left[0]) // SINGLE), len(left[0]))
-        cost = np.zeros(units)
-        for inverse, squares in states:
-            cost += np.maximum(np.diag(squares), 0) / np.maximum(np.diag(inverse), np.finfo(float).tiny)
-        gone = [sorted(members, key=lambda unit: cost[unit])[:many] for members in left]
-        for k in range(many):
-            steps.append([members[k] for members in gone])
-            costs.append(float(cost[steps[-1]].sum()))
-        places = np.concatenate([np.array(members) for members in gone])
-        states = [_without(inverse, squares, places) for inverse, squares in states]
-        left = [[unit for unit in members if unit not in out] for members, out in zip(left, gone, strict=True)]
+    while len(alive):
+        cost = np.zeros(len(alive))
+        for inverse, squares, ridge in states:
+            new = (
+                1 / np.maximum(np.diag(inverse), np.finfo(float).tiny) - ridge
+            )  # the square that no other unit explains
+            cost += np.maximum(np.diag(squares), 0) * np.maximum(new, 0)
+        many = max(1, len(alive) // len(blocks) // SINGLE)
+        rising = np.argsort(cost, kind="stable")
+        gone = np.stack([rising[block_of[alive[rising]] == k][:many] for k in range(len(blocks))], axis=1)
+        steps += alive[gone].tolist()
+        costs += cost[gone].sum(axis=1).tolist()
+        left = np.ones(len(alive), bool)
+        left[gone] = False
+        states = [(*_without(inverse, squares, gone.reshape(-1), left), ridge) for inverse, squares, ridge in states]
+        alive = alive[left]
     return Elimination(np.array(steps), np.array(costs))
 
 
-def _without(inverse: np.ndarray, squares: np.ndarray, gone: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """H^-1 and M without some units, the others refitted; what is left of the units that are gone is zero."""
-    share = np.linalg.solve(inverse[np.ix_(gone, gone)], inverse[gone]).T
-    cross = share @ squares[gone]
-    squares = squares - cross - cross.T + share @ squares[np.ix_(gone, gone)] @ share.T
-    inverse = inverse - share @ inverse[gone]
-    for matrix in (squares, inverse):
-        matrix[gone], matrix[:, gone] = 0, 0
+def _without(
+    inverse: np.ndarray, squares: np.ndarray, gone: np.ndarray, left: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """H^-1 and M of the units that are left, refitted."""
+    to_left = inverse[gone][:, left]
+    share = np.linalg.solve(inverse[np.ix_(gone, gone)], to_left).T
+    cross = share @ squares[gone][:, left]
+    inner = share @ squares[np.ix_(gone, gone)] @ share.T
+    squares = squares[left][:, left]
+    squares -= cross
+    squares -= cross.T
+    squares += inner
+    inverse = inverse[left][:, left]
+    inverse -= share @ to_left
     return inverse, squares
 
 

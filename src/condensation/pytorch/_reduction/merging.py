@@ -1,5 +1,6 @@
 """The units of a set as vectors, the order in which they merge, and the plan that a grouping of them makes."""
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -102,7 +103,10 @@ class Merging:
         return self._joined([_split(labels, count) for labels in groupings])
 
     def exact(self, tolerance: float) -> Labels:
-        """The groups of units that are one up to rounding: amplitudes are equal too where the activation wants that."""
+        """The groups of units that are one up to rounding: amplitudes are equal too where the activation wants that.
+
+        A unit that nothing reads is left out, as -1; of a set of several blocks such units stay.
+        """
         groupings = []
         for block in self.blocks:
             alike = self.likeness(block)
@@ -112,7 +116,12 @@ class Merging:
                 alike = np.where(np.abs(np.subtract.outer(long, long)) <= np.sqrt(2 * tolerance) * longer, alike, -1.0)
             groupings.append(groups_by_cosine(alike, 1 - tolerance))
         count = max(int(labels.max()) + 1 for labels in groupings)
-        return self._joined([_split(labels, count) for labels in groupings])
+        labels = self._joined([_split(labels, count) for labels in groupings])
+        idle = self.amounts == 0
+        if len(self.blocks) > 1 or idle.all() or not idle.any():
+            return labels
+        labels[~idle], labels[idle] = renumber(labels[~idle]), -1
+        return labels
 
     def likeness(self, members: Int[np.ndarray, " members"]) -> Float[np.ndarray, "members members"]:
         """How alike units are: the least over all stages of the cosine, or of 1 - distance^2 / 2 for what is equal.
@@ -140,7 +149,17 @@ class Merging:
         return renumber(labels)
 
     def plan(self, labels: Labels) -> ShrinkPlan:
-        """One new unit for each group."""
+        """One new unit for each group; units of the label -1 are left out, for nothing reads what they do."""
+        idle = labels < 0
+        if not idle.any():
+            return self._plan(labels)
+        plan = self._plan(renumber(np.where(idle, len(labels) + np.arange(len(labels)), labels)))
+        left = ~idle[plan.slots]
+        combinations = {name: replace(own, combine=own.combine[:, left]) for name, own in plan.combinations.items()}
+        rows, shifts = ({name: part[left] for name, part in parts.items()} for parts in (plan.rows, plan.shifts))
+        return ShrinkPlan(self.coupled, plan.slots[left], plan.sources[left], combinations, rows, shifts)
+
+    def _plan(self, labels: Labels) -> ShrinkPlan:
         _, slots = np.unique(labels, return_index=True)
         sources = self._sources(labels, len(slots))
         single = np.bincount(labels) == 1

@@ -1,0 +1,49 @@
+"""All layers of a PyTorch model, measured in one call."""
+
+from collections.abc import Sequence
+
+from torch import nn
+
+from ..measure import Row, most_condensed_first
+from ..weights import measure_listed
+from ..weights._measure import JOBS
+from ._selection import as_names, chosen
+
+
+def measure_model(
+    model: nn.Module,
+    layers: Sequence[str] | None = None,
+    *,
+    threshold: float | None = None,
+    heads: bool = False,
+    view: str = "filter",
+    with_null: bool = True,
+) -> list[Row]:
+    """Measure the layers of a model, the most condensed first.
+
+    Args:
+        model: any model, also inside DistributedDataParallel or compiled; it is only read.
+        layers: those to measure, by name, with or without ``.weight``; all if not given.
+        threshold: the cosine that decides; by default 0.95, or more where chance alone would reach it.
+        heads: cut the projections of attention layers into their heads.
+        view: the units of convolution layers: ``"filter"`` or ``"kernel"``.
+        with_null: compare each layer with a null, its centred weights permuted among the units.
+
+    >>> import torch
+    >>> model = nn.Sequential(nn.Linear(5, 50), nn.ReLU(), nn.Linear(50, 2))
+    >>> model[0].weight.data = torch.rand(50, 1) * torch.ones(5)
+    >>> model[0].bias.data.zero_()
+    >>> row = measure_model(model, "0")[0]
+    >>> row.layer, row.lines, row.units
+    ('0.weight', 1, 50)
+    """
+    names = as_names(layers)
+    known = {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    wanted = None if names is None else [name if name in known else f"{name}.weight" for name in names]
+    wanted = (
+        None
+        if names is None or wanted is None
+        else [full if full in known else name for full, name in zip(wanted, names, strict=True)]
+    )
+    measured, _ = chosen(model, wanted, [], heads=heads, view=view)
+    return most_condensed_first(measure_listed(measured, threshold=threshold, with_null=with_null, jobs=JOBS))
