@@ -146,7 +146,7 @@ def reducing() -> list[str]:
     with threadpool_limits(1):
         for _ in range(3):
             began = time.process_time(), time.perf_counter()
-            sets = len(reduce_model(model, torch.randn(2, 3, 32, 32)).sizes)
+            sets = len(reduce_model(model, inputs=torch.randn(2, 3, 32, 32)).sizes)
             seconds += [(time.process_time() - began[0], time.perf_counter() - began[1])]
     torch.set_num_threads(threads)
     cpu, wall = (min(column) for column in zip(*seconds, strict=True))

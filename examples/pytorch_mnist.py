@@ -119,7 +119,7 @@ def reduce_dense(model: nn.Module, train: Data, test: Data, samples: int) -> tup
     The test images only judge.
     """
     x, before = (train[0][:samples], train[1][:samples]), predictions(model, test)
-    reduced = reduce_model(model, test[0][:1], agreement=ASKED, data=x, fit=True)
+    reduced = reduce_model(model, x, agreement=ASKED)
     (units, left), *_ = reduced.sizes.values()
     pruned = prune(model, test[0][:1], left)
     numbers: dict[str, float] = {"accuracy": share(before, test[1]), "units": left}
@@ -142,11 +142,11 @@ def reduce_dense(model: nn.Module, train: Data, test: Data, samples: int) -> tup
 def curve(model: nn.Module, train: Data, test: Data, samples: int, width: int) -> dict[str, list[float]]:
     """Agreement on the test images against the number of units left."""
     x, before = (train[0][:samples], train[1][:samples]), predictions(model, test)
-    shares: dict[str, list[float]] = {"merged": [], "merged and fitted": [], "pruned": []}
+    shares: dict[str, list[float]] = {"merged": [], "best": [], "pruned": []}
     for units in (size for size in SIZES if size < width):
-        shares["merged"].append(share(before, predictions(reduce_model(model, test[0][:1], units=units).model, test)))
-        fitted = reduce_model(model, test[0][:1], units=units, data=x, fit=True).model
-        shares["merged and fitted"].append(share(before, predictions(fitted, test)))
+        shares["merged"].append(share(before, predictions(reduce_model(model, inputs=test[0][:1], units=units).model, test)))
+        fitted = reduce_model(model, x, units=units).model
+        shares["best"].append(share(before, predictions(fitted, test)))
         shares["pruned"].append(share(before, predictions(prune(model, test[0][:1], units), test)))
     return shares
 
@@ -235,7 +235,7 @@ def main(
         fit(model, part, conv_epochs, growing(CONV_START, CONV_PEAK), watcher)
     before = predictions(model, test)
     some = part[0][:conv_samples], part[1][:conv_samples]
-    reduced = reduce_model(model, test[0][:1], agreement=ASKED, data=some, fit=True)
+    reduced = reduce_model(model, some, agreement=ASKED)
     now = predictions(reduced.model, test)
     fit(reduced.model, part, 1, falling)
     then = predictions(reduced.model, test)
