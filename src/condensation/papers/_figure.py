@@ -72,7 +72,7 @@ class PaperFigure:
     Attributes:
         name: such as ``fc-fig3``.
         title: what stands above it.
-        paper: ``FC``, ``CNN``, ``BEYOND`` or ``PHASES``.
+        paper: ``FC``, ``CNN``, ``BEYOND``, ``ATTENTION`` or ``PHASES``.
         has_variants: whether its settings can be changed.
         settings_of: where the settings are told, if its experiments are those of other figures.
         chosen: what we chose because the text does not tell it; empty where the text tells all settings.

@@ -1,11 +1,11 @@
 """All figures by name, in the order of the papers."""
 
-from . import beyond, phases
+from . import attention, beyond, phases
 from ._figure import PaperFigure
 from .cnn import figures as cnn
 from .fc import figures as fc
 
 FIGURES: dict[str, type[PaperFigure]] = {
-    figure.name: figure for figure in (*fc.FIGURES, *cnn.FIGURES, *beyond.FIGURES, *phases.FIGURES)
+    figure.name: figure for figure in (*fc.FIGURES, *cnn.FIGURES, *beyond.FIGURES, *attention.FIGURES, *phases.FIGURES)
 }
 """The figures by name, in the order of the report."""
