@@ -5,12 +5,13 @@ largest eigenvalues leave
 $L_m = \mathrm{tr} \Lambda - \sum_{d \le m} \lambda_d / (1 + (1 + \mathrm{tr} \Lambda/\lambda_d)/N)$.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
 
-def context_weights(eigenvalues: ArrayLike, context: int) -> Float[np.ndarray, " dim"]:
+def context_weights(eigenvalues: Sequence[float] | np.ndarray, context: int) -> Float[np.ndarray, " dim"]:
     r"""The best weight of each eigenvector: $1 / [\lambda_d (1 + (1 + \mathrm{tr} \Lambda/\lambda_d)/N)]$.
 
     >>> context_weights([1.0], 2)  # 1/(1 + 2/2)
@@ -20,7 +21,7 @@ def context_weights(eigenvalues: ArrayLike, context: int) -> Float[np.ndarray, "
     return 1 / (values * (1 + (1 + values.sum() / values) / context))
 
 
-def context_losses(eigenvalues: ArrayLike, context: int) -> Float[np.ndarray, " dim_and_1"]:
+def context_losses(eigenvalues: Sequence[float] | np.ndarray, context: int) -> Float[np.ndarray, " dim_and_1"]:
     """The levels L_0 to L_D.
 
     >>> context_losses([0.4, 0.3, 0.2, 0.1], 31).round(3)

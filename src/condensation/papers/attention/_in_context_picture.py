@@ -27,6 +27,7 @@ def draw_in_context(figure: "InContext") -> Figure:
                 axes.plot(one.time, one.loss, color=COLOURS[k], linewidth=0.8, alpha=0.7)
             axes.set(title=figure.titles[name], xlabel="time", ylim=(0, 1.05))
             axes.set_xscale("symlog", linthresh=10)
+            axes.set_xlim(0, one.time[-1])
             if not k:
                 axes.set_ylabel("loss")
         share, times = picture.add_subplot(grid[1, :2]), picture.add_subplot(grid[1, 2:])
@@ -35,6 +36,7 @@ def draw_in_context(figure: "InContext") -> Figure:
                 share.plot(one.time, one.learned[:, d], color=COLOURS[d], linewidth=0.8, alpha=0.6)
             share.plot([], [], color=COLOURS[d], label=f"λ = {EIGENVALUES[d]:g}")
         share.set_xscale("symlog", linthresh=10)
+        share.set_xlim(0)
         share.set(title="rank 1: learned of each eigenvector", xlabel="time", ylim=(-0.1, 1.2))
         share.legend(fontsize="x-small")
         found = np.array([[one.passed(m) for m in range(DIM)] for one in figure.learners["rank1"]])

@@ -27,12 +27,12 @@ from ._in_context_picture import draw_in_context
 EIGENVALUES, CONTEXT = (0.4, 0.3, 0.2, 0.1), 31
 LEVELS = context_losses(EIGENVALUES, CONTEXT)
 DIM = len(EIGENVALUES)
-SEQUENCES = {"quick": 500, "paper": 2000}
-RATE = 0.25
+SEQUENCES = {"quick": 2000, "paper": 5000}
+RATE = 0.4
 NEAR = 0.02  # of a level
 PAPER, OURS = "Zhang, Singh et al. 2025", "additional question"
 RANKS = {"rank1": 1, "rank2": 2, "rank4": 4}
-STEPS = {"merged": 4000, "rank1": 24_000, "rank2": 24_000, "rank4": 24_000}
+STEPS = {"merged": 2400, "rank1": 12_000, "rank2": 6000, "rank4": 6000}
 
 
 def in_context(name: str, sequences: int) -> Experiment:
@@ -150,8 +150,9 @@ class InContext(PaperFigure):
     has_variants = False
     seed_count: ClassVar = {"quick": 3, "paper": 10}
     chosen = (
-        "rate, steps, the first weights and the number of sequences, and heads without the blocks that the text sets "
-        "to zero: keys and queries read x, values y. The ranks are those of four coordinates, where the text has eight"
+        "rate, steps and the first weights, and heads without the blocks that the text sets to zero: keys and queries "
+        "read x, values y. The ranks are those of four coordinates, where the text has eight. A first run with 500 "
+        "sequences, whose first loss is 8% off, led to the text's 5000; the rules stayed"
     )
     titles: ClassVar = {"merged": "merged", "rank1": "rank 1", "rank2": "rank 2", "rank4": "rank 4"}
     claims = (

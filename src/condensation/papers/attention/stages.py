@@ -231,8 +231,8 @@ class Stages(PaperFigure):
         return Drawing(
             caption="Gradient flow of tanh(Attn W1) W2 from small weights, all seeds. E^(-1/3) over the time that is "
             "left to the end of the first stage (dashed: slope -1); the share of Assumption 1's inequalities that are "
-            "true; over what is gone of the loss the median cosine of W_V's columns with v, and the effective ranks of W_V "
-            "and W_Q; where the outer weights are frozen, the singular values of W_Q over the largest.",
+            "true; over what is gone of the loss the median cosine of W_V's columns with v, and the effective ranks of "
+            "W_V and W_Q; where the outer weights are frozen, the singular values of W_Q over the largest.",
             pictures={"": draw_stages(self)},
             tables=(self._table(),),
             data=self.columns_of_claims(),
