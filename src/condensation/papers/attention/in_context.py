@@ -140,6 +140,11 @@ def _claim(
     )  # fmt: skip
 
 
+WITHIN = (
+    "A head that has learned one eigenvalue has an output weight of order 1, and learns the next one like a linear "
+    "network, in a time that goes with log(1/std): short beside the wait for a new head, which goes with 1/std, but not "
+    "beside a drop."
+)
 STANDS = f"time within {NEAR:g} of a level over that half-way to its neighbours"
 
 
@@ -180,9 +185,10 @@ class InContext(PaperFigure):
                at_least(3), "rank2", lambda one: float(lingering(one.time, one.loss)[1])),
         _claim("rank2-no-more", "", "rank 2: and none where one or three are", f"{STANDS}, the largest of 1 and 3",
                at_most(3), "rank2", lambda one: float(lingering(one.time, one.loss)[[0, 2]].max())
-               if one.loss[-1] < LEVELS[-2] else np.nan),
+               if one.loss[-1] < LEVELS[-2] else np.nan, lambda figure: f"{WITHIN} {figure.in_words('rank2')}"),
         _claim("rank4-once", "", "rank 4: the loss falls once", f"{STANDS}, the largest", at_most(3), "rank4",
-               lambda one: float(lingering(one.time, one.loss).max()) if one.loss[-1] < LEVELS[-2] else np.nan),
+               lambda one: float(lingering(one.time, one.loss).max()) if one.loss[-1] < LEVELS[-2] else np.nan,
+               lambda figure: f"{WITHIN} {figure.in_words('rank4')}"),
     )  # fmt: skip
 
     @classmethod
