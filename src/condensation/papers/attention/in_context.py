@@ -142,8 +142,8 @@ def _claim(
 
 WITHIN = (
     "A head that has learned one eigenvalue has an output weight of order 1, and learns the next one like a linear "
-    "network, in a time that goes with log(1/std): short beside the wait for a new head, which goes with 1/std, but not "
-    "beside a drop."
+    "network, in a time that goes with log(1/std): short beside the wait for a new head, which goes with 1/std, but "
+    "not beside a drop."
 )
 STANDS = f"time within {NEAR:g} of a level over that half-way to its neighbours"
 
