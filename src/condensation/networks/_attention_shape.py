@@ -89,8 +89,10 @@ class Attention(Part, kind="attention"):
     def __post_init__(self) -> None:
         super().__post_init__()
         get_activation(self.activation)
-        if self.head_width is None and self.heads > self.width:
-            raise InputError(f"{self.heads} heads of tokens of width {self.width} need a head_width")
+        derived = not self.merged or (self.values and self.value_width is None)
+        if self.head_width is None and self.heads > self.width and derived:
+            own = "value_width" if self.merged else "head_width"
+            raise InputError(f"{self.heads} heads of tokens of width {self.width} need a {own}")
         if self.key_inputs is not None and self.key_inputs >= self.width:
             raise InputError(
                 f"key_inputs = {self.key_inputs} leaves nothing of a token of width {self.width} for the values: fewer "

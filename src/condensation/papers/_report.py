@@ -17,6 +17,7 @@ PAPERS = {
     "FC": "fully connected networks",
     "CNN": "convolutional networks",
     "BEYOND": "after the initial stage: saddles and splitting",
+    "ATTENTION": "attention: rank collapse, and regression in context",
     "PHASES": "phase diagrams of the literature, and three of our own",
     "ALIGN": "early alignment of relu networks",
     "SADDLE": "saddle to saddle: exponents, width, one unit at a time",

@@ -21,7 +21,7 @@ from ..errors import InputError, unknown_name
 from ..experiment import Experiment
 from ..losses import Loss
 from ..measure import find_plateaus
-from ..networks import Conv, Model
+from ..networks import Attention, Conv, Model
 from ..optimizers import Muon, Optimizer
 from ..runs import Trajectory
 from ..seeds import Seed, as_seed
@@ -36,6 +36,7 @@ from ..theory import (
     stationary_directions,
 )
 from ..theory._kernels import matrix_of
+from ._attention import attention_lines
 from ._deep import LayerField, layer_fields
 from ._lines import LayerLines, by_signs, gap_note, layer_lines, output_residual
 
@@ -123,7 +124,8 @@ def predict_model(
 
     Args:
         model: the network with its parameters: initial ones, or those of a plateau for the next lines. A dense network,
-            or one convolution layer and the output layer, whose lines are those of filters.
+            one convolution layer and the output layer, whose lines are those of filters, or one head of softmax
+            attention with the exponential loss: its values' line v, the top singular vectors of F for query and key.
         x: samples x inputs, or images.
         y: targets, samples x outputs (or labels of classes, where the loss compares these).
         loss: half the mean squared error if not given.
@@ -139,6 +141,11 @@ def predict_model(
             raise unknown_name("hidden layer", name, [layer.name for layer in hidden])
     if isinstance(model.network, Conv):
         return Predictions(conv1=_of_filters(model, x, y, loss, optimizer))
+    if isinstance(model.network, Attention):
+        every = attention_lines(model.network, x, y, loss, optimizer)
+        return Predictions(
+            {name: Prediction(name, None, *own) for name, own in every.items() if name in (layers or every)}
+        )
     fields = layer_fields(model, x, y, loss).items()
     chosen = {name: field for name, field in fields if layers is None or name in layers}
     return Predictions({name: _of_units(model, field, x, y, loss, optimizer) for name, field in chosen.items()})

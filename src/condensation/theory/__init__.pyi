@@ -1,3 +1,6 @@
+from ._attention import plateau_amplitude as plateau_amplitude
+from ._attention import query_key_matrix as query_key_matrix
+from ._attention import value_direction as value_direction
 from ._constant import EffectiveResidual as EffectiveResidual
 from ._constant import effective_residual as effective_residual
 from ._cube import CubeDirections as CubeDirections
@@ -19,6 +22,8 @@ from ._growth import Growth as Growth
 from ._growth import predict_growth as predict_growth
 from ._homogeneous import extremal_directions as extremal_directions
 from ._homotopy import generic_count as generic_count
+from ._in_context import context_losses as context_losses
+from ._in_context import context_weights as context_weights
 from ._kernels import KernelDynamics as KernelDynamics
 from ._kernels import effective_time as effective_time
 from ._kernels import heuristic_time as heuristic_time

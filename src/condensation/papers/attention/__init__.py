@@ -1,0 +1,6 @@
+"""Attention: from condensation to rank collapse, and linear attention in context; a file a figure."""
+
+from .in_context import InContext
+from .stages import Stages
+
+FIGURES = (Stages, InContext)

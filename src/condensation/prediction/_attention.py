@@ -1,0 +1,53 @@
+"""The lines of attention before training: those of the values, and then of queries and keys."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..activations import derivatives_at_zero, multiplicity
+from ..errors import InputError
+from ..losses import Loss
+from ..networks import Attention
+from ..optimizers import GD, GradientFlow, Momentum, Optimizer
+from ..theory import Directions, plateau_amplitude, query_key_matrix, stationary_directions, value_direction
+
+Lines = tuple[np.ndarray, Directions, None, str]  # residual, lines, no fates, note
+SECOND = "of the second stage, as growth begins where outer weights on the values' line come to rest"
+SEPARATED = (
+    "the values' line separates the labels, so that outer weights come to no rest: F is that of the first moment"
+)
+
+
+def attention_lines(
+    network: Attention, x: ArrayLike, y: ArrayLike, loss: Loss, optimizer: Optimizer | None
+) -> dict[str, Lines]:
+    """Residual, lines, fates (none) and note of the layers value1, query1 and key1."""
+    plain = network.vocabulary is None and not network.positions and network.key_inputs is None
+    simple = plain and network.depth == network.heads == 1 and network.softmax and network.values and not network.merged
+    if not simple or network.residual or network.norm is not None:
+        raise InputError(
+            "lines of attention are predicted for one head of softmax attention on tokens as they are, with values, "
+            "separate query and key, no residual connections and no norm"
+        )
+    if network.outputs > 1 or loss.name != "exponential":
+        raise InputError(
+            f"lines of attention are predicted for one output and the exponential loss, not for {network.outputs} and "
+            f"the loss {loss.describe()}"
+        )
+    inner = [*network.activations, *[network.activation] * (network.feed_forward is not None)]
+    if any(multiplicity(each) != 1 or derivatives_at_zero(each, 0)[0] for each in inner):
+        raise InputError("lines of attention are predicted for activations of multiplicity 1 that are 0 at 0")
+    if not (optimizer is None or isinstance(optimizer, GradientFlow | GD | Momentum)):
+        raise InputError(
+            f"lines of attention are predicted for gradient flow, not for {optimizer.describe().split(',')[0]}"
+        )
+    tokens, labels = np.asarray(x, float), np.asarray(y, float).reshape(-1)
+    v, _ = value_direction(tokens, labels)
+    amplitude = plateau_amplitude(tokens, labels)
+    matrix = query_key_matrix(tokens, labels, v * (amplitude or 1e-9), network.factor)
+    note = SECOND if amplitude is not None else SEPARATED
+    values = stationary_directions(tokens.mean(axis=1), labels[:, None], 1)
+    found: dict[str, Lines] = {"value1": (labels[:, None], values, None, "")}
+    for name, seen in (("query1", matrix.T), ("key1", matrix)):
+        rows = len(seen) * seen.T  # samples whose matrix of mean fields this is
+        found[name] = (rows, stationary_directions(np.eye(len(seen)), rows, 1), None, note)
+    return found

@@ -1,0 +1,88 @@
+"""The figures of attention: what is measured against brute force, and the verdicts at a few seeds."""
+
+import numpy as np
+import pytest
+
+import condensation as c
+from condensation.papers._claims import judge
+from condensation.papers._trainings import untrained
+from condensation.papers.attention import InContext, Stages
+from condensation.papers.attention._course import Course, effective_rank, rank
+from condensation.papers.attention._data import matrix_at_plateau, one_top, two_top
+from condensation.papers.attention.in_context import LEVELS, lingering
+from condensation.papers.attention.stages import frozen, whole
+
+
+@pytest.fixture(scope="module")
+def run():
+    return c.train(whole("tanh"), 3)
+
+
+def test_ranks_of_known_matrices():
+    assert effective_rank(np.eye(5)) == pytest.approx(5)
+    assert effective_rank(np.outer([1.0, 2.0], [3.0, 4.0])) == pytest.approx(1)
+    assert rank(np.diag([1.0, 0.5, 0.05])) == 2
+
+
+def test_f_has_one_or_two_largest_singular_values():
+    rng = np.random.default_rng(0)
+    one, two = (np.linalg.svd(matrix_at_plateau(*data(rng)), compute_uv=False) for data in (one_top, two_top))
+    assert one[1] < 0.7 * one[0]
+    assert two[1] == pytest.approx(two[0], rel=1e-12)
+    assert two[2] < 0.7 * two[0]
+
+
+def test_assumption_1_by_loops(run):
+    course = Course(run, 1)
+    for k in (0, 300, course.before(0.99)):
+        wv, w1, w2 = (part[k] for part in course.scaled)
+        d = len(wv)
+        true = [w2[i] * sum(wv[j] * w1[j, i] for j in range(d)) > 0 for i in range(d)]
+        true += [wv[i] * sum(w1[i, j] * w2[j] for j in range(d)) > 0 for i in range(d)]
+        for i in range(d):
+            for j in range(d):
+                true.append(w2[i] * w2[j] * sum(w1[:, i] * w1[:, j]) > 0)
+                true.append(wv[i] * wv[j] * sum(w1[i] * w1[j]) > 0)
+        assert course.shares[k] == pytest.approx(np.mean(true))
+
+
+def test_both_stages_are_seen_in_trained_networks_and_not_in_untrained_ones(run):
+    keys = ("slope", "invariants", "assumption", "values", "still", "reverse", "outer-rank", "query-rank")
+    for observed, expected in ((run, "reproduced"), (untrained(run), "not reproduced")):
+        figure = Stages({"tanh": observed, "linear": observed})
+        for key in keys:
+            claim = Stages.claim(f"tanh-{key}")
+            assert judge(claim.measure(figure).holds(claim.rule)) == expected, key
+    assert "It comes true at" in figure.assumption_in_words("tanh")
+
+
+@pytest.mark.parametrize(("name", "expected"), [("one", 1), ("two", 2)])
+def test_queries_collapse_to_the_multiplicity_of_the_largest_singular_value(name, expected):
+    trained = c.train(frozen(name), 2)
+    figure, control = (Stages({name: own}) for own in (trained, untrained(trained)))
+    assert list(figure.ranks(name).values) == [expected] * 2
+    assert min(figure.in_space(name).values) > 0.99
+    assert min(control.ranks(name).values) > 4
+    assert np.array_equal(trained.history("value1")[0][0], trained.history("value1")[0][-1])
+
+
+def test_lingering_tells_a_staircase_from_a_slope():
+    time = np.linspace(0, 100, 2001)
+    slope = LEVELS[0] + (LEVELS[-1] - LEVELS[0]) * time / 100
+    stairs = np.interp(time % 25 - 23, [0, 2], [0, 1]) + time // 25  # stands for 23 of 25, then falls to the next level
+    stairs = np.interp(stairs, np.arange(len(LEVELS)), LEVELS)
+    assert lingering(time, slope).max() == pytest.approx(1, abs=0.15)
+    assert lingering(time, stairs).min() > 3
+
+
+@pytest.mark.trials
+def test_the_staircase_is_learned_from_the_largest_eigenvalue_on():
+    experiment = InContext.experiments("quick")["rank1"]
+    run = c.train(experiment.replace(steps=2000), 2)
+    figure = InContext({"rank1": run})
+    for one in figure.learners["rank1"]:
+        assert one.loss[0] == pytest.approx(1, abs=0.1)
+        assert one.passed(0) < one.passed(1)
+        first = int(np.abs(one.time - one.passed(0)).argmin())
+        assert one.learned[first].argmax() == 0
+    assert "levels 1 to 3" in figure.in_words("rank1")

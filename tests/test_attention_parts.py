@@ -1,0 +1,135 @@
+"""Attention as a part of experiments: files, laws by role, sequences, ensembles, and what is refused."""
+
+import re
+
+import numpy as np
+import pytest
+
+import condensation as c
+from condensation.derivatives import trained_parameters
+from condensation.seeds import Seed
+
+TRANSFORMER = c.Attention(
+    6, 8, 30, vocabulary=30, positions=True, depth=2, heads=2, feed_forward=5, residual=True, norm="pre", causal=True,
+    fixed=("embedding", "output"),
+)  # fmt: skip
+ANCHORS = c.AnchorFunctions(40, 30, 6, keys=(5, 20))
+INIT = c.Init(c.FanInPower(0.5), embedding=c.Normal(1.0), query_key=c.FanInPower(0.8), value=c.FanInPower(1.2))
+
+
+def anchors(**changes) -> c.Experiment:
+    own = c.Experiment(
+        TRANSFORMER, INIT, ANCHORS, c.AdamW(1e-2), 4, loss=c.Loss("cross_entropy"), batch_size=20, test=ANCHORS
+    )
+    return own.replace(**changes)
+
+
+def regression(**changes) -> c.Experiment:
+    network = c.Attention(
+        9, 3, 1, heads=3, head_width=1, attention="linear", values=False, projection=False, key_inputs=2
+    )
+    data = c.InContextRegression(300, (0.7, 0.3), 8, rotated=True, whitened=True)
+    return c.Experiment(network, c.Init(c.Normal(0.1)), data, c.GradientFlow(1.0), 5).replace(**changes)
+
+
+@pytest.mark.parametrize("own", [anchors(), regression()], ids=["anchors", "regression"])
+def test_an_experiment_is_the_same_after_its_file_and_a_run_after_its_folder(own, tmp_path):
+    again = c.Experiment.from_toml(own.to_toml())
+    assert (again, again.fingerprint()) == (own, own.fingerprint())
+    run = c.train(own, 2, out=tmp_path)
+    opened = c.load_run(next(tmp_path.iterdir()))
+    last, first = run.model(own.steps, 1), run.model(0, 1)
+    for name, value in last.parameters.items():
+        np.testing.assert_array_equal(opened.model(own.steps, 1).parameters[name], value)
+        assert np.array_equal(first.parameters[name], value) == (name.split(".")[0] in own.network.fixed)
+    last.save(tmp_path / "model.safetensors")
+    x, _ = run.data(1)
+    np.testing.assert_array_equal(c.Model.load(tmp_path / "model.safetensors")(x), last(x))
+    alone = c.train(own, [1]).model(own.steps, 1)
+    np.testing.assert_array_equal(alone.parameters["query1.weight"], last.parameters["query1.weight"])
+    assert set(trained_parameters(last)) == {n for n in last.parameters if n.split(".")[0] not in own.network.fixed}
+
+
+def test_laws_go_by_the_role_of_a_layer():
+    stds = {layer.name: layer for layer in TRANSFORMER.layers}
+    drawn = [INIT.draw(TRANSFORMER, np.random.default_rng(k)) for k in range(200)]
+    expected = {"embedding": 1, "positions": 1, "query1": 8**-0.8, "key2": 8**-0.8, "value1": 8**-1.2,
+                "projection2": 8**-1.2, "up1": 8**-0.5, "down2": 5**-0.5, "output": 8**-0.5}  # fmt: skip
+    for name, std in expected.items():
+        found = np.std([own[f"{stds[name].name}.weight"] for own in drawn])
+        assert found == pytest.approx(std, rel=0.05), name
+    phrase = INIT.describe(TRANSFORMER)
+    assert "embeddings N(0, 1²)" in phrase
+    assert "queries and keys N(0, σ²) with σ = m_in^-0.8" in phrase
+    assert "values and projections" in phrase
+
+
+def test_a_sweep_over_fields_of_the_network(tmp_path):
+    grid = {"network.heads": [1, 2], "init.hidden.std": [0.1, 0.2]}
+    table = c.sweep(regression(steps=2), grid, "loss", out=tmp_path, n_jobs=1)
+    assert np.isfinite(table.column("loss")).sum() == 4
+
+
+@pytest.mark.parametrize("side", ["after", "before"])
+def test_targets_of_anchor_functions_by_hand(side):
+    data = c.AnchorFunctions(
+        500, 120, 9, ((1, 5), (2, 1), (3, -2), (4, -8)), (20, 99), count=2, side=side, own_shifts=((3, 4, -6),)
+    )
+    x, y = data.draw(Seed(3, 0))
+    assert y.shape == (500, 120)
+    for row, target in zip(x.astype(int), y.argmax(axis=1), strict=True):
+        (place,) = np.flatnonzero((row[:-1] < 5) & (row[1:] < 5))
+        group = tuple(row[place : place + 2])
+        key = row[place + 2] if side == "after" else row[place - 1]
+        shift = -6 if group == (3, 4) else sum({1: 5, 2: 1, 3: -2, 4: -8}[anchor] for anchor in group)
+        assert target == key + shift
+        assert (np.delete(row, [place, place + 1]) >= 20).all()
+    assert len({tuple(row[row < 5]) for row in x}) == 16
+    only = c.AnchorFunctions(200, count=2, length=9, only=((1, 2), (2, 1)))
+    assert {tuple(row[row < 5]) for row in only.draw(Seed(0, 0))[0]} == {(1, 2), (2, 1)}
+
+
+def test_regression_in_context_has_its_covariances():
+    data = c.InContextRegression(4000, (0.7, 0.3), 8, rotated=True, whitened=True)
+    x, y = data.draw(Seed(4, 0))
+    inputs, axes = x[..., :2], data.axes(Seed(4, 0))
+    np.testing.assert_allclose(np.cov(inputs.reshape(-1, 2).T), axes.T @ np.diag([0.7, 0.3]) @ axes, atol=0.02)
+    w = np.array([np.linalg.lstsq(own[:-1, :2], own[:-1, 2], rcond=None)[0] for own in x])
+    np.testing.assert_allclose(w.T @ w / len(w), np.eye(2), atol=1e-9)
+    np.testing.assert_allclose((x[:, -1, :2] * w).sum(1), y[:, 0], atol=1e-9)
+    assert not x[:, -1, 2].any()
+
+
+REFUSED = {
+    "a token that is not there": (
+        lambda: c.train(anchors(data=c.Arrays(np.full((20, 6), 30.0), np.eye(30)[:20]), test=None), 1),
+        "whole numbers from 0 to 29, but sample 0 has 30",
+    ),
+    "half a token": (lambda: anchors().initial_model()(np.full((1, 6), 0.5)), "sample 0 has 0.5"),
+    "a fixed layer that is not there": (lambda: c.Attention(3, 4, 1, fixed=("embeding",)), "embeding"),
+    "every layer": (
+        lambda: c.Attention(3, 4, 1, projection=False, fixed=("query1", "key1", "value1", "output")), "every layer",
+    ),
+    "residual of another width": (lambda: c.Attention(3, 4, 1, heads=3, projection=False, residual=True), "projection"),
+    "no values left": (lambda: c.Attention(3, 4, 1, key_inputs=4), "leaves nothing"),
+    "more heads than width": (lambda: c.Attention(3, 4, 1, heads=5), "head_width"),
+    "merged with a rank": (lambda: c.Attention(3, 4, 1, merged=True, head_width=2), "no head_width"),
+    "a law for nothing": (lambda: regression(init=c.Init(c.Normal(1), embedding=c.Normal(1))), "embeddings"),
+    "pairs": (lambda: regression(init=c.Init(c.Normal(1), antisymmetric=True)), "antisymmetric"),
+    "descent by neurons": (lambda: regression(optimizer=c.NormalisedGD(0.1)), "neuron-normalised"),
+    "a reduction": (
+        lambda: c.reduce(regression().initial_model(), np.ones((2, 9, 3))), "not a network of attention",
+    ),
+    "anchors among keys": (lambda: c.AnchorFunctions(5, keys=(3, 9)), "apart from the keys"),
+    "targets out of the vocabulary": (lambda: c.AnchorFunctions(5, 101), "from 1 to 101 do not fit"),
+    "an unknown group": (lambda: c.AnchorFunctions(5, count=2, only=((1, 9),)), "not a group"),
+    "too short": (lambda: c.AnchorFunctions(5, length=2, count=2), "no place"),
+    "too few to whiten": (lambda: c.InContextRegression(2, (1.0, 1.0), 3, whitened=True), "whitened"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_fit_is_refused_in_a_sentence(name):
+    call, words = REFUSED[name]
+    with pytest.raises(c.InputError, match=re.escape(words)):
+        call()

@@ -1,0 +1,89 @@
+"""Attention from small weights: v, F and the levels of regression in context, against brute force."""
+
+import numpy as np
+import pytest
+
+import condensation as c
+from condensation.derivatives import gradient
+from condensation.prediction import predict
+from condensation.theory import context_losses, context_weights, plateau_amplitude, query_key_matrix, value_direction
+
+STREAM = np.random.default_rng(3)
+X, Y = STREAM.normal(size=(30, 5, 6)), STREAM.choice([-1.0, 1.0], size=30)
+NETWORK = c.Attention(5, 6, 1, projection=False, hidden=(6,))
+
+
+def experiment(**changes) -> c.Experiment:
+    own = c.Experiment(NETWORK, c.Init(c.Normal(1e-3)), c.Arrays(X, Y), c.GradientFlow(1.0), 2, c.Loss("exponential"))
+    return own.replace(**changes)
+
+
+def test_the_gradient_at_small_weights_is_that_of_the_energy():
+    model = experiment().initial_model()
+    moved = gradient(model, X, Y[:, None], c.Loss("exponential"))
+    v, rate = value_direction(X, Y)
+    w1, w2 = model.parameters["dense1.weight"], model.parameters["output.weight"][0]
+    expected = -rate * np.outer(w1.T @ w2, v)
+    np.testing.assert_allclose(moved["value1.weight"], expected, rtol=0, atol=1e-3 * np.abs(expected).max())
+    assert np.abs(moved["query1.weight"]).max() < 1e-2 * np.abs(expected).max()
+
+
+def test_f_is_the_velocity_of_queries_and_keys():
+    """With a linear readout and tiny queries and keys."""
+    network, g = c.Attention(5, 6, 1, projection=False), STREAM.normal(size=6)
+    query, key = 1e-4 * STREAM.normal(size=(2, 6, 6))
+    parameters = {"query1.weight": query, "key1.weight": key, "value1.weight": np.eye(6), "output.weight": g[None]}
+    moved = gradient(c.Model(network, parameters), X, Y[:, None], c.Loss("exponential"))
+    f = query_key_matrix(X, Y, g, 6**-0.5)
+    for name, expected in (("query1.weight", key @ f.T), ("key1.weight", query @ f)):
+        np.testing.assert_allclose(-moved[name], expected, rtol=0, atol=1e-4 * np.abs(expected).max())
+
+
+def test_the_plateau_is_where_the_loss_is_least():
+    v, _ = value_direction(X, Y)
+    margins = Y * (X.mean(axis=1) @ v)
+    slope = (margins * np.exp(-plateau_amplitude(X, Y) * margins)).mean()
+    assert abs(slope) < 1e-5 * np.abs(margins).mean()
+    assert plateau_amplitude(X, np.sign(X.mean(axis=1) @ v)) is None or (margins < 0).any()
+    assert plateau_amplitude(np.ones((2, 3, 4)), np.ones(2)) is None
+    with pytest.raises(c.InputError, match="add up to zero"):
+        value_direction(np.ones((2, 3, 4)), np.array([1, -1]))
+
+
+def test_prediction_gives_v_and_the_vectors_of_f_before_training():
+    found = predict(experiment())
+    v, _ = value_direction(X, Y)
+    f = query_key_matrix(X, Y, plateau_amplitude(X, Y) * v, 6**-0.5)
+    left, _, right = np.linalg.svd(f)
+    for name, expected in (("value1", v), ("query1", left[:, 0]), ("key1", right[0])):
+        lines = found[name].directions
+        (attracting,) = lines.directions[lines.attracts]
+        assert abs(attracting @ expected) == pytest.approx(1, abs=1e-9), name
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"network": c.Attention(5, 6, 1, heads=2, head_width=3)}, "one head"),
+        ({"loss": c.Loss("mse")}, "exponential loss"),
+        ({"optimizer": c.Adam(1e-3)}, "not for Adam"),
+        ({"network.activation": "x_tanh"}, "multiplicity 1"),
+    ],
+)
+def test_what_is_not_predicted_is_said(changes, words):
+    with pytest.raises(c.InputError, match=words):
+        predict(experiment(**changes))
+
+
+def test_the_levels_of_regression_in_context_are_those_of_the_best_heads():
+    """The least squared error of sum over d <= m of w_d beta_d x_d, from moments of many sequences."""
+    values, context = (0.7, 0.3), 8
+    x, y = c.InContextRegression(200_000, values, context).draw(c.Seed(1, 0))
+    features = np.einsum("njd,nj->nd", x[:, :-1, :2], x[:, :-1, 2]) / context * x[:, -1, :2]
+    for m in (1, 2):
+        weights, *_ = np.linalg.lstsq(features[:, :m], y[:, 0], rcond=None)
+        np.testing.assert_allclose(weights, context_weights(values, context)[:m], rtol=0.02)
+        assert ((y[:, 0] - features[:, :m] @ weights) ** 2).mean() == pytest.approx(
+            context_losses(values, context)[m], rel=0.02
+        )
+    assert context_losses(values, context)[0] == pytest.approx(1)
