@@ -1,6 +1,6 @@
 """All figures by name, in the order of the papers."""
 
-from . import align, beyond, phases, saddle
+from . import align, beyond, dropout, phases, saddle
 from ._figure import PaperFigure
 from .cnn import figures as cnn
 from .fc import figures as fc
@@ -14,6 +14,7 @@ FIGURES: dict[str, type[PaperFigure]] = {
         *phases.FIGURES,
         *align.FIGURES,
         *saddle.FIGURES,
+        *dropout.FIGURES,
     )
 }
 """The figures by name, in the order of the report."""
