@@ -1,6 +1,6 @@
 """All figures by name, in the order of the papers."""
 
-from . import align, beyond, dropout, phases, saddle
+from . import align, beyond, dropout, overview, phases, saddle
 from ._figure import PaperFigure
 from .cnn import figures as cnn
 from .fc import figures as fc
@@ -15,6 +15,7 @@ FIGURES: dict[str, type[PaperFigure]] = {
         *align.FIGURES,
         *saddle.FIGURES,
         *dropout.FIGURES,
+        *overview.FIGURES,
     )
 }
 """The figures by name, in the order of the report."""

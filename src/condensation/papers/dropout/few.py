@@ -16,7 +16,7 @@ from .._counts import relative_loss
 from .._figure import Drawing
 from ._noise import WHERE, UnderNoise
 
-STEPS = {"quick": 10_000, "paper": 50_000}
+STEPS = {"quick": 8000, "paper": 50_000}
 SHARE = 0.5
 TARGET = f"tanh({' + '.join(f'x{k}' for k in range(1, 11))})"
 
