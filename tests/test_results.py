@@ -34,6 +34,10 @@ def counted(claims, paper, ours):
         (r"FC, (\d+) additional questions", "FC", True),
         (r"CNN, (\d+)", "CNN", False),
         (r"CNN, (\d+) additional questions", "CNN", True),
+        (r"early alignment, (\d+)", "ALIGN", False),
+        (r"saddle to saddle, (\d+)", "SADDLE", False),
+        (r"dropout, (\d+)", "DROPOUT", False),
+        (r"overview, (\d+)", "OVERVIEW", False),
     ],
 )
 def test_the_readme_counts_verdicts_rightly(claims, row, paper, ours):

@@ -32,16 +32,22 @@ from .data._labels import as_targets, takes_labels
 from .errors import InputError, check_not_negative, check_whole, one_of, unknown_name
 from .initialization import Given, Init
 from .losses import Loss
-from .networks import Attention, Model, Network
+from .networks import Attention, Dense, Model, Network
 from .networks._model import check_samples
 from .optimizers import GradientFlow, NormalisedGD, Optimizer
 from .saving import At, Continued, Evenly, SaveSchedule, list_steps
 from .seeds import Seed, as_seed
 
 
+def _check_share(name: str, value: float) -> None:
+    """Refuse what is no share of neurons that can be left out."""
+    if not 0 < value < 1:
+        raise InputError(f"{name} is a share above 0 and below 1, not {value!r}")
+
+
 @dataclass(frozen=True)
 class Experiment(Part):
-    """Everything that fixes a training run except the seeds.
+    r"""Everything that fixes a training run except the seeds.
 
     Args:
         network: what is trained.
@@ -60,6 +66,9 @@ class Experiment(Part):
         kept_layers: the layers whose weights are kept; all of them if not given.
         label_noise: standard deviation of the Gaussian noise that each step adds to the targets it sees, fresh at each
             step (by the init seed). Its mean gradient is that of the true targets, on which losses are recorded.
+        dropout_penalty: in the place of dropout, its mean effect: a share q of the neurons of the last hidden layer,
+            left out, adds $\frac{q}{2(1-q)n} \sum_i \sum_j (a_j \sigma_j(x_i))^2$ to half the squared
+            error, without noise. Losses are recorded without it.
     """
 
     network: Network
@@ -75,6 +84,7 @@ class Experiment(Part):
     test: Data | None = None
     kept_layers: tuple[str, ...] | None = None
     label_noise: Annotated[float, check_not_negative] | None = None
+    dropout_penalty: Annotated[float, _check_share] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,6 +100,7 @@ class Experiment(Part):
             raise InputError("gradient flow sees all samples and the whole network: no batch_size, no dropout")
         if isinstance(self.optimizer, GradientFlow) and self.label_noise is not None:
             raise InputError("gradient flow has no steps at which labels could be noisy: no label_noise")
+        self._check_penalty()
         if isinstance(self.optimizer, GradientFlow) and self.network.norms:
             raise InputError("gradient flow has no batch norm: its running statistics depend on the steps")
         if isinstance(self.network, Attention) and (
@@ -113,6 +124,19 @@ class Experiment(Part):
             known = [layer.name for layer in self.network.layers]
             if name not in known:
                 raise unknown_name("kept layer", name, known)
+
+    def _check_penalty(self) -> None:
+        """Refuse a dropout penalty where it is not the mean effect of dropout."""
+        if self.dropout_penalty is None:
+            return
+        if not isinstance(self.network, Dense) or self.network.dropout:
+            raise InputError("a dropout_penalty is for dense networks, in the place of their dropout")
+        if self.loss.name != "mse":
+            raise InputError(
+                f"a dropout_penalty is the mean effect of dropout on the loss mse, not on {self.loss.describe()}"
+            )
+        if isinstance(self.optimizer, GradientFlow):
+            raise InputError("gradient flow follows the loss alone: no dropout_penalty")
 
     def keeps(self, name: str) -> bool:
         """Whether a parameter, by its full name, is kept at the saved steps."""
@@ -224,6 +248,11 @@ class Experiment(Part):
             "optimizer": self.optimizer.describe(),
             "batch": "full batch" if self.batch_size is None else f"batches of {self.batch_size}",
             **({} if self.label_noise is None else {"label noise": f"N(0, {self.label_noise:g}²), anew at each step"}),
+            **(
+                {}
+                if self.dropout_penalty is None
+                else {"penalty": f"the mean effect of dropout {self.dropout_penalty:g} on the last hidden layer"}
+            ),
             "steps": str(self.steps),
             "loss": self.loss.describe(),
             "precision": describe_precision(self.dtype),

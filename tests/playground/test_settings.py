@@ -1,13 +1,14 @@
 """The page's settings: read, bounded, written; the experiments they are."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condensation import InputError, Seed
+from condensation import Experiment, InputError, Seed
 from condensation.papers.fc.experiments import FIG5_ACTIVATIONS, LINES, fig3, low_frequency, one_input, six_layers
 from condensation.playground._presets import presets
 from condensation.playground._settings import LIMITS, OPTIMIZERS, Settings
@@ -111,6 +112,18 @@ def test_all_that_is_offered_can_be_opened():
 def test_figures_are_known_by_name():
     assert len(FIGURES) == len(PRESETS["figures"])
     assert {*PAPER, "cnn-fig2", "cnn-fig3"} <= FIGURES.keys()
+
+
+@pytest.mark.parametrize("name", ["condense", "initial_condense"])
+def test_public_notebooks_are_presets_and_files(name):
+    preset = Settings.from_text(FIGURES[f"dlphenomena-{name}"]["settings"]).experiment()
+    whole = Experiment.load(Path(__file__).parents[2] / "examples" / f"{name}.toml")
+    for mine, theirs in zip(preset.data.draw(Seed(3, 3)), whole.data.draw(Seed(3, 3)), strict=True):
+        np.testing.assert_allclose(mine, theirs)
+    stds = [each.initial_model(0).weights(1).std() for each in (preset, whole)]
+    assert stds[0] == pytest.approx(stds[1], rel=0.15)
+    assert preset.network.activations == whole.network.activations
+    assert preset.optimizer.learning_rate == whole.optimizer.learning_rate
 
 
 def test_the_last_scene_has_the_targets_that_attract_to_the_axes_of_a_tetrahedron():

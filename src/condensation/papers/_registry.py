@@ -1,6 +1,6 @@
 """All figures by name, in the order of the papers."""
 
-from . import align, attention, beyond, phases, saddle
+from . import align, attention, beyond, dropout, overview, phases, saddle
 from ._figure import PaperFigure
 from .cnn import figures as cnn
 from .fc import figures as fc
@@ -14,6 +14,8 @@ FIGURES: dict[str, type[PaperFigure]] = {
         *phases.FIGURES,
         *align.FIGURES,
         *saddle.FIGURES,
+        *dropout.FIGURES,
+        *overview.FIGURES,
         *attention.FIGURES,
     )
 }

@@ -21,6 +21,8 @@ PAPERS = {
     "PHASES": "phase diagrams of the literature, and three of our own",
     "ALIGN": "early alignment of relu networks",
     "SADDLE": "saddle to saddle: exponents, width, one unit at a time",
+    "DROPOUT": "noise: dropout, small batches, labels",
+    "OVERVIEW": "clusters over training, and how many samples a target needs",
 }
 SOURCES: dict[str, list[dict[str, str]]] = tomllib.loads(
     Path(__file__).with_name("sources.toml").read_text(encoding="utf-8")

@@ -38,7 +38,8 @@ class Program(NamedTuple):
     """What networks trained by one compiled program have in common; hashable, so that it is compiled once.
 
     ``optimizer`` is its static part; ``classes`` tells that the targets are classes, so that accuracy is known;
-    ``kept`` are the names of the values that are saved; ``noisy`` tells that there is label noise.
+    ``kept`` are the names of the values that are saved; ``noisy`` tells that there is label noise; ``penalty`` is the
+    share of dropout whose mean effect is added to the loss of a step.
     """
 
     network: Network
@@ -50,6 +51,7 @@ class Program(NamedTuple):
     classes: bool = False
     tested: bool = False
     noisy: bool = False
+    penalty: float | None = None
 
     @property
     def storage(self) -> str:
@@ -63,8 +65,9 @@ class Program(NamedTuple):
 
     @property
     def sees_part(self) -> bool:
-        """Whether a step's loss is not the whole network's on all samples: batches, dropout, batch norm, noise."""
-        return self.batch_size is not None or self.network.dropout > 0 or bool(self.network.norms) or self.noisy
+        """Whether a step's loss is not the network's own on all samples: batches, dropout (penalty), norms, noise."""
+        parts = self.batch_size is not None or self.noisy or self.penalty is not None
+        return parts or self.network.dropout > 0 or bool(self.network.norms)
 
     def curve_names(self) -> list[str]:
         """Names of the recorded curves: loss, accuracy, time, and the gradient size of each parameter."""
@@ -129,6 +132,10 @@ class Program(NamedTuple):
     def _learn(self, parameters: Values, statistics: Values, x: Any, y: Array, key: Any) -> tuple[Array, Any]:
         """The loss of a training step, its outputs, and the statistics after it."""
         network: Any = self.network.assemble(parameters | statistics)
+        if self.penalty is not None:
+            outputs, read = network.trace(x)
+            added = dropout_penalty(network.layers[-1].weight, read[-1], self.penalty, self.loss.reduction)
+            return self.loss(outputs, y) + added, (outputs, statistics)
         outputs, statistics = network.learn(x, key) if self.network.norms else (network(x, key), statistics)
         return self.loss(outputs, y), (outputs, statistics)
 
@@ -171,6 +178,15 @@ class Program(NamedTuple):
         order = lax.cond(place == 0, shuffle, lambda: order)
         chosen = lax.dynamic_slice(order, (place * size,), (size,))
         return x[chosen], y[chosen], order
+
+
+def dropout_penalty(output: Array, hidden: Array, share: float, reduction: str = "mean") -> Array:
+    r"""What dropout of the last hidden layer adds to half the squared error in the mean over what it leaves out.
+
+    $\frac{q}{2(1-q)} \frac1n \sum_i \sum_k \sum_j (a_{kj} h_j(x_i))^2$ with q the share left out.
+    """
+    each = jnp.sum(output**2 @ hidden**2, axis=0)
+    return share / (2 * (1 - share)) * (jnp.sum(each) if reduction == "sum" else jnp.mean(each))
 
 
 def gradient_sizes(gradient: dict[str, Array]) -> Curves:

@@ -41,7 +41,17 @@ from ._program import Program
 from ._progress import Meter, PrintedProgress, Reporter
 from ._work import Member
 
-SHARED = ("network", "loss", "dtype", "steps", "save", "record", "batch_size", "kept_layers")  # in an ensemble
+SHARED = (
+    "dropout_penalty",
+    "network",
+    "loss",
+    "dtype",
+    "steps",
+    "save",
+    "record",
+    "batch_size",
+    "kept_layers",
+)  # in an ensemble
 
 
 class GradientBelowEps(UserWarning):
@@ -205,6 +215,7 @@ def program_of(experiments: list[Experiment], members: list[Member]) -> Program:
         classes=classes.pop(),
         tested=first.test is not None,
         noisy=first.label_noise is not None,
+        penalty=first.dropout_penalty,
     )
 
 
