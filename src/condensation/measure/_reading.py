@@ -225,7 +225,9 @@ def _rank(row: Row) -> str:
 
 
 def _on_lines(count: int, cover: float, *, condensed: bool) -> str:
-    return f"condensed on {_count(count)}" if condensed else f"partly: {_count(count)} with {_percent(cover)} of the norm"
+    return (
+        f"condensed on {_count(count)}" if condensed else f"partly: {_count(count)} with {_percent(cover)} of the norm"
+    )
 
 
 def _count(lines: int) -> str:

@@ -8,7 +8,7 @@ squares of all values together are known, and the spread is scaled to that.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -83,9 +83,11 @@ def _largest(wide: np.ndarray) -> float:
     """The largest singular value: where many are nearly as large, no range finder has it."""
     from scipy.sparse.linalg import LinearOperator, eigsh
 
-    product = LinearOperator((len(wide),) * 2, lambda vector: wide @ (wide.T @ vector.astype(wide.dtype)), dtype=float)
+    options: dict[str, Any] = {"matvec": lambda vector: wide @ (wide.T @ vector.astype(wide.dtype)), "dtype": float}
+    product = LinearOperator((len(wide), len(wide)), **options)
     start = np.random.default_rng(1).normal(size=len(wide))
-    return float(np.sqrt(eigsh(product, 1, v0=start, tol=1e-3, return_eigenvectors=False)[0]))
+    accuracy: dict[str, Any] = {"tol": 1e-3}
+    return float(np.sqrt(eigsh(product, 1, v0=start, return_eigenvectors=False, **accuracy)[0]))
 
 
 def _quadrature(wide: np.ndarray, basis: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
