@@ -68,12 +68,12 @@ def _equal(u: np.ndarray) -> np.ndarray:
 
 def _near(u: np.ndarray) -> np.ndarray:
     """Pairs of units that are near each other in random projections."""
-    from scipy.spatial import cKDTree
+    from scipy.spatial import KDTree
 
     directions = np.random.default_rng(0).normal(size=(u.shape[1], PROJECTIONS)).astype(u.dtype)
     places = (u @ directions).astype(float)
     radius = FARTHEST * float(np.sqrt(2 * (1 - COPY)))
-    distance, near = cKDTree(places).query(places, [*range(1, NEIGHBOURS + 1)], distance_upper_bound=radius)
+    distance, near = KDTree(places).query(places, [*range(1, NEIGHBOURS + 1)], distance_upper_bound=radius)
     one, place = np.nonzero(np.isfinite(distance))
     return np.stack([one, near[one, place]], axis=1)
 

@@ -60,7 +60,9 @@ def report_page(measured: Measured, threshold: float | None = None) -> str:
     headings = columns(records, series=series)
     headings.pop("step", None)
     with_null = "null_k_eff" in headings
-    unused = (() if with_null else ("mean", "centred", "null", "null rank", "copies", "bias")) + (() if series else ("RD",))
+    unused = (() if with_null else ("mean", "centred", "null", "null rank", "copies", "bias")) + (
+        () if series else ("RD",)
+    )
     unused += () if any(math.isfinite(row.k_eff_error) for row in rows) else ("±",)
     mapped = list(islice(((row, own) for row in rows if (own := _weights(row, measured)) is not None), SHOWN))
     layers = draw_layers([row for row in measured.last if not row.reason], numbered=[row.layer for row, _ in mapped])
