@@ -144,7 +144,9 @@ def curve(model: nn.Module, train: Data, test: Data, samples: int, width: int) -
     x, before = (train[0][:samples], train[1][:samples]), predictions(model, test)
     shares: dict[str, list[float]] = {"merged": [], "best": [], "pruned": []}
     for units in (size for size in SIZES if size < width):
-        shares["merged"].append(share(before, predictions(reduce_model(model, inputs=test[0][:1], units=units).model, test)))
+        shares["merged"].append(
+            share(before, predictions(reduce_model(model, inputs=test[0][:1], units=units).model, test))
+        )
         fitted = reduce_model(model, x, units=units).model
         shares["best"].append(share(before, predictions(fitted, test)))
         shares["pruned"].append(share(before, predictions(prune(model, test[0][:1], units), test)))

@@ -72,7 +72,7 @@ def _run(model: nn.Module, inputs: ModelInputs) -> Any:
         return call(model, inputs)
     except Exception as problem:
         raise InputError(
-            f"the model cannot be run on the inputs (pass inputs= with which it can): {type(problem).__name__}: {problem}"
+            f"the model cannot be run on its inputs (inputs= takes others): {type(problem).__name__}: {problem}"
         ) from problem
 
 

@@ -62,7 +62,7 @@ class Methods:
         return replace(plan, combinations=combinations)
 
     def order(self, method: str) -> list[str]:
-        """The set of each unit that is left out, one after the other, all sets together: least cost a parameter first."""
+        """The set of each unit that is left out, one after the other: the least cost a parameter first."""
         full = self.work.full
         total = self.parameters(full)
         costs = {}
@@ -75,7 +75,7 @@ class Methods:
         return merging_order(costs)
 
     def parameters(self, sizes: LayerSizes) -> float:
-        """About how many parameters the reducible layers have at some sizes: each matrix by its shares that are left."""
+        """About how many parameters the reducible layers have at some sizes, by the shares that are left."""
         rows: dict[str, float] = {}
         columns: dict[str, float] = {}
         for name, merging in self.work.sets.items():

@@ -1,4 +1,4 @@
-"""What the given model does on the samples that are fitted to, seen in one pass: to be matched by what is made of it."""
+"""What the given model does on the samples that are fitted to, seen in one pass: what is made of it has to match."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -148,7 +148,7 @@ class Observed:
         samples = sum(length(batch) or 0 for batch in batches)
         if not fits(SHARE * samples * self._largest):
             return batches
-        leaves = [[leaf for leaf in tree_leaves(dict(b) if isinstance(b, dict) else b)] for b in batches]
+        leaves = [list(tree_leaves(dict(b) if isinstance(b, dict) else b)) for b in batches]
         whole = iter([torch.cat(parts) for parts in zip(*leaves, strict=True) if isinstance(parts[0], torch.Tensor)])
         return [mapped(batches[0], lambda _: next(whole))]
 

@@ -149,10 +149,7 @@ def _with_data(
         best, every = chooser.at(work.counts(groups), groups)
     else:
         best, every = chooser.smallest(Goal(decided.get("error"), decided.get("agreement")))
-    if best.method.startswith("merge"):
-        groups = methods.groups(best.sizes) if groups is None else groups
-    else:
-        groups = {}
+    groups = (methods.groups(best.sizes) if groups is None else groups) if best.method.startswith("merge") else {}
     example = parts.judge.batches[0]
     tried = {one.method: _tried(one, example) for one in every}
     final, accuracy = judge.judge(best.model), judge.accuracy(judge.outputs)

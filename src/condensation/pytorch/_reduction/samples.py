@@ -166,7 +166,7 @@ def _joined(pairs: list[Pair]) -> Pair | None:
     if any(shape != shapes[0] for shape in shapes):
         return None
     leaves = [[leaf for leaf in tree_leaves(x) if isinstance(leaf, torch.Tensor)] for x in inputs]
-    whole = iter([torch.cat(parts) if len(parts) > 1 else parts[0] for parts in zip(*leaves, strict=True)])
+    whole = iter([torch.cat(list(parts)) for parts in zip(*leaves, strict=True)])
     labels = [y for _, y in pairs]
     cut = all(
         isinstance(y, torch.Tensor) and y.ndim and len(y) == length(x) for (_, y), x in zip(pairs, inputs, strict=True)

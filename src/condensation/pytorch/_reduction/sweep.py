@@ -8,7 +8,7 @@ moments it had, and nothing changes where nothing was lost. Then the samples go 
 """
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any, cast
 
@@ -153,10 +153,8 @@ def sweep(observed: Observed, small: nn.Module, plans: Sequence[ShrinkPlan], ref
                         hook = partial(reach, stops[name], batch)
                         module = small.get_submodule(name)
                         hooks.enter_context(module.register_forward_pre_hook(hook, with_kwargs=True))
-                    try:
+                    with suppress(_Enough):
                         call(small, inputs)
-                    except _Enough:
-                        pass
             if not alone:
                 stops[group[0]].change()
 
