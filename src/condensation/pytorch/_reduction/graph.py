@@ -55,7 +55,7 @@ def build_graph(model: nn.Module, inputs: ModelInputs) -> tuple[dict[str, Channe
         sets = _followed_sets(roots, model, inputs, traced, untold)
     for name in () if untold else roots:
         free = [k for k in range(out_size(modules[name])) if k not in owned[name]]
-        if free and modules[name] in dependencies.module2node:
+        if free and modules[name] in dependencies.module2node:  # pyright: ignore[reportAttributeAccessIssue]
             coupled = _channel_set(name, free, model, dependencies, traced)
             if known & set(coupled.producers):
                 coupled = replace(coupled, producers=(name,), channels={name: coupled.channels[name]})
