@@ -50,12 +50,12 @@ def build_graph(model: nn.Module, inputs: ModelInputs) -> tuple[dict[str, Channe
     sets: dict[str, ChannelSet] = {}
     owned: dict[str, set[int]] = {name: set() for name in modules}
     dependencies: Any = _dependencies(model, inputs) if roots else None
-    if isinstance(dependencies, str):
-        sets = _followed_sets(roots, model, inputs, traced, dependencies)
-        roots = []
-    for name in roots:
+    untold = dependencies if isinstance(dependencies, str) else ""
+    if untold:
+        sets = _followed_sets(roots, model, inputs, traced, untold)
+    for name in () if untold else roots:
         free = [k for k in range(out_size(modules[name])) if k not in owned[name]]
-        if free and modules[name] in dependencies.module2node:
+        if free and modules[name] in dependencies.module2node:  # pyright: ignore[reportAttributeAccessIssue]
             coupled = _channel_set(name, free, model, dependencies, traced)
             if known & set(coupled.producers):
                 coupled = replace(coupled, producers=(name,), channels={name: coupled.channels[name]})
