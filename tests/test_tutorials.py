@@ -37,10 +37,10 @@ STATEMENTS = {  # what the prose says, of the variables that a notebook leaves
         "abs(accuracy(models['ordinary']) - accuracy(models['small'])) < 0.02",
         "watched['ordinary'].history('0.weight', 'k_eff')[1].min() > 95",
         "20 < watched['small'].history('0.weight', 'k_eff')[1][-1] < 40",
-        "reduce_model(models['ordinary'], (x_train, y_train)).sizes['0'][1] > 80",
-        "(half := reduce_model(models['small'], (x_train, y_train))).sizes['0'][1] < 60",
+        "50 < reduce_model(models['ordinary'], (x_train, y_train)).sizes['0'][1] < 70",
+        "(half := reduce_model(models['small'], (x_train, y_train))).sizes['0'][1] < 35",
         "equal_predictions(models['small'], half.model) > 0.995",
-        "equal_predictions(model, small.model) > 0.95",
+        "small.sizes['0'][1] < 15 and equal_predictions(model, small.model) > 0.96",
     ),
     "a-phase-diagram": (
         "(k_eff[:, -1] > 40).all()",
