@@ -64,7 +64,7 @@ def _theirs(network: nn.Module, x: torch.Tensor) -> nn.Module:
     found = network
     for _ in range(7):
         share, small = (low + high) / 2, deepcopy(network)
-        last = [layer for layer in small.modules() if isinstance(layer, nn.Linear)]
+        last: list[nn.Module] = [layer for layer in small.modules() if isinstance(layer, nn.Linear)]
         importance = tp.importance.GroupMagnitudeImportance()
         tp.pruner.BasePruner(small, x[:1], importance, pruning_ratio=share, ignored_layers=last).step()
         if parameters(small) > GOAL:

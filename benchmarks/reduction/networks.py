@@ -22,7 +22,7 @@ def shrink(network: nn.Module, gain: float) -> None:
             if isinstance(layer, nn.Conv2d | nn.Linear):
                 layer.weight *= gain
                 if layer.bias is not None:
-                    layer.bias *= gain
+                    layer.bias.mul_(gain)
 
 
 def lenet() -> nn.Module:

@@ -105,7 +105,7 @@ def folding(network: nn.Module, chain: list[Link], counts: Counts) -> nn.Module:
         count = counts[link.makes]
         weight, shift, scale, factor = _effective(network, link)
         points = torch.cat([weight, shift[:, None]], 1).numpy()
-        labels = KMeans(count, n_init=3, random_state=0).fit_predict(points)
+        labels = KMeans(count, n_init=3, random_state=0).fit_predict(points)  # pyright: ignore[reportArgumentType]
         labels = np.unique(labels, return_inverse=True)[1]
         combine = indicator(labels, int(labels.max()) + 1)
         means = combine.T / combine.sum(0)[:, None]
