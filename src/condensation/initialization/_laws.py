@@ -284,6 +284,6 @@ def _check_repeats(function: Function, shape: tuple[int, ...]) -> None:
         )
 
 
-Powers = FanOutPower | FanInPower | WidthPower | ChannelPower
-Law = Normal | Uniform | Powers | Glorot | He | LeCun | PyTorchDefault | Zeros | OwnLaw
+Powers = FanOutPower | FanInPower | WidthPower
+Law = Normal | Uniform | Powers | Glorot | He | LeCun | PyTorchDefault | ChannelPower | Zeros | OwnLaw
 GivenLaw = Law | Draw  # a function becomes an OwnLaw

@@ -6,6 +6,8 @@ $v \propto \sum_i y_i \sum_j X_{ij}$ they ascend $E = v^T W_V W_1 W_2$, and the 
 $\dot W_Q = F W_K$, $\dot W_K = F^T W_Q$, so that queries and keys turn to the top singular vectors of F.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike

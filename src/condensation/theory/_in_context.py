@@ -5,6 +5,8 @@ largest eigenvalues leave
 $L_m = \mathrm{tr} \Lambda - \sum_{d \le m} \lambda_d / (1 + (1 + \mathrm{tr} \Lambda/\lambda_d)/N)$.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np
