@@ -170,7 +170,7 @@ def _hardly_moved(row: Row) -> Reading | None:
 def _random(row: Row) -> Reading | None:
     """Neither lines nor rank tell the weights from random ones; a trained layer of some size has a lower rank."""
     large = min(row.units, row.inputs) >= TELLING and row.kind not in ("embedding", "depthwise filter", "kernel")
-    if not large or row.mean > COMMON or not row.effective_rank > (1 - RANDOM) * row.null_rank:
+    if not large or row.mean > COMMON or not abs(row.effective_rank / row.null_rank - 1) < RANDOM:
         return None
     what = "these could be the weights of an untrained layer"
     return Reading("as random weights", f"{_beside_null(row)}, {_rank(row)}" + _zeros(row), Action.TRAIN, what)
