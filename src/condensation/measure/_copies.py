@@ -73,7 +73,8 @@ def _near(u: np.ndarray) -> np.ndarray:
     directions = np.random.default_rng(0).normal(size=(u.shape[1], PROJECTIONS)).astype(u.dtype)
     places = (u @ directions).astype(float)
     radius = FARTHEST * float(np.sqrt(2 * (1 - COPY)))
-    distance, near = KDTree(places).query(places, [*range(1, NEIGHBOURS + 1)], distance_upper_bound=radius)
+    found = KDTree(places).query(places, NEIGHBOURS, distance_upper_bound=radius)
+    distance, near = (np.reshape(part, (len(places), NEIGHBOURS)) for part in found)
     one, place = np.nonzero(np.isfinite(distance))
     return np.stack([one, near[one, place]], axis=1)
 

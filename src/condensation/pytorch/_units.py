@@ -18,9 +18,9 @@ from ..weights import Units
 from ..weights import _names as names
 from ..weights._attention import Heads
 from ..weights._layout import Read, UnitLayout, list_units
+from ..weights._roles import DEPTHWISE, with_roles
 from ._copies import parameter
 from ._processes import is_dtensor
-from ..weights._roles import DEPTHWISE, with_roles
 
 _NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 _WRAPPERS = {

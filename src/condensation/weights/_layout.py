@@ -93,8 +93,8 @@ def list_units(
     """The units of all parameters, in their order; a parameter with a reason in place of a layout is listed with it.
 
     ``reads`` are the shape of each parameter and what reads its values; ``heads`` cuts attention projections; some
-    parameters may be ``quantised``. ``parts`` read one of the matrices that are stacked in a parameter, where that takes
-    less than to read all of them.
+    parameters may be ``quantised``. ``parts`` read one of the matrices that are stacked in a parameter, where that
+    takes less than to read all of them.
     """
     if view not in VIEWS:
         raise unknown_name("view of convolution layers", view, VIEWS)

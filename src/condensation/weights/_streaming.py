@@ -65,7 +65,13 @@ def of_all_units(row: Row, sample: Float[np.ndarray, "sample inputs"], units: in
         return replace(row, units=units)
     array, part = as_weights(sample), len(sample) / units
     centred = array - array.mean(axis=0, dtype=float).astype(array.dtype)
-    pairs = {"k_eff": array, "chance_k_eff": array} | dict.fromkeys(("centred_k_eff", "null_k_eff", "null_low"), centred)
+    pairs = {
+        "k_eff": array,
+        "chance_k_eff": array,
+        "centred_k_eff": centred,
+        "null_k_eff": centred,
+        "null_low": centred,
+    }
     larger = {
         name: _larger(getattr(row, name), _with_itself(weights, len(array)), part) for name, weights in pairs.items()
     }

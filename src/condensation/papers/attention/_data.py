@@ -46,7 +46,7 @@ def matrix_at_plateau(x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, "width 
 
 def identity(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     """Values that pass on what they read."""
-    return np.eye(*shape)
+    return np.eye(shape[0], shape[1])
 
 
 def read_one_top(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:

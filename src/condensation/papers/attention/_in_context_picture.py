@@ -27,7 +27,7 @@ def draw_in_context(figure: "InContext") -> Figure:
                 axes.plot(one.time, one.loss, color=COLOURS[k], linewidth=0.8, alpha=0.7)
             axes.set(title=figure.titles[name], xlabel="time", ylim=(0, 1.05))
             axes.set_xscale("symlog", linthresh=10)
-            axes.set_xlim(0, one.time[-1])
+            axes.set_xlim(0, own[0].time[-1])
             if not k:
                 axes.set_ylabel("loss")
         share, times = picture.add_subplot(grid[1, :2]), picture.add_subplot(grid[1, 2:])

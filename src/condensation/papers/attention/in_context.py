@@ -7,7 +7,7 @@ levels that are known.
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,8 +37,16 @@ STEPS = {"merged": 2400, "rank1": 12_000, "rank2": 6000, "rank4": 6000}
 
 def in_context(name: str, sequences: int) -> Experiment:
     """Heads with key and query merged, or separate ones of a rank, by gradient descent."""
-    read = {"attention": "linear", "values": False, "projection": False, "key_inputs": DIM, "scale": 1 / CONTEXT}
-    heads = {"heads": 8, "merged": True} if name == "merged" else {"heads": 5, "head_width": RANKS[name]}
+    read: dict[str, Any] = {
+        "attention": "linear",
+        "values": False,
+        "projection": False,
+        "key_inputs": DIM,
+        "scale": 1 / CONTEXT,
+    }
+    heads: dict[str, Any] = (
+        {"heads": 8, "merged": True} if name == "merged" else {"heads": 5, "head_width": RANKS[name]}
+    )
     network = Attention(CONTEXT + 1, DIM + 1, 1, **read, **heads)
     data = InContextRegression(sequences, EIGENVALUES, CONTEXT, rotated=True, whitened=True)
     init, often = Init(Normal(1e-3 if name == "merged" else 0.05)), Evenly(601)
