@@ -280,7 +280,7 @@ def test_measure_gives_errors_and_says_where_there_are_no_directions(tmp_path):
     assert rows["one.weight"]["condensed"] is False
     assert "no directions to condense to" in rows["one.weight"]["reason"]
     table = command("measure", path, "--errors").stdout
-    assert f"{random['stable_rank']:.3g} ±{random['stable_rank_error']:.1g}" in table
+    assert f"{random['effective_rank']:.3g} ±{random['effective_rank_error']:.1g}" in table
     assert "one.weight: a single input carries all weights: there are no directions to condense to" in table
     assert "±" not in command("measure", path).stdout
 
@@ -297,7 +297,7 @@ def test_measure_tells_the_most_condensed_layer_first_in_a_table_that_fits(tmp_p
     assert max(map(len, lines)) <= 160
     assert ".7." in lines[2]
     assert "condensed on 1 line" in lines[2]
-    assert sum("attention output" in line for line in lines) == 12
+    assert sum(line.split()[1:2] == ["neuron"] for line in lines) == 12
     assert sum(" as chance: k_eff" in line or " as random weights: k_eff" in line for line in lines) == 11
     assert f" 12 such as {long}.0.norm.weight: a norm's scale or shift" in done.stdout
     assert " head.bias: a bias whose head.weight is missing" in done.stdout

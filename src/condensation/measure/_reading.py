@@ -120,6 +120,8 @@ def _lines(row: Row) -> Reading | None:
 def _repeated(row: Row) -> Reading | None:
     if not (count := _copies(row)):
         return None
+    if row.condensed and row.mean > COMMON and isfinite(row.null_k_eff):  # near their mean, and unlike beyond it
+        return None
     by_chance = "none" if row.chance_copies < 0.5 else f"about {row.chance_copies:.0f}"
     number = f"where chance makes {by_chance}, {_beside_null(row)}"
     return _to_merge(row, f"{count:,} of {row.units:,} units repeat others", number, count)

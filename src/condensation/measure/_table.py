@@ -22,6 +22,7 @@ from ._similarity import as_weights, norms
 from ._spectrum import spectrum
 
 NAN = float("nan")
+TOO_SMALL = "its weights are too small to be squared"
 NO_WEIGHTS = "all weights are zero, and only the biases are left: its units are constants; look at this layer"
 
 
@@ -207,7 +208,10 @@ def _beside_null(row: Row, array: np.ndarray, plain: np.ndarray, found: Lines, t
     null_rank = ranks(permuted_orientations(plain))[0]
     row = replace(row, copies=count, chance_copies=expected, null_rank=null_rank, spare=spare(found))
     mean = plain.mean(axis=0, dtype=float)
-    share = len(plain) * float(mean @ mean) / float(np.einsum("ij,ij->", plain, plain, dtype=float))
+    total = float(np.einsum("ij,ij->", plain, plain, dtype=float))
+    if not total > 0:
+        return replace(row, reason=TOO_SMALL)
+    share = len(plain) * float(mean @ mean) / total
     row = replace(row, mean=min(share, 1.0))
     if 1 - share < 1e-12:
         return row  # all units are the same: nothing is left

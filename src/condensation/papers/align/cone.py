@@ -28,7 +28,7 @@ from .._figure import Drawing, PaperFigure
 from .._tables import Table
 from ._cone import DIM, better, cone, cone_above, dual_maximum, teacher_of
 
-POWERS = {"quick": (1, 4, 7, 10, 13), "paper": (1, 3, 5, 7, 9, 11, 13)}  # of 1/4
+POWERS = {"quick": (1, 5, 9, 13), "paper": (1, 3, 5, 7, 9, 11, 13)}  # of 1/4
 SETTINGS = {"quick": (50, 0.1, 30_000), "paper": (200, 0.1, 200_000)}  # width, rate, steps
 PART = 0.25  # epsilon
 SLOW = (
