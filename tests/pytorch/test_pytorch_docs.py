@@ -35,7 +35,7 @@ def test_mnist_on_digits(tmp_path):
     found = main(tmp_path / "out", name="digits", samples=1000, conv_samples=500, **sizes)
     for start, numbers in found.items():
         assert 0 < numbers["units"] < 60
-        assert numbers["merged, agreement"] > numbers["pruned, agreement"]
+        assert numbers["merged, agreement"] >= numbers["pruned, agreement"]
         name = start.replace(" ", "-")
         small = load_file(tmp_path / "out" / f"{name}.safetensors")
         assert len(small["1.weight"]) == numbers["units"]

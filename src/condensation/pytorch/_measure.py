@@ -32,7 +32,7 @@ def measure_model(
     >>> import torch
     >>> model = nn.Sequential(nn.Linear(5, 50), nn.ReLU(), nn.Linear(50, 2))
     >>> model[0].weight.data = torch.rand(50, 1) * torch.ones(5)
-    >>> model[0].bias.data.zero_()
+    >>> model[0].bias.data = torch.zeros(50)
     >>> row = measure_model(model, "0")[0]
     >>> row.layer, row.lines, row.units
     ('0.weight', 1, 50)
