@@ -69,7 +69,8 @@ def measure(folder: Path) -> tuple[float, float, int, int]:
     command = [sys.executable, "-m", "condensation", "measure", str(folder), "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert process.stdout is not None
-    told = process.stdout.read()
+    with process.stdout:
+        told = process.stdout.read()
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
