@@ -2,7 +2,7 @@ r"""Ranks that count singular values $s_i$ by their size: k for k equal ones, an
 
 The effective rank counts small singular values, too: noise of 1% in all dimensions adds to it. The stable rank hardly
 sees them. Neither knows of lines: k lines in general position have rank k, but many lines in a plane have rank 2. Of
-matrices with more than 2048 rows and columns they are estimated (``_spectrum``), to within 4% on the spectra
+matrices with more than 2048 rows and columns they are estimated (``_spectrum``), to within 3% on the spectra
 that the tests try.
 """
 

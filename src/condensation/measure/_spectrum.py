@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 EXACT = 2048  # on the smaller side
-BLOCK, BLOCKS = 32, 8  # columns of the Krylov space
+BLOCK, BLOCKS = 32, 12  # columns of the Krylov space
 CONVERGED = 0.1  # residual over singular value: its square is the error
 PROBES, STEPS = 16, 40  # random directions, and steps of the bidiagonalisation of each
 TINY = 1e-30
