@@ -137,7 +137,8 @@ def test_a_second_signal_ends_a_training_at_once(kind, names, tmp_path):
             process.send_signal(getattr(signal, name))
             time.sleep(0.01)
         code, said = processes.ended(process)
-    assert code in (SIGNALS[names[0]], -getattr(signal, names[1]))  # the first may be quicker
+    # the first may be quicker; two that arrive within one native call are handled in the order of their numbers
+    assert code in {SIGNALS[name] for name in names} | {-getattr(signal, names[1])}
     assert not re.search("Traceback|Exception|FATAL|leaked", said), said
     (file,) = saved(tmp_path)
     assert open_run(file.parent).checkpoints()[Seed(0, 0)].leaves
