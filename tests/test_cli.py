@@ -491,10 +491,12 @@ def test_reduce_prints_the_errors_and_keeps_the_networks(trained, tmp_path):
     assert "50 -> 1" in command("reduce", trained["run"], "--step", 50, "--units", 1).stdout
 
 
-def test_what_reduce_cannot_do_is_said(trained):
+def test_what_reduce_cannot_do_is_said(trained, tmp_path):
     assert "step 51 was not saved" in said(command("reduce", trained["run"], "--step", 51))
     assert "cannot be reduced to 99" in said(command("reduce", trained["run"], "--units", 99))
     assert "there is no file" in said(command("reduce", "nowhere"))
+    (tmp_path / "model.onnx").write_bytes(b"")
+    assert "pytorch.reduce_model(model, data)" in said(command("reduce", tmp_path / "model.onnx"))
     assert "is the folder of a run" in said(command("reduce", trained["run"], "--out", trained["run"]))
     assert command("measure", trained["run"]).returncode == 0
 

@@ -55,6 +55,11 @@ def reduce(
             raise InputError(f"{out} is the folder of a run, whose files the reduced networks would overwrite")
     if trust:
         look_in(Path())
+    if run.exists() and not (run / "run.json").exists():
+        raise InputError(
+            f"{run} is not the folder of a run, which is what this command reduces; a PyTorch model is made smaller in "
+            "Python, by condensation.pytorch.reduce_model(model, data)"
+        )
     stored = open_run(run, trust)
     if stored.kind == "watched":
         raise InputError(f"{run} was watched: its units were kept, and no model that could be reduced")
