@@ -28,7 +28,7 @@ from condensation import (
 from condensation._display import CHARACTERS, LINES
 from condensation._sketch import bars, curves, heat
 from condensation.derivatives import hessian_spectrum
-from condensation.measure import count_lines
+from condensation.measure import count_lines, measure_units, most_condensed_first
 from condensation.prediction import Predictions, predict, predict_model, validity
 from condensation.runs import Trajectory, Watched, WatchedLayer, WatchedRun
 from condensation.seeds import Seed
@@ -127,6 +127,21 @@ def test_lines_and_their_history():
     assert "<svg" not in page
     history = count_lines(np.concatenate([np.ones((2, 3, 20, 3)), np.full((1, 3, 20, 3), np.nan)]))
     assert "condensed     6 of 9\n  not counted   3" in checked(history)[0]
+
+
+def test_rows_of_a_model_are_a_list_that_prints_a_line_a_layer():
+    line = measure_units("line", np.outer(np.arange(1.0, 41), np.ones(6)), "neuron", with_null=True)
+    chance = measure_units(HOSTILE, np.random.default_rng(0).normal(size=(40, 6)), "neuron", with_null=True)
+    rows = most_condensed_first([chance, line, measure_units("bias", np.ones(4))])
+    text, _ = checked(rows)
+    assert isinstance(rows, list)
+    assert text.splitlines()[0] == "3 layers"
+    assert re.match(r"  line +condensed on 1 line", text.splitlines()[1])
+    own, _ = checked(line)
+    assert own.splitlines()[0] == "line: 40 x 6 (neuron)"
+    assert f"k_eff           {line.k_eff:.4g}, chance {line.chance_k_eff:.4g}" in own
+    assert "chance" in checked(chance)[0]
+    assert "not measured  a vector" in checked(rows[-1])[0]
 
 
 def test_directions_and_fates():

@@ -22,5 +22,6 @@ from ._similarity import directions as directions
 from ._similarity import nearest_lines as nearest_lines
 from ._similarity import similarity_to_others as similarity_to_others
 from ._table import Row as Row
+from ._table import Rows as Rows
 from ._table import measure_units as measure_units
 from ._table import most_condensed_first as most_condensed_first

@@ -54,9 +54,13 @@ class Reading:
     how: str = ""
     saving: int = 0
 
+    @property
+    def advice(self) -> str:
+        """What one could do, in words."""
+        return ": ".join(filter(None, (self.action.value, self.how)))
+
     def __str__(self) -> str:
-        found = ": ".join(filter(None, (self.finding, self.evidence)))
-        return "; ".join(filter(None, (found, ": ".join(filter(None, (self.action.value, self.how))))))
+        return "; ".join(filter(None, (": ".join(filter(None, (self.finding, self.evidence))), self.advice)))
 
 
 NO_MERGING = {  # kinds of units whose lines are no licence to merge, and why

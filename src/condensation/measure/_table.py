@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._display import Shown, short_number
+from .._phrases import plural
 from ..errors import InputError
 from ._change import relative_change
 from ._copies import copies
@@ -27,7 +29,7 @@ NO_WEIGHTS = "all weights are zero, and only the biases are left: its units are 
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(Shown):
     """The measures of one layer; ``reason`` tells why there are none.
 
     Attributes:
@@ -107,6 +109,31 @@ class Row:
     def reading(self) -> str:
         """What the row says, in one sentence, or why the layer was not measured."""
         return str(self.read)
+
+    def _title(self) -> str:
+        return f"{self.layer}: {self.units} x {self.inputs} ({self.kind or 'unit'})"
+
+    def _facts(self) -> Mapping[str, str]:
+        if self.reason:
+            return {"not measured": self.reason}
+        chance = f", chance {short_number(self.null_rank)}" if np.isfinite(self.null_rank) else ""
+        return {
+            "found": self.read.finding,
+            "what to do": self.read.advice,
+            "k_eff": f"{short_number(self.k_eff)}, chance {short_number(self.chance_k_eff)}",
+            "lines": f"{self.lines} with {self.cover:.0%} of the norm",
+            "effective rank": f"{short_number(self.effective_rank)}{chance}",
+        }
+
+
+class Rows(Shown, list[Row]):
+    """Rows of a model: a list that prints a line a layer."""
+
+    def _title(self) -> str:
+        return plural(len(self), "layer")
+
+    def _facts(self) -> Mapping[str, str]:
+        return {row.layer: row.reading for row in self}
 
 
 def measure_units(
@@ -228,7 +255,7 @@ def _beside_null(row: Row, array: np.ndarray, plain: np.ndarray, found: Lines, t
     )
 
 
-def most_condensed_first(rows: Iterable[Row]) -> list[Row]:
+def most_condensed_first(rows: Iterable[Row]) -> Rows:
     """Rows in order: layers that can be reduced by k_eff over units, the others by k_eff over its null, then the rest.
 
     >>> rows = [Row("none", reason="a vector"), measure_units("a", np.ones((9, 4)))]
@@ -243,4 +270,4 @@ def most_condensed_first(rows: Iterable[Row]) -> list[Row]:
             return 0, row.k_eff / row.units
         return 1, round(row.ratio if np.isfinite(row.ratio) else row.k_eff / row.units, 2)  # what is less is noise
 
-    return sorted(rows, key=place)
+    return Rows(sorted(rows, key=place))

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from .._files import Stored
 from .._memory import fits, require
 from ..errors import InputError
-from ..measure import Row, measure_units, most_condensed_first
+from ..measure import Row, Rows, measure_units, most_condensed_first
 from ._files import ModelFile
 from ._layout import Units
 from ._names import NORM
@@ -127,7 +127,7 @@ def measure_arrays(
     threshold: float | None = None,
     heads: bool = False,
     view: str = "filter",
-) -> list[Row]:
+) -> Rows:
     """Measure all arrays of a checkpoint, the most condensed first.
 
     >>> rows = measure_arrays({"b": np.ones(5), "a.weight": np.ones((20, 3)), "a.bias": np.ones(20)})

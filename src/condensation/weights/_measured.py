@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median, median_low
 from typing import Any
 
-from ..measure import Row, most_condensed_first
+from ..measure import Row, Rows, most_condensed_first
 from ..measure._table import NAN
 from ._layout import Units
 
@@ -91,7 +91,7 @@ class Measured:
         ]
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> Rows:
         """The last row of each layer, the most condensed first."""
         return most_condensed_first(self.last)
 
