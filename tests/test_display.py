@@ -141,7 +141,7 @@ def test_rows_of_a_model_are_a_list_that_prints_a_line_a_layer():
     assert own.splitlines()[0] == "line: 40 x 6 (neuron)"
     assert f"k_eff           {line.k_eff:.4g}, chance {line.chance_k_eff:.4g}" in own
     assert "chance" in checked(chance)[0]
-    assert "not measured  a vector" in checked(rows[-1])[0]
+    assert checked(rows[-1])[0].startswith("bias\n  not measured  weights must be units x inputs")
 
 
 def test_directions_and_fates():

@@ -111,7 +111,7 @@ class Row(Shown):
         return str(self.read)
 
     def _title(self) -> str:
-        return f"{self.layer}: {self.units} x {self.inputs} ({self.kind or 'unit'})"
+        return f"{self.layer}: {self.units} x {self.inputs} ({self.kind or 'unit'})" if self.units else self.layer
 
     def _facts(self) -> Mapping[str, str]:
         if self.reason:
