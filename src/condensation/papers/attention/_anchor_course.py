@@ -8,7 +8,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.sparse import csr_matrix
 
 from ...networks import Attention
@@ -54,20 +54,26 @@ class AnchorCourse:
     run: Trajectory
     seed: int
 
-    def weights(self, layer: str) -> np.ndarray:
+    def weights(self, layer: str) -> Float[np.ndarray, "saved units inputs"]:
         """A layer at all saved steps."""
-        return self.run.history(layer)[self.seed]
+        return self.run.parameters[f"{layer}.weight"][self.seed]
 
     @cached_property
-    def data(self) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens, and the rows of one 1."""
-        return self.run.data(self.run.seeds[self.seed])
+    def data(self) -> tuple[Int[np.ndarray, "samples length"], Int[np.ndarray, " samples"]]:
+        """Sequences, and the token that is the target of each."""
+        x, y = self.run.data(self.run.seeds[self.seed])
+        return x.astype(np.int16), y.argmax(axis=1).astype(np.int16)
+
+    @property
+    def vocabulary(self) -> int:
+        """Number of tokens."""
+        return self.run.experiment.network.outputs
 
     @cached_property
     def plateau(self) -> float:
         """The loss of the best answer that reads nothing: the entropy of the targets. Known before training."""
-        shares = self.data[1].mean(axis=0)
-        shares = shares[shares > 0]
+        counts = np.bincount(self.data[1])
+        shares = counts[counts > 0] / counts.sum()
         return float(-(shares * np.log(shares)).sum())
 
     @cached_property
@@ -98,6 +104,11 @@ class AnchorCourse:
         first, after = self._first(REACHED), self._first(1 + BELOW)
         last = len(self.saved_way) - 1 if after is None else after - 1
         return None if first is None or self.stage_1 is None or last <= first else (first, last)
+
+    @property
+    def has_stages(self) -> bool:
+        """Whether there are a first stage and a plateau."""
+        return self.stage_1 is not None and self.on_plateau is not None
 
     @property
     def ends(self) -> tuple[int, int, int]:
@@ -181,12 +192,13 @@ class AnchorCourse:
         """
         (x, y), first = self.data, self.parameters(0)
         n, length = x.shape
-        tokens = x.astype(int).ravel(), np.repeat(np.arange(n), length)
-        counts = csr_matrix((np.full(n * length, 1 / length), tokens), (y.shape[1], n))
-        wrong = y - 1 / y.shape[1]
-        read = first["embedding.weight"].T @ (counts @ wrong)
-        read = read + np.outer(first["positions.weight"].mean(axis=0), wrong.sum(axis=0))
-        return np.linalg.svd(read @ first["output.weight"])[0][:, 0]
+        sequences, tokens = np.repeat(np.arange(n), length), x.ravel()
+        counts = csr_matrix((np.full(n * length, 1 / length), (tokens, sequences)), (self.vocabulary, n))
+        targets = csr_matrix((np.ones(n), (np.arange(n), y)), (n, self.vocabulary))
+        wrong = (counts @ targets).toarray() - counts.sum(axis=1) / self.vocabulary
+        mean = targets.sum(axis=0) - n / self.vocabulary
+        read = first["embedding.weight"].T @ wrong + np.outer(first["positions.weight"].mean(axis=0), mean)
+        return np.linalg.svd(np.asarray(read @ first["output.weight"]))[0][:, 0]
 
     def query_key_matrix(self, step: int) -> Float[np.ndarray, "width width"]:
         """F: minus the gradient by W_Q^T W_K, where that is zero, of the loss of the other weights at a saved step."""
@@ -195,10 +207,11 @@ class AnchorCourse:
         merged = replace(network, merged=True, head_width=None, value_width=network.value_outputs, scale=network.factor)
         rest = {name: v for name, v in self.parameters(step).items() if not name.startswith(ATTENTION)}
         rest = {name: jnp.asarray(v, jnp.float32) for name, v in rest.items()}
-        x, y = (jnp.asarray(part[:SAMPLES], jnp.float32) for part in self.data)
+        x, y = (jnp.asarray(part[:SAMPLES], jnp.int32) for part in self.data)
+        targets = jax.nn.one_hot(y, self.vocabulary)
 
         def loss(product: jax.Array) -> jax.Array:
-            return self.run.experiment.loss(merged.assemble(rest | {"key_query1.weight": product})(x), y)
+            return self.run.experiment.loss(merged.assemble(rest | {"key_query1.weight": product})(x), targets)
 
         return -np.asarray(jax.grad(loss)(jnp.zeros((network.width, network.width), jnp.float32)), float)
 

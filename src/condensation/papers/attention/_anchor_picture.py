@@ -29,7 +29,7 @@ def draw_anchor(figure: "Anchor") -> Figure:
             row[1].set(yscale="log", ylim=(1e-3, 30))
             row[2].set(ylim=(0, 1.05))
             row[3].set(ylim=(0, 1.05))
-        titles = ("loss, accuracy", "change of $W_Q$, $W_K$ over outer", "effective rank", "|cosine| of top vectors")
+        titles = ("loss", "change, $W_Q W_K$ over outer", "effective rank", "|cosine| of tops")
         for axes, title in zip(panels[0], titles, strict=True):
             axes.set(title=title)
         for axes in panels[-1]:
@@ -45,12 +45,11 @@ def _draw_seed(one: AnchorCourse, row: np.ndarray) -> None:
     thin = {"linewidth": 0.7, "alpha": 0.6}
     steps = one.run.saved
     loss.plot(one.run.recorded, one.run.loss[one.seed], color=INK, **thin)
-    loss.plot(one.run.recorded, one.run.curves["test_accuracy"][one.seed], color=COLOURS[1], **thin)
     loss.axhline(one.plateau, color=INK, linestyle="--", linewidth=0.6)
     ratio.plot(steps[1:], one.attention_over_outer, color=INK, **thin)
     for part, colour in zip(PARTS, COLOURS, strict=False):
         ranks.plot(steps, one.ranks(part) / one.ranks(part)[0], color=colour, **thin)
         turns.plot(steps[1:], one.turns((part,)), color=colour, **thin)
-    if one.stage_1 is not None and one.on_plateau is not None:
+    if one.stage_1 is not None:
         for axes in row:
             axes.axvspan(0, steps[one.stage_1], color=INK, alpha=0.04, linewidth=0)

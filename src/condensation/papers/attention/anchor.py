@@ -5,7 +5,7 @@ when the loss falls to the plateau of the answer that reads nothing, queries and
 """
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
@@ -26,54 +26,58 @@ from ._anchor_picture import draw_anchor
 from ._course import rank
 
 PAPER, OURS = "Chen and Luo 2025", "additional question"
-MODELS = {"tanh": "tanh", "linear": "no activation"}
+MODELS = {"tanh": "tanh", "linear": "no activation", "eps": "tanh, a small eps of Adam"}
+EPS = 1e-16  # of the last one: below all gradients but those of queries and keys in the first steps
 WIDTH, GAMMA, RATE = 640, 0.85, 1.5e-4  # the paper's width, std width^-gamma, highest learning rate
 WARM_UP, COSINE = 1 / 3, 200  # share of the training, and epochs
 TWO_TOP = 0.5  # second singular value of F over the first, up to which one is the largest
 
 
-def anchor(scale: str, activation: str) -> Experiment:
+def anchor(scale: str, name: str) -> Experiment:
     """The paper's network and training; at the quick scale a tenth of the width, sqrt(width) std and rate/std kept."""
     quick = scale == "quick"
     width, length, keys, n, batch, epochs = (64, 5, 20, 2000, 100, 60) if quick else (WIDTH, 10, 96, 140_000, 1000, 30)
     vocabulary, epoch = keys + 6 if quick else 201, n // batch
     network = Attention(
         length, width, vocabulary, vocabulary=vocabulary, positions=True, projection=False, feed_forward=2 * width,
-        activation=activation, fixed=("embedding", "positions", "output"),
+        activation="linear" if name == "linear" else "tanh", fixed=("embedding", "positions", "output"),
     )  # fmt: skip
     data = AnchorFunctions(n, vocabulary, length, keys=(5, 4 + keys))
     larger = (WIDTH / width) ** 0.5
     course = Product((Warmup(int(WARM_UP * epochs) * epoch, 1 / 15), Cosine(COSINE * epoch)))
-    optimizer = AdamW(float(f"{RATE * larger:.2g}"), weight_decay=0.0, schedule=course, clip=1.0)
+    optimizer = AdamW(
+        float(f"{RATE * larger:.2g}"), eps=EPS if name == "eps" else 1e-8, weight_decay=0.0, schedule=course, clip=1.0
+    )
     saved = Evenly(31) if quick else At((*range(0, 800, 50), *range(800, 1400, 100), *range(1400, 4200, 400)))
     init = Init(Normal(float(f"{WIDTH**-GAMMA * larger:.3g}")))
+    recorded = Evenly(61 if quick else 31)
     return Experiment(
-        network, init, data, optimizer, epochs * epoch, Loss("cross_entropy"), saved, Evenly(61), "float32", batch,
+        network, init, data, optimizer, epochs * epoch, Loss("cross_entropy"), saved, recorded, "float32", batch,
         AnchorFunctions(min(n, 10_000), vocabulary, length, keys=(5, 4 + keys)), (*OUTER, *ATTENTION),
     )  # fmt: skip
 
 
+def _claim(
+    name: str, key: str, where: str, text: str, quantity: str, rule: Rule, measure: Callable[[AnchorCourse], float],
+    why: Callable[["Anchor"], str] | str = "", decided: Callable[[AnchorCourse], bool] | None = None,
+) -> "Claim[Anchor]":  # fmt: skip
+    """A claim on one network; in a seed without a first stage or without a plateau there is nothing to measure."""
+
+    def measured(figure: "Anchor") -> PerSeed:
+        courses = figure.courses[name]
+        there = [key == "accuracy" or one.has_stages for one in courses]
+        values = [measure(one) if known else np.nan for one, known in zip(courses, there, strict=True)]
+        if decided is None:
+            return PerSeed(values)
+        return PerSeed(values, decided=[known and decided(one) for one, known in zip(courses, there, strict=True)])
+
+    where = f"{PAPER}, {where}" if where else OURS
+    return Claim(f"{name}-{key}", where, f"{MODELS[name]}: {text}", quantity, rule, measured, why, ours=where == OURS)
+
+
 def _claims(name: str) -> "tuple[Claim[Anchor], ...]":
     """What is asked of the network with its activation, and (Figs. 4, 5) without."""
-
-    def claim(
-        key: str, where: str, text: str, quantity: str, rule: Rule, measure: Callable[[AnchorCourse], float],
-        why: Callable[["Anchor"], str] | str = "", decided: Callable[[AnchorCourse], bool] | None = None,
-    ) -> "Claim[Anchor]":  # fmt: skip
-        def measured(figure: "Anchor") -> PerSeed:
-            """In a seed without a first stage or without a plateau there is nothing to measure."""
-            courses = figure.courses[name]
-            ended = [key == "accuracy" or (one.stage_1 is not None and one.on_plateau is not None) for one in courses]
-            values = [measure(one) if there else np.nan for one, there in zip(courses, ended, strict=True)]
-            premise = None if decided is None else [
-                there and decided(one) for one, there in zip(courses, ended, strict=True)]  # fmt: skip
-            return PerSeed(values, decided=premise)
-
-        where = f"{PAPER}, {where}" if where else OURS
-        return Claim(
-            f"{name}-{key}", where, f"{MODELS[name]}: {text}", quantity, rule, measured, why, ours=where == OURS
-        )
-
+    claim = partial(_claim, name)
     return (
         claim("still", "Fig. 2", "first the outer weights change much more than queries and keys",
               "relative change of W_Q, W_K over that of W_V and the feed-forward part, in the first stage",
@@ -127,26 +131,44 @@ def _claims(name: str) -> "tuple[Claim[Anchor], ...]":
     )  # fmt: skip
 
 
+def _eps_claims() -> "tuple[Claim[Anchor], ...]":
+    """Whether it is Adam's eps that keeps queries and keys, whose gradients are the smaller ones, where they are."""
+    claim = partial(_claim, "eps")
+    return (
+        claim("still", "", "the outer weights change much more at first, too",
+              "relative change of W_Q, W_K over that of W_V and the feed-forward part, in the first stage",
+              at_most(0.05), lambda one: one.over_outer(0, one.ends[0]),
+              why=lambda figure: figure.gradients_in_words()),
+        claim("query-kept", "", "effective ranks of W_Q and W_K stand in the first stage, too",
+              "the lesser one at its end over the first", at_least(0.95),
+              lambda one: min(one.share(part, one.ends[0]) for part in ATTENTION),
+              why=lambda figure: figure.gradients_in_words()),
+        claim("condensed", "", "the columns of W_V condense on one line, too",
+              "their median |cosine| with W_V's top singular vector at the end of the first stage", at_least(0.9),
+              lambda one: one.on_line(one.spectra["value1"][one.ends[0]].top, one.ends[0])),
+    )  # fmt: skip
+
+
 class Anchor(PaperFigure):
-    """The anchor task with the paper's network, with tanh and without activation."""
+    """The anchor task with the paper's network: with tanh, without activation, and with tanh and a small eps."""
 
     name, title, paper = "attn-anchor", "The anchor task: which weights change first, and which collapse", "ATTENTION"
     has_variants = False
     seed_count: ClassVar = {"quick": 3, "paper": 4}
     titles: ClassVar = MODELS
     chosen = (
-        "140,000 sequences (for 4000 steps of batches of 1000 in 30 epochs), positions added to the embedding and as "
-        "fixed, no projection of the head, no residual connection, no norm, the warm-up within steps rather than "
-        "epochs and the cosine from the first step on, four seeds, what counts as the end of a stage, effective rank: "
-        "the text does not tell. The quick scale has d 64, sequences of 5 tokens with 20 keys, 2000 of them. A trial "
-        "of the quick scale with two seeds and tanh was seen before the rules were written. The second task, text "
-        "(WikiText), was not run: no corpus could be had"
+        "140,000 sequences (for about 4000 steps of batches of 1000 in 30 epochs), positions added to the embedding and "
+        "as fixed as it, no projection of the head, no residual connection, no norm, the rate changed at each step and "
+        "the cosine begun at the first, four seeds, what counts as the end of a stage, effective rank: the text does "
+        "not tell. The quick scale has d 64, 2000 sequences of 5 tokens with 20 keys, the paper's sqrt(d) std and "
+        "rate/std. A trial of the quick scale with two seeds and tanh was seen before the rules were written. The "
+        "paper's second task, text (WikiText), was not run: no corpus could be had"
     )
-    claims = (*_claims("tanh"), *_claims("linear"))
+    claims = (*_claims("tanh"), *_claims("linear"), *_eps_claims())
 
     @classmethod
     def experiments(cls, scale: str) -> dict[str, Experiment]:
-        """The network twice."""
+        """The network three times."""
         return {name: anchor(scale, name) for name in MODELS}
 
     @cached_property
@@ -160,9 +182,18 @@ class Anchor(PaperFigure):
             f"{one.on_line(one.mean_token, one.ends[0]):.2f} with the line, "
             f"{one.on_line(np.sign(one.mean_token), one.ends[0]):.2f} with its signs"
             for one in self.courses[name]
-            if one.stage_1 is not None and one.on_plateau is not None
+            if one.has_stages
         ]
         return f"Adam steps along signs of the gradient. Median |cosines|, seed by seed: {'; '.join(told)}."
+
+    def gradients_in_words(self) -> str:
+        """The first gradients beside the usual eps."""
+        run = self.runs["eps"]
+        query, value = (np.median(run.curves[f"gradient.{part}1.weight"][:, 0]) for part in ("query", "value"))
+        return (
+            f"At first the mean gradient is {query:.1e} in W_Q and {value:.1e} in W_V (median): with the usual eps of "
+            "1e-8 Adam's steps shrink with the gradients below it, with a smaller one they do not."
+        )
 
     def matrix_in_words(self, name: str) -> str:
         """The gap of F's singular values, and the effective rank of W_Q that is left, seed by seed."""
@@ -170,7 +201,7 @@ class Anchor(PaperFigure):
             f"{one.matrix[1][1] / one.matrix[1][0]:.2f} (effective rank of W_Q from {one.ranks('query1')[0]:.3g} to "
             f"{one.ranks('query1')[one.ends[2]]:.2g})"
             for one in self.courses[name]
-            if one.stage_1 is not None and one.on_plateau is not None
+            if one.has_stages
         ]
         return f"Second over first singular value of F, seed by seed: {', '.join(told)}."
 
@@ -188,10 +219,10 @@ class Anchor(PaperFigure):
     def draw(self) -> Drawing:
         """Loss, changes, effective ranks and turns over the steps."""
         return Drawing(
-            caption="The anchor task, all seeds. The loss with the plateau of the answer that reads nothing (dashed), "
-            "and held-out accuracy; the relative change of W_Q and W_K over that of the outer weights between saved "
+            caption="The anchor task, all seeds. The loss with the plateau of the answer that reads nothing (dashed); "
+            "the relative change of W_Q and W_K over that of the outer weights between saved "
             "steps; effective ranks over the first; |cosine| of the top singular vectors of successive saved steps. "
-            "Upper row: tanh; lower row: no activation.",
+            "Rows: tanh; no activation; tanh with an eps of 1e-16.",
             pictures={"": draw_anchor(self)},
             tables=(self._table(),),
             data=self.columns_of_claims(),
@@ -208,10 +239,9 @@ class Anchor(PaperFigure):
         for name, courses in self.courses.items():
             for k, one in enumerate(courses):
                 steps = one.run.saved
-                ended = one.stage_1 is not None and one.on_plateau is not None
                 stage = (
                     [str(steps[one.ends[0]]), f"{steps[one.ends[1]]} to {steps[one.ends[2]]}"]
-                    if ended
+                    if one.has_stages
                     else ["none"] * 2
                 )
                 rows.append((MODELS[name], str(k), *stage, f"{one.run.loss[k, -1]:.3f}", f"{one.accuracy:.3f}"))
