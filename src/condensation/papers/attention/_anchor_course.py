@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.sparse import csr_matrix
 
 from ...networks import Attention
 from ...runs import Trajectory
@@ -62,7 +61,7 @@ class AnchorCourse:
     def data(self) -> tuple[Int[np.ndarray, "samples length"], Int[np.ndarray, " samples"]]:
         """Sequences, and the token that is the target of each."""
         x, y = self.run.data(self.run.seeds[self.seed])
-        return x.astype(np.int16), y.argmax(axis=1).astype(np.int16)
+        return x.astype(np.int32), y.argmax(axis=1).astype(np.int32)
 
     @property
     def vocabulary(self) -> int:
@@ -191,14 +190,12 @@ class AnchorCourse:
         readout: the gradient by $W_V$ of small weights is a sum of $\bar x_i$ with these weights.
         """
         (x, y), first = self.data, self.parameters(0)
-        n, length = x.shape
-        sequences, tokens = np.repeat(np.arange(n), length), x.ravel()
-        counts = csr_matrix((np.full(n * length, 1 / length), (tokens, sequences)), (self.vocabulary, n))
-        targets = csr_matrix((np.ones(n), (np.arange(n), y)), (n, self.vocabulary))
-        wrong = (counts @ targets).toarray() - counts.sum(axis=1) / self.vocabulary
-        mean = targets.sum(axis=0) - n / self.vocabulary
+        (n, length), number = x.shape, self.vocabulary
+        pairs = np.bincount((x * number + y[:, None]).ravel(), minlength=number**2).reshape(number, number) / length
+        wrong = pairs - pairs.sum(axis=1, keepdims=True) / number  # a row for each token that is read
+        mean = np.bincount(y, minlength=number) - n / number
         read = first["embedding.weight"].T @ wrong + np.outer(first["positions.weight"].mean(axis=0), mean)
-        return np.linalg.svd(np.asarray(read @ first["output.weight"]))[0][:, 0]
+        return np.linalg.svd(read @ first["output.weight"])[0][:, 0]
 
     def query_key_matrix(self, step: int) -> Float[np.ndarray, "width width"]:
         """F: minus the gradient by W_Q^T W_K, where that is zero, of the loss of the other weights at a saved step."""
@@ -207,11 +204,11 @@ class AnchorCourse:
         merged = replace(network, merged=True, head_width=None, value_width=network.value_outputs, scale=network.factor)
         rest = {name: v for name, v in self.parameters(step).items() if not name.startswith(ATTENTION)}
         rest = {name: jnp.asarray(v, jnp.float32) for name, v in rest.items()}
-        x, y = (jnp.asarray(part[:SAMPLES], jnp.int32) for part in self.data)
-        targets = jax.nn.one_hot(y, self.vocabulary)
+        x, y = (part[:SAMPLES] for part in self.data)
+        tokens, targets = jnp.asarray(x, jnp.float32), jax.nn.one_hot(y, self.vocabulary)
 
         def loss(product: jax.Array) -> jax.Array:
-            return self.run.experiment.loss(merged.assemble(rest | {"key_query1.weight": product})(x), targets)
+            return self.run.experiment.loss(merged.assemble(rest | {"key_query1.weight": product})(tokens), targets)
 
         return -np.asarray(jax.grad(loss)(jnp.zeros((network.width, network.width), jnp.float32)), float)
 

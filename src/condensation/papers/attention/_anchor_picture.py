@@ -29,7 +29,7 @@ def draw_anchor(figure: "Anchor") -> Figure:
             row[1].set(yscale="log", ylim=(1e-3, 30))
             row[2].set(ylim=(0, 1.05))
             row[3].set(ylim=(0, 1.05))
-        titles = ("loss", "change, $W_Q W_K$ over outer", "effective rank", "|cosine| of tops")
+        titles = ("loss", "change, $W_Q$ and $W_K$ / outer", "effective rank", "|cosine|, next step")
         for axes, title in zip(panels[0], titles, strict=True):
             axes.set(title=title)
         for axes in panels[-1]:

@@ -157,8 +157,8 @@ class Anchor(PaperFigure):
     seed_count: ClassVar = {"quick": 3, "paper": 4}
     titles: ClassVar = MODELS
     chosen = (
-        "140,000 sequences (for about 4000 steps of batches of 1000 in 30 epochs), positions added to the embedding and "
-        "as fixed as it, no projection of the head, no residual connection, no norm, the rate changed at each step and "
+        "140,000 sequences (about 4000 steps of batches of 1000 are 30 epochs), positions added to the embedding and "
+        "fixed as it is, no projection of the head, no residual connection, no norm, the rate changed at each step and "
         "the cosine begun at the first, four seeds, what counts as the end of a stage, effective rank: the text does "
         "not tell. The quick scale has d 64, 2000 sequences of 5 tokens with 20 keys, the paper's sqrt(d) std and "
         "rate/std. A trial of the quick scale with two seeds and tanh was seen before the rules were written. The "
