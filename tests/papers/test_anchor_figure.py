@@ -10,7 +10,7 @@ from condensation.papers._claims import judge
 from condensation.papers._trainings import untrained
 from condensation.papers.attention import Anchor
 from condensation.papers.attention._anchor_course import OUTER, AnchorCourse, spectrum_of
-from condensation.papers.attention.anchor import anchor
+from condensation.papers.attention.anchor import MODELS, anchor
 
 pytestmark = pytest.mark.filterwarnings("ignore:in the initial stage the mean gradient is below")
 
@@ -119,7 +119,7 @@ def test_relative_changes_by_hand(short):
 
 def test_what_was_not_trained_reproduces_nothing(short):
     control = untrained(c.train(anchor("quick", "tanh").replace(steps=20, save=c.Evenly(4), record=c.Evenly(4)), 2))
-    figure = Anchor(dict.fromkeys(("tanh", "linear", "eps"), control))
+    figure = Anchor(dict.fromkeys(MODELS, control))
     for claim in Anchor.claims:
         assert judge(claim.measure(figure).holds(claim.rule)) in ("not reproduced", "not decided"), claim.key
     assert "eps of 1e-8" in figure.gradients_in_words()
@@ -132,7 +132,10 @@ def test_outer_weights_come_first_and_then_queries_and_keys(quick):
         claim = Anchor.claim(f"tanh-{key}")
         assert judge(claim.measure(figure).holds(claim.rule)) == "reproduced", key
     assert "The best answer that reads nothing" in figure.accuracy_in_words("tanh")
-    assert figure.draw().tables[0].rows[0][2] != "none"
+    whole = Anchor(dict.fromkeys(MODELS, quick))
+    assert len(whole.draw().tables[0].rows) == 6
+    assert "cosines" in whole.signs_in_words("linear")
+    assert "effective rank of W_Q from" in whole.matrix_in_words("linear")
 
 
 @pytest.mark.trials
