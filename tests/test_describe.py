@@ -200,6 +200,7 @@ def test_arrays_of_a_file_name_it(tmp_path):
             "within 9 steps), Nesterov momentum 0.8",
         ),
         (RMSprop(1e-3, weight_decay=0.1), "RMSprop, learning rate 0.001, decay 0.99, eps 1e-08, weight decay 0.1"),
+        (GD(0.1, clip=1.0), "gradient descent, learning rate 0.1, gradients clipped to norm 1"),
         (NormalisedGD(1e-5), "neuron-normalised gradient descent, learning rate 1e-05"),
         (Muon(0.02, momentum=0.9, nesterov=False), "Muon, learning rate 0.02, momentum 0.9, eps 1e-08"),
         (GradientFlow(2), "gradient flow, time 2 a step, rtol 1e-08"),

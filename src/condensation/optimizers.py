@@ -2,6 +2,9 @@ r"""Optimizers as frozen values; each builds an Optax transformation.
 
 An optimizer's *traced* hyperparameters (its learning rate, Adam's and Muon's eps) are arguments of the compiled
 program, so that networks which differ only in them are trained by one program. The others are its *static part*.
+
+Where there is a ``clip``, a gradient whose norm over all parameters is larger is scaled down to that norm first, before
+momentum and moments see it.
 """
 
 from __future__ import annotations
@@ -48,10 +51,16 @@ class _Descent(Part):
     def _decay(self) -> float:
         return getattr(self, "weight_decay", 0.0)
 
+    @property
+    def _clip(self) -> float | None:
+        return getattr(self, "clip", None)
+
     def _finish(self, direction: list[Any], learning_rate: Any) -> optax.GradientTransformation:
-        """Weight decay apart from the gradient (theta shrinks by rate times decay), then the learning rate."""
+        """The gradient, clipped or not, its direction, weight decay apart from it (by the rate), the learning rate."""
+        clip = [] if self._clip is None else [optax.clip_by_global_norm(self._clip)]
         decay = [optax.add_decayed_weights(self._decay)] if self._decay else []
-        return optax.chain(*direction, *decay, optax.scale_by_learning_rate(self.schedule.scaled(learning_rate)))
+        rate = optax.scale_by_learning_rate(self.schedule.scaled(learning_rate))
+        return optax.chain(*clip, *direction, *decay, rate)
 
     def _others(self) -> list[str]:
         """What the description tells besides the learning rate and the weight decay."""
@@ -66,7 +75,8 @@ class _Descent(Part):
         course = self.schedule.describe()
         rate = f"learning rate {self.learning_rate:g}" + (f" ({course})" if course else "")
         decay = [f"weight decay {self._decay:g}"] if self._decay else []
-        return ", ".join([self.name, rate, *self._others(), *decay])
+        clip = [] if self._clip is None else [f"gradients clipped to norm {self._clip:g}"]
+        return ", ".join([self.name, rate, *self._others(), *decay, *clip])
 
 
 @dataclass(frozen=True)
@@ -78,6 +88,7 @@ class GD(_Descent, kind="gd"):
     learning_rate: Positive
     weight_decay: Annotated[float, check_not_negative] = 0.0
     schedule: Schedule = Constant()
+    clip: Positive | None = None
 
     def transform(self, network: Network, learning_rate: Any) -> optax.GradientTransformation:
         """The Optax transformation."""
@@ -101,6 +112,7 @@ class Momentum(_Descent, kind="momentum"):
     nesterov: bool = False
     weight_decay: Annotated[float, check_not_negative] = 0.0
     schedule: Schedule = Constant()
+    clip: Positive | None = None
 
     def transform(self, network: Network, learning_rate: Any) -> optax.GradientTransformation:
         """The Optax transformation."""
@@ -127,6 +139,7 @@ class RMSprop(_Descent, kind="rmsprop"):
     eps: Positive = 1e-8
     weight_decay: Annotated[float, check_not_negative] = 0.0
     schedule: Schedule = Constant()
+    clip: Positive | None = None
 
     def transform(self, network: Network, learning_rate: Any, eps: Any) -> optax.GradientTransformation:
         """The Optax transformation."""
@@ -154,6 +167,7 @@ class Adam(_Descent, kind="adam"):
     eps: Positive = 1e-8
     weight_decay: Annotated[float, check_not_negative] = 0.0
     schedule: Schedule = Constant()
+    clip: Positive | None = None
 
     def transform(self, network: Network, learning_rate: Any, eps: Any) -> optax.GradientTransformation:
         """The Optax transformation."""

@@ -106,28 +106,34 @@ class StepDecay(_Scheduled, kind="step_decay"):
 
 @dataclass(frozen=True)
 class Warmup(_Scheduled, kind="warmup"):
-    """Rises in a straight line from 1/steps to 1 within ``steps`` steps."""
+    """Rises in a straight line to 1 within ``steps`` steps: from ``first``, or if not given from 1/steps."""
 
     steps: Count
+    first: Share | None = None
 
     def factor(self, step: Any) -> Any:
-        """(step + 1) / steps, at most 1.
+        """(step + 1) / steps, or first + (1 - first) step / steps, at most 1.
 
         >>> [round(float(Warmup(4).factor(step)), 6) for step in (0, 3, 9)]
         [0.25, 1.0, 1.0]
+        >>> [round(float(Warmup(4, first=0.2).factor(step)), 6) for step in (0, 2, 4, 9)]
+        [0.2, 0.6, 1.0, 1.0]
         """
-        return jnp.minimum((step + 1) / self.steps, 1)
+        if self.first is None:
+            return jnp.minimum((step + 1) / self.steps, 1)
+        return self.first + (1 - self.first) * jnp.minimum(step / self.steps, 1)
 
     def describe(self) -> str:
         """The factor's course in words.
 
-        >>> Warmup(100).describe()
-        'linear warm-up within 100 steps'
+        >>> Warmup(100).describe(), Warmup(100, 0.1).describe()
+        ('linear warm-up within 100 steps', 'linear warm-up from 0.1 of it within 100 steps')
         """
-        return f"linear warm-up within {counted(self.steps, 'step')}"
+        first = "" if self.first is None else f"from {self.first:g} of it "
+        return f"linear warm-up {first}within {counted(self.steps, 'step')}"
 
     def stretched(self, times: int) -> Warmup:
-        """Within more steps, of which the first is lower."""
+        """Within more steps; the first is lower if it is not given."""
         return replace(self, steps=times * self.steps)
 
 

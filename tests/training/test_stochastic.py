@@ -10,6 +10,7 @@ import torch
 from condensation import (  # fmt: skip
     GD,
     Adam,
+    AdamW,
     Arrays,
     Conv,
     Cosine,
@@ -47,6 +48,8 @@ def torch_steps(experiment, batches, factor=lambda step: 1.0):
         optimizer.zero_grad()
         f = torch.tanh(x[batch] @ start["dense1.weight"].T + start["dense1.bias"]) @ start["output.weight"].T
         ((f - y[batch]) ** 2).sum().div(2 * len(batch)).backward()
+        if given.clip is not None:
+            torch.nn.utils.clip_grad_norm_(start.values(), given.clip)
         optimizer.step()
     return trajectory, {k: v.detach().numpy() for k, v in start.items()}
 
@@ -55,17 +58,33 @@ RATES = [
     (Cosine(30, final=0.1), lambda step: 0.1 + 0.45 * (1 + math.cos(math.pi * min(step, 30) / 30))),
     (StepDecay((10, 25)), lambda step: 0.1 ** ((step >= 10) + (step >= 25))),
     (Warmup(15), lambda step: min((step + 1) / 15, 1)),
+    (Warmup(15, first=0.2), lambda step: 0.2 + 0.8 * min(step / 15, 1)),
     (Product((Warmup(15), StepDecay((25,), 0.5))), lambda step: min((step + 1) / 15, 1) * (0.5 if step >= 25 else 1)),
 ]
 
 
 @pytest.mark.parametrize("optimizer", [GD(0.01, weight_decay=0.3), Adam(0.01, weight_decay=0.3)], ids=["gd", "adam"])
-@pytest.mark.parametrize(("rate", "factor"), RATES, ids=["cosine", "step_decay", "warmup", "product"])
+@pytest.mark.parametrize(("rate", "factor"), RATES, ids=["cosine", "step_decay", "warmup", "warmup_from", "product"])
 def test_schedules_and_weight_decay_agree_with_torch(optimizer, rate, factor):
     experiment = BASE.replace(optimizer=replace(optimizer, schedule=rate))
     trajectory, theirs = torch_steps(experiment, [np.arange(80)] * 40, factor)
     for name, value in theirs.items():
         np.testing.assert_allclose(trajectory.parameters_at(40, 0)[name], value, atol=1e-11)
+
+
+@pytest.mark.parametrize("optimizer", [GD(0.01, clip=0.5), Adam(0.01, clip=0.5), AdamW(0.01, clip=0.5)])
+def test_clipped_gradients_agree_with_torch(optimizer):
+    trajectory, theirs = torch_steps(BASE.replace(optimizer=optimizer), [np.arange(80)] * 40)
+    plain = train(BASE.replace(optimizer=replace(optimizer, clip=None)), 1)
+    for name, value in theirs.items():
+        ours = trajectory.parameters_at(40, 0)[name]
+        np.testing.assert_allclose(ours, value, atol=1e-6)  # PyTorch divides by the norm plus 1e-6
+        assert np.abs(ours - plain.parameters_at(40, 0)[name]).max() > 1e-4, "clipping must be seen"
+
+
+def test_a_large_clip_changes_nothing():
+    plain, clipped = (train(BASE.replace(optimizer=Adam(0.01, clip=clip)), 1) for clip in (None, 1e6))
+    assert np.array_equal(plain.weights("dense1", 40), clipped.weights("dense1", 40))
 
 
 def identity_data(n):
@@ -158,6 +177,7 @@ def test_dropout_and_batches_on_a_convolutional_network():
     ("make", "said"),
     [
         (lambda: GD(0.1, weight_decay=-1.0), "weight_decay must be"),
+        (lambda: AdamW(0.1, clip=0.0), "clip must be"),
         (lambda: Cosine(0), "steps must be"),
         (lambda: Cosine(5, 2.0), "final is a share"),
         (lambda: StepDecay((0,)), r"at\[0\] must be a whole number of at least 1"),

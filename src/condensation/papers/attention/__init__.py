@@ -1,6 +1,7 @@
 """Attention: from condensation to rank collapse, and linear attention in context; a file a figure."""
 
+from .anchor import Anchor
 from .in_context import InContext
 from .stages import Stages
 
-FIGURES = (Stages, InContext)
+FIGURES = (Stages, Anchor, InContext)

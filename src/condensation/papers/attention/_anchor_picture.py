@@ -1,0 +1,55 @@
+"""The picture of the anchor task."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ...drawing import look
+from ...drawing._style import COLOURS, INK, PAGE
+from ._anchor_course import ATTENTION, OUTER, AnchorCourse
+
+if TYPE_CHECKING:
+    from .anchor import Anchor
+
+PARTS = dict(zip((*OUTER, *ATTENTION), ("$W_V$", "$W_1$", "$W_2$", "$W_Q$", "$W_K$"), strict=True))
+
+
+def draw_anchor(figure: "Anchor") -> Figure:
+    """A row of four panels for each model."""
+    with look():
+        rows = len(figure.courses)
+        picture = Figure(figsize=(PAGE, 2.1 * rows + 0.3), layout="constrained")
+        panels = picture.subplots(rows, 4, squeeze=False, sharex=True)
+        for (name, courses), row in zip(figure.courses.items(), panels, strict=True):
+            for one in courses:
+                _draw_seed(one, row)
+            row[0].set(ylabel=figure.titles[name])
+            row[1].axhline(1, color=INK, linewidth=0.6, linestyle=":")
+            row[1].set(yscale="log", ylim=(1e-3, 30))
+            row[2].set(ylim=(0, 1.05))
+            row[3].set(ylim=(0, 1.05))
+        titles = ("loss", "change, $W_Q$ and $W_K$ / outer", "effective rank", "|cosine|, next step")
+        for axes, title in zip(panels[0], titles, strict=True):
+            axes.set(title=title)
+        for axes in panels[-1]:
+            axes.set(xlabel="step")
+        for part, colour in zip(PARTS.values(), COLOURS, strict=False):
+            panels[0][2].plot([], [], color=colour, label=part)
+        panels[0][2].legend(fontsize="x-small")
+    return picture
+
+
+def _draw_seed(one: AnchorCourse, row: np.ndarray) -> None:
+    loss, ratio, ranks, turns = row
+    thin = {"linewidth": 0.7, "alpha": 0.6}
+    steps = one.run.saved
+    loss.plot(one.run.recorded, one.run.loss[one.seed], color=INK, **thin)
+    loss.axhline(one.plateau, color=INK, linestyle="--", linewidth=0.6)
+    ratio.plot(steps[1:], one.attention_over_outer, color=INK, **thin)
+    for part, colour in zip(PARTS, COLOURS, strict=False):
+        ranks.plot(steps, one.ranks(part) / one.ranks(part)[0], color=colour, **thin)
+        turns.plot(steps[1:], one.turns((part,)), color=colour, **thin)
+    if one.stage_1 is not None:
+        for axes in row:
+            axes.axvspan(0, steps[one.stage_1], color=INK, alpha=0.04, linewidth=0)
