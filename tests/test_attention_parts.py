@@ -90,6 +90,20 @@ def test_targets_of_anchor_functions_by_hand(side):
     assert {tuple(row[row < 5]) for row in only.draw(Seed(0, 0))[0]} == {(1, 2), (2, 1)}
 
 
+@pytest.mark.parametrize("places", ["trained", "held_out"])
+@pytest.mark.parametrize("side", ["after", "before"])
+def test_keys_are_held_out_by_their_place(places, side):
+    data = c.AnchorFunctions(2000, 120, 9, keys=(20, 99), count=2, side=side, places=places)
+    x, y = data.draw(Seed(3, 0))
+    begin = (x < 20).argmax(axis=1) - (side == "before")
+    keys = x[np.arange(2000), begin + (2 if side == "after" else 0)]
+    assert (((keys % 7) == begin) == (places == "held_out")).all()
+    assert {*begin} == {*range(7)}
+    assert {*keys} == {*range(20, 100)}
+    assert ((y.argmax(axis=1) - keys) <= 2).all()
+    assert data.describe().endswith("keys x with x mod 7 = place")
+
+
 def test_regression_in_context_has_its_covariances():
     data = c.InContextRegression(4000, (0.7, 0.3), 8, rotated=True, whitened=True)
     x, y = data.draw(Seed(4, 0))
@@ -124,6 +138,9 @@ REFUSED = {
     "anchors among keys": (lambda: c.AnchorFunctions(5, keys=(3, 9)), "apart from the keys"),
     "targets out of the vocabulary": (lambda: c.AnchorFunctions(5, 101), "from 1 to 101 do not fit"),
     "an unknown group": (lambda: c.AnchorFunctions(5, count=2, only=((1, 9),)), "not a group"),
+    "one place to hold out": (
+        lambda: c.AnchorFunctions(5, length=3, count=2, places="held_out"), "at least two places",
+    ),
     "too short": (lambda: c.AnchorFunctions(5, length=2, count=2), "no place"),
     "too few to whiten": (lambda: c.InContextRegression(2, (1.0, 1.0), 3, whitened=True), "whitened"),
 }  # fmt: skip

@@ -29,6 +29,7 @@ from condensation import (  # fmt: skip
     sine_sum,
     train,
 )
+from condensation.training import _program, _work
 
 DATA = sine_sum(3.5, 5, 1, dim=5, n=80, low=-4, high=2)
 BASE = Experiment(Dense((5, 20, 1)), Init(Normal(0.1)), DATA, GD(0.01), 40, save=Every(1))
@@ -138,6 +139,19 @@ def test_the_recorded_loss_is_that_of_all_samples():
         for step in (0, 7, 40):
             loss = ((trajectory.output(x, step, 0) - y) ** 2).mean() / 2
             assert trajectory.loss[0, trajectory.recorded == step][0] == pytest.approx(loss, rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", [Loss(), Loss("mse", "sum")])
+@pytest.mark.parametrize("parts", [1, 10, 79])
+def test_a_large_set_is_evaluated_in_parts(monkeypatch, loss, parts):
+    own = BASE.replace(batch_size=7, test=DATA, loss=loss, steps=3)
+    whole = train(own, 2)
+    monkeypatch.setattr(_program, "EVALUATED", parts * own.network.passed_on)
+    monkeypatch.setattr("condensation.training._work._advance", _work._advance.__wrapped__)
+    cut = train(own, 2)
+    for curve in ("loss", "test_loss"):
+        np.testing.assert_allclose(cut.curves[curve], whole.curves[curve], rtol=1e-12)
+    np.testing.assert_array_equal(cut.parameters["output.weight"], whole.parameters["output.weight"])
 
 
 def test_what_is_recorded_does_not_change_a_stochastic_run():

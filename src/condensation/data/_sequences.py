@@ -16,6 +16,7 @@ from ..seeds import Seed
 from ._sampling import rotation
 
 SIDES = ("before", "after")
+PLACES = ("any", "trained", "held_out")
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,9 @@ class AnchorFunctions(Part, kind="anchor_functions"):
         side: where the key stands, ``"after"`` or ``"before"`` the anchors.
         own_shifts: shifts of whole groups of anchors, in the place of the sum: ``((3, 4, -6),)`` for the group (3, 4).
         only: the groups of anchors that are drawn; all of them if not given.
+        places: where a key may stand with its anchors. With P places in a sequence (length - count of them, from 0)
+            ``"held_out"`` draws the keys x with x mod P = place alone, ``"trained"`` all others: for test sequences of
+            keys that were never seen at their place.
     """
 
     n: Count
@@ -51,6 +55,7 @@ class AnchorFunctions(Part, kind="anchor_functions"):
     side: Annotated[str, one_of("side", SIDES)] = "after"
     own_shifts: tuple[tuple[int, ...], ...] = ()
     only: tuple[tuple[int, ...], ...] = ()
+    places: Annotated[str, one_of("places", PLACES)] = "any"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,6 +64,12 @@ class AnchorFunctions(Part, kind="anchor_functions"):
             raise InputError(f"anchors must lie apart from the keys {low} to {high}, not at {listed(anchors)}")
         if self.length < self.count + 1:
             raise InputError(f"a sequence of {self.length} has no place for {counted(self.count, 'anchor')} and a key")
+        count = self.length - self.count
+        if self.places != "any" and not (count > 1 and high - low >= count - 1):
+            raise InputError(
+                f"places = {self.places!r} tells keys apart by their remainder modulo {counted(count, 'place')}: at "
+                f"least two places and as many keys would do, not the keys {low} to {high}"
+            )
         for group in (*self.only, *(own[:-1] for own in self.own_shifts)):
             if len(group) != self.count or not set(group) <= set(anchors):
                 raise InputError(f"{group} is not a group of {self.count} of the anchors {listed(anchors)}")
@@ -105,10 +116,21 @@ class AnchorFunctions(Part, kind="anchor_functions"):
         rows = np.arange(self.n)
         x[rows[:, None], first[:, None] + np.arange(self.count)] = groups[chosen]
         key = begin + (self.count if self.side == "after" else 0)
+        if self.places != "any":
+            x[rows, key] = self._apart(stream, begin)
         shifts = np.array([self._shift(tuple(map(int, group))) for group in groups])
         y = np.zeros((self.n, self.vocabulary))
         y[rows, x[rows, key] + shifts[chosen]] = 1
         return x.astype(float), y
+
+    def _apart(self, stream: np.random.Generator, begin: np.ndarray) -> np.ndarray:
+        """Keys that are drawn for their place: with its remainder, or with another one."""
+        keys, count = np.arange(self.keys[0], self.keys[1] + 1), self.length - self.count
+        drawn = np.empty_like(begin)
+        for place in range(count):
+            own, here = (keys % count == place) == (self.places == "held_out"), begin == place
+            drawn[here] = stream.choice(keys[own], size=int(here.sum()))
+        return drawn
 
     def describe(self) -> str:
         """The sequences in words.
@@ -121,7 +143,9 @@ class AnchorFunctions(Part, kind="anchor_functions"):
         own = "".join(f", {own[:-1]} together {own[-1]:+d}" for own in self.own_shifts)
         only = f", of {counted(len(self.only), 'group')} only" if self.only else ""
         tokens = f"{counted(self.n, 'sequence')} of {self.length} tokens, keys {self.keys[0]} to {self.keys[1]}"
-        return f"{tokens}, {counted(self.count, 'anchor')} of {anchors} {place}{own}{only}"
+        held_out = {"any": "", "trained": ", but for", "held_out": ", only"}[self.places]
+        modulo = f"{held_out} keys x with x mod {self.length - self.count} = place" if held_out else ""
+        return f"{tokens}, {counted(self.count, 'anchor')} of {anchors} {place}{own}{only}{modulo}"
 
 
 @dataclass(frozen=True)

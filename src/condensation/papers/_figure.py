@@ -78,6 +78,8 @@ class PaperFigure:
         chosen: what we chose because the text does not tell it; empty where the text tells all settings.
         seed_count: how many seeds are trained where nobody asks for a number, at both scales or at each; by its
             networks and scale if None.
+        block: networks of a sweep that are trained as one task; what an interruption costs at most. By their number if
+            None.
         titles: how its experiments are called in pictures and settings, by name, where not by that.
         claims: what is claimed, in the order of the report.
         runs: the runs of its experiments (``tables``: of its sweeps).
@@ -93,6 +95,7 @@ class PaperFigure:
     settings_of: ClassVar[str] = ""
     chosen: ClassVar[str] = ""
     seed_count: ClassVar[int | Mapping[str, int] | None] = None
+    block: ClassVar[int | None] = None
     titles: ClassVar[Mapping[str, str]] = {}
     claims: ClassVar[tuple[Claim[Any], ...]]
 

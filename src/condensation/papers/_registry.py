@@ -1,6 +1,6 @@
 """All figures by name, in the order of the papers."""
 
-from . import align, attention, beyond, dropout, overview, phases, saddle
+from . import align, anchor, attention, beyond, dropout, overview, phases, saddle
 from ._figure import PaperFigure
 from .cnn import figures as cnn
 from .fc import figures as fc
@@ -17,6 +17,7 @@ FIGURES: dict[str, type[PaperFigure]] = {
         *dropout.FIGURES,
         *overview.FIGURES,
         *attention.FIGURES,
+        *anchor.FIGURES,
     )
 }
 """The figures by name, in the order of the report."""

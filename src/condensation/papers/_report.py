@@ -18,6 +18,7 @@ PAPERS = {
     "CNN": "convolutional networks",
     "BEYOND": "after the initial stage: saddles and splitting",
     "ATTENTION": "attention: rank collapse, and regression in context",
+    "ANCHOR": "reasoning against memorising, by the initialization",
     "PHASES": "phase diagrams of the literature, and three of our own",
     "ALIGN": "early alignment of relu networks",
     "SADDLE": "saddle to saddle: exponents, width, one unit at a time",

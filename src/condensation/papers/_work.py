@@ -204,7 +204,7 @@ class FigureWork:
             report_progress(reporter, state.done, state.total, began)
 
         with warnings.catch_warnings(action="ignore", category=SweepWarning):  # the notes tell it
-            table = run_sweep(sweep, folder, Local(1), watcher=watch if reporter else None)
+            table = run_sweep(sweep, folder, Local(1), block=self.figure.block, watcher=watch if reporter else None)
         self.notes += [f"{name}: {cell}: {reason}" for cell, reason in table.failed.items()]
         self.notes += [f"{name}: {note}: {detail}" for note, detail in table.notes.items()]
         return table

@@ -15,6 +15,7 @@ from ..experiment import Experiment
 from ..networks import Conv, Network
 from ..networks._model import network_size
 from ..saving import LISTED, SaveSchedule
+from ._program import evaluated_at_once
 
 TWICE = 2  # records, and the trajectory of all seeds that they become
 PASSED = 2  # what a layer gives, and the gradient by it: measured, 2 for dense layers and 3 for convolutions
@@ -116,7 +117,8 @@ def _at_once(experiment: Experiment) -> int:
     whole = experiment.data.most_samples
     if experiment.batch_size is None:
         return whole
-    return max(experiment.batch_size, min(whole, EVALUATED) if _has_convolutions(experiment) else whole)
+    evaluated = EVALUATED if _has_convolutions(experiment) else evaluated_at_once(experiment.network, whole)
+    return max(experiment.batch_size, min(whole, evaluated))
 
 
 def _has_convolutions(experiment: Experiment) -> bool:

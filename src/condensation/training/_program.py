@@ -21,6 +21,7 @@ from ..networks import Network
 from ..networks._model import fixed_parameters
 from ..optimizers import GradientFlow, Optimizer
 
+EVALUATED = 2**28  # numbers that layers give for the samples that are evaluated at once: 1 GiB in float32
 Values = dict[str, Array]
 Curves = dict[str, Array]
 
@@ -145,16 +146,33 @@ class Program(NamedTuple):
         return whole + ([("test_", *fixed["test"])] if self.tested else [])
 
     def evaluated(self, state: TrainState, fixed: dict[str, Any]) -> Curves:
-        """All evaluations, each by its samples at once."""
+        """All evaluations."""
         curves = {}
         for prefix, x, y in self.evaluations(fixed):
             curves |= {prefix + name: value for name, value in self.evaluate(state, x, y).items()}
         return curves
 
     def evaluate(self, state: TrainState, x: Array, y: Array) -> Curves:
-        """Loss and accuracy on some samples, as after training."""
-        loss, outputs = self.objective(state.parameters | state.statistics, x, y)
-        return self.scores(loss, outputs, y)
+        """Loss and accuracy on some samples, as after training; of very many, in parts that fit into memory."""
+        values, size = state.parameters | state.statistics, evaluated_at_once(self.network, len(y))
+
+        def scored(part: tuple[Any, Array]) -> Curves:
+            loss, outputs = self.objective(values, *part)
+            return self.scores(loss, outputs, part[1])
+
+        if size == len(y):
+            return scored((x, y))
+        whole = len(y) // size * size
+        parts = jax.tree.map(lambda each: jnp.reshape(each[:whole], (-1, size, *each.shape[1:])), (x, y))
+        found = jax.tree.map(lambda each: jnp.sum(each, axis=0), lax.map(scored, parts))
+        rest = scored((x[whole:], y[whole:])) if whole < len(y) else dict.fromkeys(found, 0.0)
+        summed = {"loss"} if self.loss.reduction == "sum" else set()
+        return {
+            name: found[name] + rest[name]
+            if name in summed
+            else (size * found[name] + (len(y) - whole) * rest[name]) / len(y)
+            for name in found
+        }
 
     def scores(self, loss: Array, outputs: Array, y: Array) -> Curves:
         """The loss, and the accuracy if the targets are classes."""
@@ -178,6 +196,11 @@ class Program(NamedTuple):
         order = lax.cond(place == 0, shuffle, lambda: order)
         chosen = lax.dynamic_slice(order, (place * size,), (size,))
         return x[chosen], y[chosen], order
+
+
+def evaluated_at_once(network: Network, samples: int) -> int:
+    """How many of some samples are evaluated at once: all of them, where what layers give for them fits."""
+    return min(samples, max(1, EVALUATED // max(1, network.passed_on)))
 
 
 def dropout_penalty(output: Array, hidden: Array, share: float, reduction: str = "mean") -> Array:

@@ -124,8 +124,9 @@ def train_pairs(
     numbers: dict[Any, int] = {}
     number = {key: numbers.setdefault(ensemble_key(one), len(numbers)) for key, one in experiments.items()}
     groups: dict[Any, list[int]] = {}
+    classes = _classes(members)
     for k, ((experiment, _), member) in enumerate(zip(pairs, members, strict=True)):
-        groups.setdefault((number[id(experiment)], _shapes(member), _are_classes(member.y)), []).append(k)
+        groups.setdefault((number[id(experiment)], _shapes(member), classes[id(member.y)]), []).append(k)
     records: dict[int, Record] = {}
     for group in groups.values():
         own = _run([pairs[k] for k in group], [members[k] for k in group], out, progress)
@@ -202,7 +203,7 @@ def program_of(experiments: list[Experiment], members: list[Member]) -> Program:
         raise InputError(f"a batch of {size} samples is asked for, but there are only {n}")
     if any(member.test and _are_classes(member.test[1]) != _are_classes(member.y) for member in members):
         raise InputError("data and test must both have classes as targets (one 1 and zeros in a row), or neither")
-    classes = {_are_classes(member.y) for member in members}
+    classes = {*_classes(members).values()}
     if len(classes) > 1:
         raise InputError("experiments that are trained together must all have classes as targets, or none of them")
     return Program(
@@ -221,6 +222,11 @@ def program_of(experiments: list[Experiment], members: list[Member]) -> Program:
 
 def _shapes(member: Member) -> tuple[tuple[int, ...], ...]:
     return tuple(part.shape for part in (member.x, member.y, *(member.test or ())))
+
+
+def _classes(members: Sequence[Member]) -> dict[int, bool]:
+    """Whether targets are classes, by the id of the array, which many members may share."""
+    return {key: _are_classes(y) for key, y in {id(member.y): member.y for member in members}.items()}
 
 
 def _are_classes(y: np.ndarray) -> bool:
