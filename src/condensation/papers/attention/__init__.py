@@ -1,6 +1,7 @@
 """Attention: from condensation to rank collapse, and linear attention in context; a file a figure."""
 
 from .in_context import InContext
+from .ranks import Ranks
 from .stages import Stages
 
-FIGURES = (Stages, InContext)
+FIGURES = (Stages, InContext, Ranks)

@@ -1,4 +1,4 @@
-"""Three layers, batches of two, and a switch from a fitted network, on the two tanh neurons (Zhang and Xu, Figs 4, 6)."""
+"""Three layers, batches of two, a switch from a fitted network: two tanh neurons (Zhang and Xu, Figs 4 and 6)."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -77,7 +77,8 @@ class Deep(UnderNoise):
     chosen = (
         "as in dropout-line: 20 points evenly spaced on [-15, 15], 100 neurons a layer in place of 1000, Adam at 1e-3; "
         "the late switch, after all steps without noise, goes on for as many. Which layer the text counts of three is "
-        "not known to us: both are; R1 is on the last one. Few is at most six orientations, as there; fewer is at most 0.8 of the effective "
+        "not known to us: both are; R1 is on the last one. Few is at most six orientations, as there; fewer is at "
+        "most 0.8 of the effective "
         "lines without noise. dropout-line had been seen before the rules were written"
     )
     claims = (
@@ -90,7 +91,8 @@ class Deep(UnderNoise):
             lambda figure: figure.in_words(),
         ),
         Claim(
-            "late-penalty", f"{WHERE}, Fig. 4", "two layers: R1 condenses a network that has fitted the data without it",
+            "late-penalty", f"{WHERE}, Fig. 4", "two layers: R1 condenses a network that has fitted the data without "
+            "it",
             "k_eff after as many steps with R1 over that of the fitted network", at_most(FEWER),
             lambda figure: figure.after("late penalty"), lambda figure: figure.in_words(),
         ),

@@ -1,8 +1,8 @@
 r"""Kinks of a relu network under R1 and dropout (Zhang and Xu, Theorem 1).
 
-The target is $\frac12\sigma(-x - \frac13) + \frac12\sigma(x - \frac13)$. A network is a chain of straight pieces, with a
-kink at $-b_j/w_j$ whose change of slope is $a_j |w_j|$. R1 should merge the kinks between two neighbouring samples, and
-leave fewer changes between convex and concave.
+The target is $\frac12\sigma(-x - \frac13) + \frac12\sigma(x - \frac13)$. A network is a chain of straight pieces,
+with a kink at $-b_j/w_j$ whose change of slope is $a_j |w_j|$. R1 should merge the kinks between two neighbouring
+samples, and leave fewer changes between convex and concave.
 """
 
 from functools import cached_property
@@ -75,7 +75,8 @@ class Kinks(PaperFigure):
             lambda figure: figure.fewer("changes", "penalty"), lambda figure: figure.in_words(),
         ),
         question(
-            "convexity-dropout", "and so does dropout itself", "changes with dropout less those without, the loss at 1% "
+            "convexity-dropout", "and so does dropout itself", "changes with dropout less those without, the loss at "
+            "1% "
             "of the first", at_most(-1),
             lambda figure: figure.fewer("changes", "dropout"), lambda figure: figure.in_words(),
         ),
@@ -86,7 +87,8 @@ class Kinks(PaperFigure):
             lambda figure: figure.in_words(),
         ),
         question(
-            "fewer", "with R1 there are fewer kinks than without", "kinks with R1 over those without, the loss at 1% of "
+            "fewer", "with R1 there are fewer kinks than without", "kinks with R1 over those without, the loss at 1% "
+            "of "
             "the first", at_most(0.8),
             lambda figure: PerSeed(figure.number["penalty"] / figure.number["none"], valid=figure.fitted("penalty")),
             lambda figure: figure.in_words(),
@@ -182,7 +184,8 @@ class Kinks(PaperFigure):
             right.set(xlabel="kinks", ylabel="changes of convexity")
         return Drawing(
             caption="Relu networks on a target of two kinks, without noise, with dropout, and with R1 in its place. "
-            "Left: the networks of the first seed, shifted, and their kinks. Right: kinks, and changes between convex and "
+            "Left: the networks of the first seed, shifted, and their kinks. Right: kinks, and changes between "
+            "convex and "
             "concave, of each seed.",
             pictures={"": picture},
             data=self.columns_of_claims(),

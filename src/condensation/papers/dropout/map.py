@@ -35,7 +35,8 @@ class Map(PaperFigure):
     seed_count: ClassVar = SEEDS
     titles: ClassVar = KINDS
     chosen = (
-        "the network and the data of dropout-few, weights of std m^-γ with m = 100 from γ = 0 to 2 (γ = 1/2 is ordinary), "
+        "the network and the data of dropout-few, weights of std m^-γ with m = 100 from γ = 0 to 2 (γ = 1/2 is "
+        "ordinary), "
         "the shares and the steps. Few is at most ten effective lines of a hundred neurons, fitted 10% of the first "
         "loss, which with γ = 0 is large. dropout-few had been seen before the rules were written"
     )

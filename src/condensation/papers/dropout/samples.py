@@ -1,4 +1,4 @@
-"""How many samples a network with dropout needs for two tanh neurons, which have six parameters (Zhang and Xu, Fig. 8)."""
+"""How many samples a network with dropout needs for two tanh neurons, six parameters (Zhang and Xu, Fig. 8)."""
 
 from functools import cached_property
 from typing import ClassVar
@@ -15,7 +15,7 @@ from ...saving import Evenly
 from .._claims import Claim, PerSeed, at_least, at_most, question
 from .._figure import Available, Drawing, PaperFigure
 from ._noise import WHERE
-from .line import SHARE, Line
+from .line import Line
 
 NUMBERS = {"quick": (5, 8, 16), "paper": (4, 5, 6, 7, 8, 10, 12, 16, 24)}
 FEW, ENOUGH, MANY = 5, 8, 16
@@ -39,7 +39,8 @@ class SamplesNeeded(PaperFigure):
     seed_count: ClassVar = 10
     chosen = (
         "the network of dropout-line (100 neurons, std m^-0.1, Adam at 1e-3), samples evenly spaced on [-15, 15], 300 "
-        "for the test (in a trial with two seeds random samples mostly missed the two steps of the target, which they then "
+        "for the test (in a trial with two seeds random samples mostly missed the two steps of the target, which "
+        "they then "
         "leave open); good is a test error of 1% of the target's variance; the numbers of samples "
         "on either side of six"
     )
@@ -146,7 +147,8 @@ class SamplesNeeded(PaperFigure):
             right.plot(grid, np.tanh(grid - 6) + np.tanh(grid + 6), color=FAINT, linestyle=":")
             right.set(xlabel="x", ylabel=f"output, {ENOUGH} samples")
         return Drawing(
-            caption="Left: test error of tanh networks on samples of two tanh neurons, medians and each seed (dotted: as "
+            caption="Left: test error of tanh networks on samples of two tanh neurons, medians and each seed "
+            "(dotted: as "
             "many samples as these have parameters; dashed: 1% of the variance). Right: networks of the first seed, "
             "their samples, and the target (dotted).",
             pictures={"": picture},
