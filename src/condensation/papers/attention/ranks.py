@@ -169,7 +169,7 @@ class Ranks(PaperFigure):
                 rank = int(name[4:])
                 for m, level in enumerate(LEVELS):
                     top.axhline(level, color=FAINT, linestyle="--" if m % rank == 0 else ":", linewidth=0.6)
-                top.plot(RATE * run.recorded, run.loss.T, color=colour, alpha=0.5, linewidth=0.8)
+                top.semilogx(RATE * run.recorded[1:], run.loss[:, 1:].T, color=colour, alpha=0.5, linewidth=0.8)
                 top.set(title=self.titles[name], xlabel="time (rate x steps)")
                 bottom.plot(range(1, DIM), self.waits[name].T, ".-", color=colour, alpha=0.5, linewidth=0.7)
                 bottom.axhline(1, color=FAINT, linestyle=":")

@@ -215,8 +215,8 @@ class Deep(UnderNoise):
                 self._lines(panels[1], self.runs[name], self.histories[own("last", name)], title, colour)
             titles = ("two layers", "three, the last hidden", "after the switch", "after the switch")
             for axes, title in zip(panels, titles, strict=True):
-                axes.set(title=title, xlabel="step", ylabel="k_eff" if axes is panels[0] else "", yscale="log")
-            panels[3].set(xlabel="angle of (w, b)", ylabel="|a||w|", xlim=(-180, 180))
+                axes.set(title=title, xlabel="step", ylabel="k_eff" if axes is panels[0] else "")
+            panels[3].set(xlabel="angle of (w, b)", ylabel="|a||w|", xlim=(-180, 180), yscale="log")
         return Drawing(
             caption="tanh networks on a target of two tanh neurons. Effective lines of each seed with two layers, with "
             "three (the last hidden one), and of two layers that go on with R1 or dropout from the fitted network; "
