@@ -2,6 +2,7 @@
 
 from .anchor import Anchor
 from .in_context import InContext
+from .ranks import Ranks
 from .stages import Stages
 
-FIGURES = (Stages, Anchor, InContext)
+FIGURES = (Stages, Anchor, InContext, Ranks)

@@ -143,6 +143,28 @@ class Course:
         return float(np.abs(model(self.data[0])).max())
 
     @property
+    def outer_rate(self) -> float:
+        """The speed of W2 over its squared norm, by the leading order, at the end of the small regime."""
+        wv, w1, w2 = (part[self.before(SMALL)] for part in self.scaled)
+        return float(np.linalg.norm(w1.T @ wv) / (w2 @ w2))
+
+    @property
+    def least_parallel(self) -> float:
+        """Least cosine of two rows W_v,i W1_i there, of those of at least a tenth of the largest norm."""
+        wv, w1, _ = (part[self.before(SMALL)] for part in self.scaled)
+        rows = wv[:, None] * w1
+        norms = np.linalg.norm(rows, axis=1)
+        grown = (rows / norms[:, None])[norms >= 0.1 * norms.max()]
+        return float((grown @ grown.T).min())
+
+    @property
+    def largest_rise(self) -> float:
+        """Largest rise of W_V's effective rank between fifty saved steps of the first stage, over its first one."""
+        steps = np.linspace(0, self.before(STAGE_1), 50).astype(int)
+        ranks = np.array([effective_rank(self.weights("value1")[k]) for k in steps])
+        return float(np.diff(ranks).max() / ranks[0]) if ranks[-1] < 0.5 * ranks[0] else np.nan
+
+    @property
     def violations(self) -> int:
         """Saved steps of the first stage after that one, at which not all of them are true."""
         first = self.assumed_from

@@ -30,6 +30,7 @@ DIM = len(EIGENVALUES)
 SEQUENCES = {"quick": 2000, "paper": 5000}
 RATE = 0.4
 NEAR = 0.02  # of a level
+WHITE_RATE, WHITE_STEPS = 0.02, 500
 PAPER, OURS = "Zhang, Singh et al. 2025", "additional question"
 RANKS = {"rank1": 1, "rank2": 2, "rank4": 4}
 STEPS = {"merged": 2400, "rank1": 12_000, "rank2": 6000, "rank4": 6000}
@@ -51,6 +52,31 @@ def in_context(name: str, sequences: int) -> Experiment:
     data = InContextRegression(sequences, EIGENVALUES, CONTEXT, rotated=True, whitened=True)
     init, often = Init(Normal(1e-3 if name == "merged" else 0.05)), Evenly(601)
     return Experiment(network, init, data, GD(RATE), STEPS[name], Loss("squared_error"), often, often)
+
+
+def white(sequences: int) -> Experiment:
+    """Merged keys and queries with Λ = I, by half the squared error."""
+    data = InContextRegression(sequences, (1.0,) * DIM, CONTEXT, whitened=True)
+    often = Evenly(WHITE_STEPS + 1)
+    changes = {"data": data, "optimizer": GD(WHITE_RATE), "steps": WHITE_STEPS, "save": often, "record": often}
+    return in_context("merged", sequences).replace(loss=Loss(), **changes)
+
+
+def off_sigmoid(time: np.ndarray, sigma: np.ndarray) -> float:
+    r"""Largest distance from $1/(a + (\sqrt D/w_0^2 - a) e^{-2 \sqrt D t})$ over $1/a$, with a = 1 + (1 + D)/N.
+
+    The first size w_0 is the one that makes both equal half-way; NaN where that is not reached.
+
+    >>> time = np.linspace(0, 9, 1001)
+    >>> off_sigmoid(time, 1 / (1 + 5 / 31 + 1e6 * np.exp(-4 * time))) < 1e-9
+    True
+    """
+    a, rate = 1 + (1 + DIM) / CONTEXT, 2 * DIM**0.5
+    half = int((sigma >= 0.5 / a).argmax())
+    if sigma[half] < 0.5 / a:
+        return float("nan")
+    theory = 1 / (a + (1 / sigma[half] - a) * np.exp(-rate * (time - time[half])))
+    return float(np.abs(sigma - theory).max() * a)
 
 
 def lingering(time: np.ndarray, loss: np.ndarray) -> np.ndarray:
@@ -167,13 +193,23 @@ class InContext(PaperFigure):
         "read x, values y. The ranks are those of four coordinates, where the text has eight. A first run with 500 "
         "sequences, whose first loss is 8% off, led to the text's 5000; the rules stayed"
     )
-    titles: ClassVar = {"merged": "merged", "rank1": "rank 1", "rank2": "rank 2", "rank4": "rank 4"}
+    titles: ClassVar = {
+        "merged": "merged",
+        "rank1": "rank 1",
+        "rank2": "rank 2",
+        "rank4": "rank 4",
+        "white": "merged, Λ = I",
+    }
     claims = (
         _claim("merged-once", "", "merged key and query: the loss falls once, without plateaus between",
                f"{STANDS}, the largest", at_most(3), "merged", lambda one: float(lingering(one.time, one.loss).max())
                if one.loss[-1] < LEVELS[-2] else np.nan),
         _claim("merged-end", "", "it ends at the best loss", f"distance from {LEVELS[-1]:.3f}", at_most(NEAR), "merged",
                lambda one: abs(float(one.loss[-1]) - LEVELS[-1])),
+        Claim("white", PAPER, "merged, Λ = I: ŷ = σ(t) β·x_q with a sigmoid σ of rate 2√D that ends at 1/(1 + (1 + "
+        "D)/N)",
+              "largest distance of σ from it over that, equal half-way", at_most(0.05),
+              lambda figure: PerSeed(figure.off_sigmoids), lambda figure: figure.sigmas_in_words()),
         _claim("steps", "", f"separate key and query of rank 1: {DIM} drops, with a plateau at each level between",
                f"{STANDS}, the least", at_least(3), "rank1", lambda one: float(lingering(one.time, one.loss).min())),
         _claim("levels", "", "the plateaus are at " + ", ".join(f"{level:.3f}" for level in LEVELS[1:-1]),
@@ -201,13 +237,32 @@ class InContext(PaperFigure):
 
     @classmethod
     def experiments(cls, scale: str) -> dict[str, Experiment]:
-        """The four networks."""
-        return {name: in_context(name, SEQUENCES[scale]) for name in STEPS}
+        """The four networks, and the merged one with Λ = I."""
+        return {name: in_context(name, SEQUENCES[scale]) for name in STEPS} | {"white": white(SEQUENCES[scale])}
 
     @cached_property
     def learners(self) -> Available[list[Learner]]:
         """Each seed of each network."""
-        return self.runs.each(lambda _, run: [Learner(run, k) for k in range(len(run.seeds))])
+        own = self.runs.each(lambda _, run: [Learner(run, k) for k in range(len(run.seeds))])
+        return Available({name: own[name] for name in STEPS})
+
+    @cached_property
+    def sigmas(self) -> np.ndarray:
+        """Mean gain of the heads' matrix with Λ = I: seeds x saved steps."""
+        run = self.runs["white"]
+        keys = run.history("key_query1")
+        keys = keys.reshape(*keys.shape[:2], -1, DIM, DIM)
+        return np.abs(np.einsum("sth,sthdd->st", run.history("output")[:, :, 0], keys)) / DIM
+
+    @cached_property
+    def off_sigmoids(self) -> list[float]:
+        """How far they are from the sigmoid of theory."""
+        return [off_sigmoid(WHITE_RATE * self.runs["white"].saved, own) for own in self.sigmas]
+
+    def sigmas_in_words(self) -> str:
+        """Where they end."""
+        ends = ", ".join(f"{own[-1]:.3f}" for own in self.sigmas)
+        return f"σ ends at {ends}, seed by seed; by theory at {1 / (1 + (1 + DIM) / CONTEXT):.3f}."
 
     def in_words(self, name: str) -> str:
         """How long the loss stands at each level, and where it ends, seed by seed."""

@@ -105,6 +105,12 @@ def _claims(name: str) -> "tuple[Claim[Stages], ...]":
         claim("stays", "Proposition 4", "once true, it stays true", "later saved steps of the stage where it is not",
               exactly(0), lambda one: one.violations if one.assumed_from is not None else np.nan,
               lambda one: one.assumed_from is not None and one.assumed_from <= one.before(STAGE_1)),
+        claim("outer-rate", "Proposition 5", "‖W2'‖/‖W2‖² tends to 1",
+              f"|ratio - 1| before the loss falls below {SMALL:g} of the first", at_most(0.05),
+              lambda one: abs(one.outer_rate - 1)),
+        claim("parallel", "Proposition 5", "what grows of the rows W_v,i W1_i becomes parallel",
+              "least cosine of two rows of at least a tenth of the largest norm, then", at_least(0.95),
+              lambda one: one.least_parallel),
         claim("values", "Theorem 2", "the columns of W_V turn to the line of v",
               "median |cosine| with v at the end of the stage", at_least(0.95),
               lambda one: float(np.median(one.cosines))),
@@ -119,6 +125,9 @@ def _claims(name: str) -> "tuple[Claim[Stages], ...]":
         claim("outer-rank", "Fig. 3", "the effective rank of W_V falls in the first stage",
               "that at its end over the first", at_most(0.5),
               lambda one: one.effective_ranks("value1")[1] / one.effective_ranks("value1")[0]),
+        claim("outer-monotone", "Fig. 3", "and does so monotonically",
+              "largest rise between fifty saved steps of that stage, over the first", at_most(0.01),
+              lambda one: one.largest_rise),
         claim("query-rank", "Fig. 3", "that of W_Q falls in the second stage",
               "that at the stop over that at the end of the first stage", at_most(0.5),
               lambda one: one.effective_ranks("query1")[2] / one.effective_ranks("query1")[1]),
@@ -157,7 +166,9 @@ class Stages(PaperFigure):
     chosen = (
         "d, s, n and eps, the data (tokens of N(0, I), random labels), what counts as the end of a stage, effective "
         "rank: the text gives none for this model, and never trains it. The settings are those of a trial with three "
-        "seeds, in which slope, columns of W_V and ranks were seen before their rules were written"
+        "seeds, in which slope, columns of W_V and ranks were seen before their rules were written; those of "
+        "Proposition 5 "
+        "and of a monotone rank were added after a first run of the other claims"
     )
     titles: ClassVar = {
         **MODELS, "one": "outer weights frozen, one largest singular value",
