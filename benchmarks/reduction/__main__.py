@@ -5,11 +5,10 @@ has the tables.
 """
 
 import argparse
-import json
 from pathlib import Path
 
 import torch
-from compare import OURS, Images, Row, compared, some, table
+from compare import OURS, Images, compared, keep, read, some, table
 from mobilenet import mobilenet
 from networks import make
 from rivals import RIVALS
@@ -53,7 +52,7 @@ def _compare(given: argparse.Namespace) -> None:
     test = test[0][: given.test], test[1][: given.test]
     shares = given.removed or ([0.5, 0.6, 0.7, 0.8] if dense else [0.3, 0.5])
     file = given.folder / f"{name}.jsonl"
-    rows = [Row(**json.loads(line)) for line in file.read_text().splitlines()] if file.exists() else []
+    done = {(row.seed, row.removed) for row in read(file)}
     for seed in given.seeds:
         network = _lenet(seed, given.folder, *kept) if dense else train(
             name, seed, given.epochs, given.half, *kept, given.folder
@@ -61,13 +60,10 @@ def _compare(given: argparse.Namespace) -> None:
         print(f"{name}, seed {seed}: {accuracy(network, *test):.2f}% on the test images", flush=True)
         seen = Images(kept, some(*kept, given.seen, seed), test)
         for share in shares:
-            if any((row.seed, row.removed) == (seed, share) for row in rows):
-                continue
-            new = compared(name, network, seed, share, seen, () if dense else tuple(given.tuned))
-            rows += new
-            with file.open("a") as out:
-                out.writelines(json.dumps(row.told()) + "\n" for row in new)
-    print(table(rows), table(rows, tuned=True), sep="\n\n")
+            if (seed, share) not in done:
+                for row in compared(name, network, seed, share, seen, () if dense else tuple(given.tuned)):
+                    keep(row, file)
+    print(table(read(file)), table(read(file), tuned=True), sep="\n\n")
 
 
 def _lenet(seed: int, folder: Path, x: torch.Tensor, y: torch.Tensor) -> nn.Module:

@@ -1,8 +1,12 @@
 """Ours and all rivals at the same sizes: accuracy on the test images, without and with fine-tuning."""
 
+import json
 import time
+import traceback
+from collections.abc import Collection, Iterator
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 import torch
 from chains import counts, links, operations, parameters, recalibrate
@@ -13,6 +17,8 @@ from training import accuracy, fine_tuned
 from condensation.pytorch import reduce_model
 
 OURS = {f"ours, {method.replace('_', ' with ')}": method for method in ("best", "merge", "merge_fit", "prune_fit")}
+
+ITSELF = "the network itself"
 
 
 @dataclass(frozen=True)
@@ -58,31 +64,58 @@ def compared(
     data: Images,
     tuned: tuple[str, ...] = (),
     rate: float = 0.02,
-) -> list[Row]:
-    """The rows of all methods. Batch norms are recalibrated alike, on the images that all of them see."""
-    rows = []
+    done: Collection[str] = (),
+) -> Iterator[Row]:
+    """The rows of all methods, as they come; then those that are fine-tuned again, with what that gives.
+
+    Batch norms are recalibrated alike, on the images that all of them see. A method that fails is told of and has no
+    row; those that are ``done`` are left out.
+    """
     wanted = counts(network, links(name, network), removed)
     norms = any(isinstance(layer, nn.BatchNorm2d) for layer in network.modules())
-    for method in ("", *OURS, *(rival for rival in RIVALS if norms or "BN" not in rival)):
+    made: dict[str, tuple[Row, nn.Module]] = {}
+    for method in (ITSELF, *OURS, *(rival for rival in RIVALS if norms or "BN" not in rival)):
+        if method in done:
+            continue
         began = time.process_time()
-        if not method:
-            small = deepcopy(network)
-        elif method in OURS:
-            small = make_ours(name, network, removed, OURS[method], data.seen)
-        else:
-            small = make_rival(method, name, network, wanted, *data.seen)
+        try:
+            if method == ITSELF:
+                small = deepcopy(network)
+            elif method in OURS:
+                small = make_ours(name, network, removed, OURS[method], data.seen)
+            else:
+                small = make_rival(method, name, network, wanted, *data.seen)
+        except Exception:
+            print(f"{name}, seed {seed}, {removed:.0%} removed, {method}: {traceback.format_exc()}", flush=True)
+            continue
         seconds = time.process_time() - began
-        if method:
+        if method != ITSELF:
             recalibrate(small, data.seen[0])
-        plain = accuracy(small, *data.test)
         size = parameters(small), operations(small, data.seen[0])
-        after = accuracy(fine_tuned(small, seed, *data.train, rate), *data.test) if method in tuned else None
-        row = Row(name, seed, removed if method else 0, method or "the network itself", plain, after, *size, seconds)
-        print(row.told(), flush=True)
-        rows.append(row)
-    sizes = {row.operations for row in rows[1:]}
-    assert len(sizes) == 1, f"operations differ: {sizes}"
-    return rows
+        plain = accuracy(small, *data.test)
+        row = Row(name, seed, removed if method != ITSELF else 0.0, method, plain, None, *size, seconds)
+        made[method] = row, small
+        yield row
+    sizes = {row.operations for row, _ in made.values() if row.removed}
+    assert len(sizes) < 2, f"operations differ: {sizes}"
+    for method in (method for method in tuned if method in made):
+        row, small = made[method]
+        yield replace(row, fine_tuned=accuracy(fine_tuned(small, seed, *data.train, rate), *data.test))
+
+
+def read(file: Path) -> list[Row]:
+    """The rows of a file of JSON lines: of each network and method the last one."""
+    lines = file.read_text().splitlines() if file.exists() else []
+    rows = [Row(**json.loads(line)) for line in lines]
+    return [*{(row.network, row.seed, row.removed, row.method): row for row in rows}.values()]
+
+
+def keep(row: Row, file: Path) -> Row:
+    """The row, printed and written behind the others."""
+    print(row.told(), flush=True)
+    with file.open("a") as out:
+        out.write(json.dumps(row.told()) + "\n")
+    return row
 
 
 def table(rows: list[Row], tuned: bool = False) -> str:
@@ -99,13 +132,14 @@ def table(rows: list[Row], tuned: bool = False) -> str:
                 for row in rows
                 if (row.method, row.removed) == (method, share)
             ]
-            cells.append(_cell([value for value in values if value is not None]))
+            cells.append(cell([value for value in values if value is not None]))
         if any(cells):
             lines.append(f"| {method} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def _cell(values: list[float]) -> str:
+def cell(values: list[float]) -> str:
+    """A mean, with the least and the largest behind it."""
     if not values:
         return ""
     mean = sum(values) / len(values)

@@ -1,11 +1,13 @@
 """MobileNetV2 on CIFAR-10, trained from small weights, from 2.24 to 0.26 million parameters."""
 
-import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from chains import operations, parameters, recalibrate
-from compare import some
+from compare import ITSELF, OURS, Images, Row, cell, keep, read, some
 from torch import nn
 from training import accuracy, fine_tuned, images, train
 
@@ -18,29 +20,50 @@ GAIN = 0.1  # times PyTorch's own initialization
 def mobilenet(seeds: list[int], epochs: int, half: int, count: int, folder: Path) -> None:
     """Train, reduce all coupled channels to the goal by one share of each layer, tune for an epoch, print."""
     kept, test = images("cifar10", "train"), images("cifar10", "test")
+    file = folder / "mobilenetv2.jsonl"
     for seed in seeds:
         network = train("mobilenetv2", seed, epochs, half, *kept, folder, gain=GAIN)
-        seen = some(*kept, count, seed)
-        share = _share(network, seen)
-        made = {method: reduce_model(network, seen, ratio=share, method=method, progress=False) for method in METHODS}
-        nets = {"ours, " + key.replace("_", " with "): found.model for key, found in made.items()}
-        nets["Torch-Pruning, l2"] = _theirs(network, seen[0])
-        print(
-            f"seed {seed}: {accuracy(network, *test):.2f}%, share {share:.3f}, best is {made['best'].method}",
-            flush=True,
+        for row in rows(network, seed, Images(kept, some(*kept, count, seed), test)):
+            keep(row, file)
+    print(sizes(read(file)))
+
+
+def rows(network: nn.Module, seed: int, data: Images) -> Iterator[Row]:
+    """The rows of all methods, as they come; then again with what an epoch of fine-tuning gives."""
+    yield _row(network, seed, ITSELF, 0.0, data)
+    made: list[tuple[Row, nn.Module]] = []
+    began = time.process_time()
+    share = _share(network, data.seen)
+    for name in ("ours, best", "ours, merge", "Torch-Pruning, l2"):
+        if name in OURS:
+            small = reduce_model(network, data.seen, ratio=share, method=OURS[name], progress=False).model
+        else:
+            small = _theirs(network, data.seen[0])
+        seconds = time.process_time() - began
+        recalibrate(small, data.seen[0])
+        made.append((_row(small, seed, name, seconds, data), small))
+        yield made[-1][0]
+        began = time.process_time()
+    for row, small in made:
+        yield replace(row, fine_tuned=accuracy(fine_tuned(small, seed, *data.train, 0.05), *data.test))
+
+
+def _row(network: nn.Module, seed: int, method: str, seconds: float, data: Images) -> Row:
+    size = parameters(network), operations(network, data.seen[0])
+    return Row("mobilenetv2", seed, 0.0, method, accuracy(network, *data.test), None, *size, seconds)
+
+
+def sizes(rows: list[Row]) -> str:
+    """Accuracy at the goal, without and with fine-tuning, as Markdown: means over seeds, least and largest."""
+    lines = ["| method | parameters | multiply-adds | no fine-tuning | one epoch |", "|---|---|---|---|---|"]
+    for method in dict.fromkeys(row.method for row in rows):
+        own = [row for row in rows if row.method == method]
+        tuned = [row.fine_tuned for row in own if row.fine_tuned is not None]
+        size, work = (
+            round(sum(values) / len(own)) for values in ([r.parameters for r in own], [r.operations for r in own])
         )
-        for method, small in nets.items():
-            recalibrate(small, seen[0])
-            row = {"network": "mobilenetv2", "seed": seed, "method": method, "accuracy": accuracy(small, *test)}
-            row |= {"parameters": parameters(small), "operations": operations(small, seen[0])}
-            if method != "ours, merge":
-                row["fine_tuned"] = accuracy(fine_tuned(small, seed, *kept, 0.05), *test)
-            print(row, flush=True)
-            with (folder / "mobilenetv2.jsonl").open("a") as out:
-                out.write(json.dumps(row) + "\n")
-
-
-METHODS = ("merge", "best")
+        lines.append(f"| {method} | {size:,} | {work:,} | {cell([row.accuracy for row in own])} | {cell(tuned)} |")
+    return "\n".join(lines)
 
 
 def _share(network: nn.Module, seen: tuple[torch.Tensor, torch.Tensor]) -> float:

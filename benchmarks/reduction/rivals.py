@@ -21,9 +21,9 @@ def _effective(network: nn.Module, link: Link) -> tuple[Tensor, Tensor, Tensor, 
     maker = network.get_submodule(link.makes)
     assert isinstance(maker, nn.Conv2d | nn.Linear)
     weight = maker.weight.detach().flatten(1)
-    bias = torch.zeros(len(weight)) if maker.bias is None else maker.bias.detach()
+    bias = weight.new_zeros(len(weight)) if maker.bias is None else maker.bias.detach()
     if not link.norm:
-        return weight, bias, torch.ones(len(weight)), torch.ones(len(weight))
+        return weight, bias, weight.new_ones(len(weight)), weight.new_ones(len(weight))
     norm = network.get_submodule(link.norm)
     assert isinstance(norm, nn.BatchNorm2d) and norm.running_mean is not None and norm.running_var is not None
     factor = norm.weight.detach() / (norm.running_var + norm.eps).sqrt()
@@ -83,11 +83,11 @@ def neuron_merging(
             score = share * score + (1 - share) * (rest - low) / (high - low).clamp_min(1e-12)
             score = torch.where(ratio > 0, score, torch.inf)  # relu(-z) is not -relu(z)
         nearest = score.argmin(1)
-        which = torch.arange(total)
+        which = torch.arange(total, device=weight.device)
         taken = (cosine[which, nearest] >= threshold) & (ratio[which, nearest] > 0)
-        combine = torch.zeros(total, len(chosen))
+        combine = weight.new_zeros(total, len(chosen))
         combine[which, nearest] = torch.where(taken, ratio[which, nearest], 0.0)
-        combine[chosen] = torch.eye(len(chosen))
+        combine[chosen] = torch.eye(len(chosen), device=weight.device)
         changes[link] = Change(rows, combine)
     return changed(network, changes)
 
@@ -104,10 +104,10 @@ def folding(network: nn.Module, chain: list[Link], counts: Counts) -> nn.Module:
     for link in chain:
         count = counts[link.makes]
         weight, shift, scale, factor = _effective(network, link)
-        points = torch.cat([weight, shift[:, None]], 1).numpy()
+        points = torch.cat([weight, shift[:, None]], 1).cpu().numpy()
         labels = KMeans(count, n_init=3, random_state=0).fit_predict(points)  # pyright: ignore[reportArgumentType]
         labels = np.unique(labels, return_inverse=True)[1]
-        combine = indicator(labels, int(labels.max()) + 1)
+        combine = indicator(labels, int(labels.max()) + 1).to(weight.device)
         means = combine.T / combine.sum(0)[:, None]
         if not link.norm:
             changes[link] = Change(means, combine)
@@ -131,7 +131,7 @@ def prune_least_squares(
     for link in chain:
         reader = small.get_submodule(link.reads)
         assert isinstance(reader, nn.Conv2d | nn.Linear)
-        squares = products = torch.zeros(())
+        squares = products = x.new_zeros(())
         for batch, known in zip(batches, given, strict=True):
             seen = _passing(small, [link.reads], batch)[link.reads][0]
             squares, products = squares + seen.T @ seen, products + seen.T @ known[link.reads][1]
@@ -139,7 +139,8 @@ def prune_least_squares(
             further = next(other for other in chain if other.makes == link.reads)
             products = products[:, largest(network, further, counts[link.reads])]
         squares, products = squares.double(), products.double()
-        solved = torch.linalg.solve(squares + ridge * squares.diagonal().mean() * torch.eye(len(squares)), products)
+        added = ridge * squares.diagonal().mean() * torch.eye(len(squares), device=x.device)
+        solved = torch.linalg.solve(squares + added, products)
         reader.weight.data = solved[:-1].T.reshape(reader.weight.shape).float().contiguous()
         if reader.bias is not None:  # without one a batch norm follows, whose mean is recalibrated
             reader.bias.data = solved[-1].float()
@@ -157,15 +158,15 @@ def _passing(network: nn.Module, names: list[str], x: Tensor) -> dict[str, tuple
         seen = args[0]
         if isinstance(layer, nn.Conv2d):
             stream = torch.Generator().manual_seed(0)
-            places = torch.randperm(out[0, 0].numel(), generator=stream)[:16]
+            places = torch.randperm(out[0, 0].numel(), generator=stream)[:16].to(out.device)
             height, width = (int(size) for size in layer.kernel_size)
             padded = F.pad(seen, [int(layer.padding[k]) for k in (1, 1, 0, 0)])
-            rows = (places // out.shape[3])[:, None] * layer.stride[0] + torch.arange(height)
-            columns = (places % out.shape[3])[:, None] * layer.stride[1] + torch.arange(width)
+            rows = (places // out.shape[3])[:, None] * layer.stride[0] + torch.arange(height, device=out.device)
+            columns = (places % out.shape[3])[:, None] * layer.stride[1] + torch.arange(width, device=out.device)
             seen = padded[:, :, rows[:, :, None], columns[:, None, :]]  # samples, channels, places, height, width
             seen = seen.movedim(2, 1).flatten(2).flatten(0, 1)
             out = out.flatten(2)[:, :, places].movedim(1, 2).flatten(0, 1)
-        kept[name] = torch.cat([seen, torch.ones(len(seen), 1)], 1), out
+        kept[name] = torch.cat([seen, seen.new_ones(len(seen), 1)], 1), out
         if len(kept) == len(names):
             raise Reached
 

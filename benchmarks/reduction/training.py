@@ -24,12 +24,13 @@ def images(name: str, split: str) -> tuple[Tensor, Tensor]:
 def crop_and_flip(x: Tensor, stream: torch.Generator, pad: int = 4) -> Tensor:
     """Each image shifted by up to ``pad`` pixels, and flipped or not."""
     n, _, height, width = x.shape
+    device = x.device
     padded = F.pad(x, (pad,) * 4)
-    top, left = (torch.randint(2 * pad + 1, (n, 1), generator=stream) for _ in range(2))
-    rows, columns = top + torch.arange(height), left + torch.arange(width)
-    flipped = torch.rand(n, 1, generator=stream) < 0.5
+    top, left = (torch.randint(2 * pad + 1, (n, 1), generator=stream, device=device) for _ in range(2))
+    rows, columns = top + torch.arange(height, device=device), left + torch.arange(width, device=device)
+    flipped = torch.rand(n, 1, generator=stream, device=device) < 0.5
     columns = torch.where(flipped, columns.flip(1), columns)
-    which = torch.arange(n)[:, None, None]
+    which = torch.arange(n, device=device)[:, None, None]
     return padded.permute(0, 2, 3, 1)[which, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
 
 
@@ -121,9 +122,9 @@ def fine_tuned(network: nn.Module, seed: int, x: Tensor, y: Tensor, rate: float 
     steps = len(x) // batch
     optimizer = torch.optim.SGD(network.parameters(), rate, momentum=0.9, nesterov=True, weight_decay=5e-4)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    stream = torch.Generator().manual_seed(seed)
+    stream = torch.Generator(x.device).manual_seed(seed)
     network.train()
-    for chosen in torch.randperm(len(x), generator=stream)[: steps * batch].split(batch):
+    for chosen in torch.randperm(len(x), generator=stream, device=x.device)[: steps * batch].split(batch):
         step(network, optimizer, crop_and_flip(x[chosen], stream), y[chosen])
         schedule.step()
     return network.to(memory_format=torch.contiguous_format).eval()  # pyright: ignore[reportCallIssue]

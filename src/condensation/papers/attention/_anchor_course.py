@@ -6,10 +6,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from ..._precision import precision
 from ...networks import Attention
 from ...runs import Trajectory
 
@@ -202,15 +202,16 @@ class AnchorCourse:
         network = self.run.experiment.network
         assert isinstance(network, Attention)
         merged = replace(network, merged=True, head_width=None, value_width=network.value_outputs, scale=network.factor)
-        rest = {name: v for name, v in self.parameters(step).items() if not name.startswith(ATTENTION)}
-        rest = {name: jnp.asarray(v, jnp.float32) for name, v in rest.items()}
+        rest = {name: v.astype(float) for name, v in self.parameters(step).items() if not name.startswith(ATTENTION)}
         x, y = (part[:SAMPLES] for part in self.data)
-        tokens, targets = jnp.asarray(x, jnp.float32), jax.nn.one_hot(y, self.vocabulary)
+        tokens = x.astype(float)
 
         def loss(product: jax.Array) -> jax.Array:
+            targets = jax.nn.one_hot(y, self.vocabulary)
             return self.run.experiment.loss(merged.assemble(rest | {"key_query1.weight": product})(tokens), targets)
 
-        return -np.asarray(jax.grad(loss)(jnp.zeros((network.width, network.width), jnp.float32)), float)
+        with precision("float64"):
+            return -np.asarray(jax.grad(loss)(np.zeros((network.width, network.width))))
 
     @cached_property
     def matrix(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

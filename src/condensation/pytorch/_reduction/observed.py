@@ -12,9 +12,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 from torch.utils._pytree import tree_leaves
 
-from ..._memory import fits
 from . import rows
 from .elimination import Elimination, Reader, eliminate
+from .gpu import fits
 from .graph import _module_problem
 from .matrix import groups_of, in_size, matrix_of
 from .merging import Merging
@@ -146,9 +146,10 @@ class Observed:
                 hooks.enter_context(self.given.get_submodule(name).register_forward_hook(look))
             call(self.given, mapped(batches[0], lambda value: value[:1]))
         samples = sum(length(batch) or 0 for batch in batches)
-        if not fits(SHARE * samples * self._largest):
-            return batches
         leaves = [list(tree_leaves(dict(b) if isinstance(b, dict) else b)) for b in batches]
+        first = next(leaf for leaf in leaves[0] if isinstance(leaf, torch.Tensor))
+        if not fits(SHARE * samples * self._largest, first.device):
+            return batches
         whole = iter([torch.cat(parts) for parts in zip(*leaves, strict=True) if isinstance(parts[0], torch.Tensor)])
         return [mapped(batches[0], lambda _: next(whole))]
 

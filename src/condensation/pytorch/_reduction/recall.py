@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..._memory import fits
+from .gpu import fits
 from .trace import LAYERS, is_own
 
 SHARE = 4  # of the free memory at most one part of so many is taken
@@ -68,7 +68,7 @@ class Recall:
         self, name: str, parameters: tuple[nn.Parameter, ...], given: torch.Tensor, answered: torch.Tensor
     ) -> torch.Tensor:
         needed = self._bytes + given.nbytes + answered.nbytes
-        if fits(SHARE * needed):
+        if fits(SHARE * needed, given.device):
             self._bytes = needed
             self._answers[name] = _Answer(parameters, given.clone(), answered.clone())
         return answered

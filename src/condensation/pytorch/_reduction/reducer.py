@@ -16,6 +16,7 @@ from ...errors import InputError, unknown_name
 from .choose import Candidate, Chooser, Goal
 from .cost import Cost, cost, count_parameters, operations, seconds
 from .given import checked_model, own_copy
+from .gpu import exact_products
 from .judge import Judge
 from .merging import Labels
 from .methods import METHODS, Methods
@@ -83,7 +84,8 @@ def reduce_model(
     goals = {"error": error, "agreement": agreement, "ratio": ratio, "threshold": threshold}
     _check(data, inputs, method, units, goals)
     devices = sorted({value.device.index or 0 for value in model.parameters() if value.is_cuda})
-    with reporting(progress) as report, torch.inference_mode(False), torch.random.fork_rng(devices=devices):
+    alone = torch.random.fork_rng(devices=devices)
+    with reporting(progress) as report, torch.inference_mode(False), alone, exact_products():
         source = None if data is None else Source(data, model)
         example = as_inputs(inputs, model) if inputs is not None else source.example() if source is not None else None
         assert example is not None
