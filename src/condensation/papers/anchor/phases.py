@@ -22,7 +22,7 @@ from ._task import SIZES, transformer
 
 PAPER = "Zhang et al. 2024"
 GAMMAS = {"paper": (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0), "quick": (0.5, 0.8, 1.1)}
-DEEPER = {"paper": GAMMAS["paper"], "quick": (0.5, 0.8)}
+DEEPER = {"paper": (0.3, 0.5, 0.6, 0.7, 0.8, 1.0), "quick": (0.5, 0.8)}
 BETWEEN = (0.5, 0.6)  # where a larger rate or decay is asked for
 SMALL, LARGE = 0.5, 0.8
 FASTER, STRONGER = 4.0, 100.0  # times the learning rate, times the weight decay
