@@ -11,6 +11,8 @@ from condensation.papers.anchor import _measured, _task
 from condensation.papers.anchor._task import OWN, PAIRS, SHIFTS, TRAINED, UNSEEN, transformer
 from condensation.seeds import Seed
 
+TASK = transformer("quick").data
+
 
 def answering(shift):
     """A model that answers by a rule of its own: the key, with a shift of its pair."""
@@ -18,7 +20,7 @@ def answering(shift):
     def model(x):
         rows, first = np.arange(len(x)), (x < 5).argmax(axis=1)
         pairs = zip(x[rows, first].astype(int), x[rows, first + 1].astype(int), strict=True)
-        return np.eye(48)[(x[rows, first - 1] + [shift(*pair) for pair in pairs]).astype(int)]
+        return np.eye(56)[(x[rows, first - 1] + [shift(*pair) for pair in pairs]).astype(int)]
 
     return model
 
@@ -37,15 +39,17 @@ RULES = {
 
 @pytest.mark.parametrize("name", RULES)
 def test_answers_of_known_rules(name):
+    assert isinstance(TASK, c.AnchorFunctions)
     rule, (reasoning, symmetric, unseen) = RULES[name]
-    found = _measured.shares(answering(rule), transformer("quick").data, Seed(0, 0))
+    found = _measured.shares(answering(rule), TASK, Seed(0, 0))
     assert (found["reasoning"], found["symmetric"]) == (reasoning, symmetric)
     assert found["unseen"] == pytest.approx(unseen, abs=0.03)
     assert len(PAIRS) == len(TRAINED) + 1 == 16
 
 
 def test_the_unseen_pair_is_never_trained_and_tested_keys_never_stood_there():
-    data = replace(transformer("quick").data, n=3000)
+    assert isinstance(TASK, c.AnchorFunctions)
+    data = replace(TASK, n=3000)
     x, y = data.draw(Seed(0, 0))
     first = (x < 5).argmax(axis=1)
     pairs = {tuple(x[k, first[k] : first[k] + 2].astype(int)) for k in range(len(x))}
@@ -64,7 +68,7 @@ def test_untrained_networks_answer_nothing(tmp_path, monkeypatch):
     assert section.status == "done"
     told = {claim["id"].removeprefix("anchor-phases-"): claim for claim in section.claims}
     assert set(told) == {claim.key for claim in FIGURES["anchor-phases"].claims}
-    assert {told[key]["verdict"] for key in ("rate", "decay")} == {"not run"}
+    assert {told[key]["verdict"] for key in ("rate", "decay", "depth3-more")} == {"not run"}
     assert told["depth2-reasoning"]["verdict"] == told["neither"]["verdict"] == "not decided"
     for claim in told.values():
         assert "untrained" not in claim or not any(claim["untrained"]["holds"])

@@ -17,13 +17,16 @@ CALLED = {"accuracy": "training"}
 
 
 def draw_phases(figure: "Phases") -> Figure:
-    """Two rows of three panels: over gamma, and over time."""
+    """Two rows of panels: over gamma, and over time."""
     from .phases import LARGE, SMALL
 
     with look():
         picture = Figure(figsize=(PAGE, 4.2), layout="constrained")
-        above, below = picture.subplots(2, 3)
-        for axes, name in zip(above, ("depth2", "depth3"), strict=False):
+        depths = [name for name in ("depth2", "depth3") if name in figure.shown]
+        grid, wide = picture.add_gridspec(2, 6), 6 // (len(depths) + 1)
+        above = [picture.add_subplot(grid[0, k : k + wide]) for k in range(0, 6, wide)]
+        below = [picture.add_subplot(grid[1, k : k + 2]) for k in (0, 2, 4)]
+        for axes, name in zip(above, depths, strict=False):
             for quantity, colour in ANSWERS.items():
                 values = figure.over_gamma(name, quantity)
                 axes.plot(figure.gammas(name), np.median(values, axis=1), color=colour, label=_called(quantity))
@@ -31,18 +34,18 @@ def draw_phases(figure: "Phases") -> Figure:
             axes.set(title=figure.titles[name], xlabel="γ", ylim=(-0.03, 1.05))
         above[0].set_ylabel("share of the answers")
         above[0].legend(fontsize="x-small")
-        for name, colour in zip(("depth2", "depth3"), COLOURS[2:4], strict=True):
+        for name, colour in zip(depths, COLOURS[2:4], strict=False):
             ratio = figure.over_gamma(name, "k_eff") / figure.over_gamma(name, "chance")
-            above[2].plot(figure.gammas(name), ratio, ".-", color=colour, linewidth=0.9)
-            above[2].plot([], [], color=colour, label=figure.titles[name])
-        above[2].set(title="$k_{eff}$ of $W_Q$ over chance", xlabel="γ", ylim=(0, 1.08))
-        above[2].legend(fontsize="x-small")
+            above[-1].plot(figure.gammas(name), ratio, ".-", color=colour, linewidth=0.9)
+            above[-1].plot([], [], color=colour, label=figure.titles[name])
+        above[-1].set(title="$k_{eff}$ of $W_Q$ over chance", xlabel="γ", ylim=(0, 1.08))
+        above[-1].legend(fontsize="x-small")
         _answers_over_time(below[0], figure)
         for axes, gamma in zip(below[1:], (SMALL, LARGE), strict=True):
             steps, values = figure.table("depth2").steps, figure.values(gamma)
             for k, own in enumerate(values[:, 0]):
                 axes.plot(steps, own, color=COLOURS[k % len(COLOURS)], linewidth=0.9)
-            axes.set(title=f"embedding's singular values, γ = {gamma:g}", xlabel="step", ylim=(0, None))
+            axes.set(title=f"values of the embedding, γ = {gamma:g}", xlabel="step", ylim=(0, None))
             axes.set_xlim(0, steps[-1])
     return picture
 
