@@ -91,7 +91,7 @@ def _claims(rank: int) -> "tuple[Claim[Ranks], ...]":
     there = [m for m in range(1, DIM) if m % rank == 0]
     others = [m for m in range(1, DIM) if m % rank]
     quantity = "wait after m eigenvalues are learned over the shorter drop beside it"
-    found = []
+    found: list[Claim[Ranks]] = []
     if there:
         found.append(Claim(
             f"rank{rank}-stands", PAPER,

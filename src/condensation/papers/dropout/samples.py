@@ -142,7 +142,8 @@ class SamplesNeeded(PaperFigure):
             for (kind, _), colour in zip(KINDS.items(), COLOURS, strict=False):
                 run = self.runs[f"{kind}, {ENOUGH}"]
                 right.plot(grid, run.output(grid, int(run.saved[-1]), run.seeds[0]), color=colour, linewidth=0.9)
-            x, y = run.data(run.seeds[0])
+            shown = self.runs[f"none, {ENOUGH}"]
+            x, y = shown.data(shown.seeds[0])
             right.plot(x[:, 0], y[:, 0], ".", color="black")
             right.plot(grid, np.tanh(grid - 6) + np.tanh(grid + 6), color=FAINT, linestyle=":")
             right.set(xlabel="x", ylabel=f"output, {ENOUGH} samples")
