@@ -22,7 +22,7 @@ from .._figure import Available, Drawing
 from ._noise import FITTED, WHERE, UnderNoise
 from .line import SHARE, Line
 
-SIZES = {"quick": (30, 8000), "paper": (100, 60_000)}  # width, steps
+SIZES = {"quick": (30, 5000), "paper": (100, 60_000)}  # width, steps
 DEEP = {"deep none": "no noise", "deep dropout": "dropout", "deep penalty": "R1"}
 LAYERS = {"first": 1, "last": 2}
 LATE = {"late penalty": "R1 from the fitted network on", "late dropout": "dropout from there on"}

@@ -24,7 +24,7 @@ from .._variant import NotRun
 from ._noise import WHERE
 
 SETS = {"quick": ("digits", 300, 100), "paper": ("mnist", 1000, 1000)}  # images, how many, neurons
-RATES, STEPS = {"quick": 0.05, "paper": 5e-3}, {"quick": 4000, "paper": 60_000}
+RATES, STEPS = {"quick": 0.05, "paper": 5e-3}, {"quick": 2000, "paper": 60_000}
 SHARE = 0.5
 LARGE = {"quick": 0.2, "paper": 0.05}  # std of a larger start than the default, of 0.02 (0.07)
 KINDS = {"none": "no noise", "dropout": "dropout", "penalty": "R1 alone"}

@@ -20,7 +20,7 @@ from .line import Line
 NUMBERS = {"quick": (5, 8, 16), "paper": (4, 5, 6, 7, 8, 12, 16, 24)}
 FEW, ENOUGH, MANY = 5, 8, 16
 PARAMETERS = 6
-SIZES = {"quick": (50, 10_000), "paper": (100, 60_000)}  # width, steps
+SIZES = {"quick": (50, 6000), "paper": (100, 60_000)}  # width, steps
 GOOD = 0.01  # of the variance of the target
 TARGET = "tanh(x - 6) + tanh(x + 6)"
 KINDS = {"dropout": "dropout 10%", "penalty": "R1 alone", "none": "no noise"}
