@@ -122,7 +122,9 @@ class Ranks(PaperFigure):
         "steps and the first weights; a drop is the way of a singular value of the heads' matrix (in "
         "coordinates of covariance I) from 10% to 90% of what it is at the end, a plateau a wait between two drops "
         "at least as long as the shorter one. At the quick scale 300 "
-        "sequences and larger first weights. icl-staircase had been seen before the rules were written"
+        "sequences and larger first weights. icl-staircase had been seen before the rules were written; two other "
+        "readings of what is learned were given up "
+        "after trials with two seeds"
     )
     claims = tuple(claim for rank in RANKS for claim in _claims(rank))
 

@@ -79,7 +79,8 @@ class Deep(UnderNoise):
         "the late switch, after all steps without noise, goes on for as many. Which layer the text counts of three is "
         "not known to us: both are; R1 is on the last one. Few is at most six orientations, as there; fewer is at "
         "most 0.8 of the effective "
-        "lines without noise. dropout-line had been seen before the rules were written"
+        "lines without noise. dropout-line had been seen before the rules were written, and a trial "
+        "with two seeds before those of the first of three layers"
     )
     claims = (
         *_claims("first"),
