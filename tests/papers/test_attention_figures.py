@@ -5,11 +5,13 @@ import pytest
 
 import condensation as c
 from condensation.papers._claims import judge
+from condensation.papers._figure import Available
 from condensation.papers._trainings import untrained
 from condensation.papers.attention import InContext, Stages
 from condensation.papers.attention._course import Course, effective_rank, rank
 from condensation.papers.attention._data import matrix_at_plateau, one_top, two_top
-from condensation.papers.attention.in_context import LEVELS, lingering
+from condensation.papers.attention.in_context import LEVELS, lingering, off_sigmoid, white
+from condensation.papers.attention.ranks import DIM, EIGENVALUES, HEADS, Ranks, ranked, singular_values, waits
 from condensation.papers.attention.stages import frozen, whole
 
 
@@ -86,3 +88,52 @@ def test_the_staircase_is_learned_from_the_largest_eigenvalue_on():
         first = int(np.abs(one.time - one.passed(0)).argmin())
         assert one.learned[first].argmax() == 0
     assert "levels 1 to 3" in figure.in_words("rank1")
+
+
+def test_waits_of_a_staircase_of_pairs():
+    """Two values at a time, five steps apart, each within one step: long waits after 2, 4 and 6 alone."""
+    steps = np.arange(40.0)
+    values = np.array([(steps > 5 * (k // 2) + 1) for k in range(DIM)], float).T
+    found = waits(steps, values)
+    assert (found[[1, 3, 5]] > 3).all()
+    assert (found[[0, 2, 4, 6]] <= 0).all()
+
+
+def test_singular_values_are_those_of_the_heads_together_in_white_coordinates():
+    run = c.train(ranked(2, "quick").replace(steps=3, save=c.Evenly(2), record=c.Evenly(2)), 1, progress=False)
+    outputs, keys, queries = (run.history(name)[0, -1] for name in ("output", "key1", "query1"))
+    matrix = sum(outputs[0, h] * keys[2 * h + r][:, None] * queries[2 * h + r] for h in range(HEADS) for r in range(2))
+    root = run.experiment.data.axes(run.seeds[0]).T @ np.diag(np.sqrt(EIGENVALUES))
+    expected = np.linalg.svd(root.T @ matrix @ root, compute_uv=False)
+    np.testing.assert_allclose(singular_values(run, 0, 2)[-1], expected, rtol=1e-8, atol=1e-18)
+
+
+def test_nothing_is_said_of_ranks_before_all_is_learned():
+    runs = {}
+    for name, experiment in Ranks.experiments("quick").items():
+        few = c.Evenly(3)
+        runs[name] = c.train(experiment.replace(steps=2, save=few, record=few), 1, progress=False)
+    figure = Ranks(Available(runs))
+    assert not any(any(figure.measured(claim.key).holds(claim.rule)) for claim in Ranks.claims)
+    assert figure.draw().pictures
+
+
+def test_with_white_inputs_merged_heads_follow_the_sigmoid_and_do_not_before_training():
+    run = c.train(white(2000), 1, progress=False)
+    assert InContext({"white": run}).off_sigmoids[0] < 0.05
+    assert np.isnan(InContext({"white": untrained(run)}).off_sigmoids[0])
+    time = np.linspace(0, 9, 901)
+    assert off_sigmoid(time, 1 / (1 + 5 / 31 + 1e6 * np.exp(-3 * time))) > 0.05  # another rate
+
+
+def test_proposition_5_by_loops(run):
+    course = Course(run, 0)
+    k = course.before(0.999)
+    wv, w1, w2 = (part[k] for part in course.scaled)
+    speed = [sum(w1[j, i] * wv[j] for j in range(len(wv))) for i in range(len(w2))]
+    assert course.outer_rate == pytest.approx(np.linalg.norm(speed) / sum(w2**2))
+    assert abs(course.outer_rate - 1) < 0.05
+    assert course.least_parallel > 0.9
+    control = Course(untrained(run), 0)
+    assert abs(control.outer_rate - 1) > 0.05
+    assert np.isnan(control.largest_rise)

@@ -10,6 +10,7 @@ from condensation import GradientFlow, train
 from condensation.data import Drawn
 from condensation.papers import judge
 from condensation.papers.saddle._growth import exponents, half, linear_rest, modes, other_units, reached, unit_norms
+from condensation.papers.saddle.kept import KINDS, placed
 from condensation.papers.saddle.modes import linear, near_low_rank, quadratic, two_squares
 
 
@@ -78,3 +79,18 @@ def test_linear_networks_follow_the_exponents_and_x_tanh_grows_by_one_unit(measu
     assert {verdict("saddle-modes", f"linear-{ratio}") for ratio in (0.25, 0.5, 0.75)} == {"reproduced"}
     assert verdict("saddle-modes", "linear-equal") == "reproduced"
     assert verdict("saddle-units", "x_tanh-one") == verdict("saddle-units", "tanh-line") == "reproduced"
+
+
+@pytest.mark.parametrize("name", ["equal", "zero", "proportional", "dependent"])
+def test_units_begin_on_their_manifold_or_beside_it(name):
+    off = KINDS[name][1]
+    assert np.abs(off(placed(name, 0.0))).max() < 1e-15
+    assert np.linalg.norm(off(placed(name, 1e-3))) == pytest.approx(1e-3)
+
+
+def test_manifolds_are_kept_by_trained_networks_and_nothing_by_untrained_ones():
+    figure, control = small.observed("saddle-kept", steps=3000, seeds=1, only=("dependent", "dependent, beside"))
+    assert figure.distances["dependent"][0] < 1e-12
+    assert np.isfinite(figure.distances["dependent, beside"]).all()
+    assert figure.distances["dependent, beside"][0] > 1e-4
+    assert not any(control.measured("dependent").holds(control.claim("dependent").rule))

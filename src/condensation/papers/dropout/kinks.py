@@ -26,7 +26,7 @@ from .._figure import Available, Drawing, PaperFigure
 from ._noise import WHERE
 
 TARGET = "0.5 * relu(-x - 1/3) + 0.5 * relu(x - 1/3)"
-SIZES = {"quick": (50, 15_000), "paper": (100, 100_000)}  # width, steps
+SIZES = {"quick": (50, 10_000), "paper": (100, 100_000)}  # width, steps
 POINTS = 20
 LARGE = 0.02  # a change of slope that counts; the target's are 1/2
 APART = 0.05  # of an interval between samples: kinks that are further apart than that are two

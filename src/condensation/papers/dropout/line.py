@@ -25,9 +25,7 @@ class Line(UnderNoise):
     name, title = "dropout-line", "Two tanh neurons with 10% dropout"
     chosen = (
         "20 points evenly spaced on [-15, 15], width 50 or 100 in place of 1000, Adam at 1e-3 (the caption's; the text "
-        "has 1e-4), the steps, float32; few is at most six orientations. The networks of three layers, the late "
-        "switch to R1, "
-        "the ReLU target, the count of samples of Fig. 8 and MNIST (Fig. 2) were not run"
+        "has 1e-4), the steps, float32; few is at most six orientations"
     )
     claims = (
         Claim(

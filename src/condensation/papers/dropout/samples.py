@@ -17,10 +17,10 @@ from .._figure import Available, Drawing, PaperFigure
 from ._noise import WHERE
 from .line import Line
 
-NUMBERS = {"quick": (5, 8, 16), "paper": (4, 5, 6, 7, 8, 10, 12, 16, 24)}
+NUMBERS = {"quick": (5, 8, 16), "paper": (4, 5, 6, 7, 8, 12, 16, 24)}
 FEW, ENOUGH, MANY = 5, 8, 16
 PARAMETERS = 6
-SIZES = {"quick": (50, 10_000), "paper": (100, 100_000)}  # width, steps
+SIZES = {"quick": (50, 6000), "paper": (100, 60_000)}  # width, steps
 GOOD = 0.01  # of the variance of the target
 TARGET = "tanh(x - 6) + tanh(x + 6)"
 KINDS = {"dropout": "dropout 10%", "penalty": "R1 alone", "none": "no noise"}
@@ -142,7 +142,8 @@ class SamplesNeeded(PaperFigure):
             for (kind, _), colour in zip(KINDS.items(), COLOURS, strict=False):
                 run = self.runs[f"{kind}, {ENOUGH}"]
                 right.plot(grid, run.output(grid, int(run.saved[-1]), run.seeds[0]), color=colour, linewidth=0.9)
-            x, y = run.data(run.seeds[0])
+            shown = self.runs[f"none, {ENOUGH}"]
+            x, y = shown.data(shown.seeds[0])
             right.plot(x[:, 0], y[:, 0], ".", color="black")
             right.plot(grid, np.tanh(grid - 6) + np.tanh(grid + 6), color=FAINT, linestyle=":")
             right.set(xlabel="x", ylabel=f"output, {ENOUGH} samples")

@@ -51,18 +51,18 @@ def dependent(units: Units) -> np.ndarray:
     return units[..., 2, :] - units[..., 0, :] - 0.5 * units[..., 1, :]
 
 
-KINDS: dict[str, tuple[str, Callable[[Units], np.ndarray], str]] = {
-    "equal": ("tanh", equal, "two equal units stay equal"),
-    "zero": ("tanh", zero, "a unit of zero stays zero"),
-    "proportional": ("relu", proportional, "units in proportion stay so"),
-    "dependent": ("linear", dependent, "units that depend on each other linearly do so on"),
+KINDS: dict[str, tuple[str, Callable[[Units], np.ndarray], int, str]] = {  # activation, distance, unit, words
+    "equal": ("tanh", equal, 1, "two equal units stay equal"),
+    "zero": ("tanh", zero, 0, "a unit of zero stays zero"),
+    "proportional": ("relu", proportional, 1, "units in proportion stay so"),
+    "dependent": ("linear", dependent, 2, "units that depend on each other linearly do so on"),
 }
 
 
-def placed(off: Callable[[Units], np.ndarray], away: float) -> Units:
+def placed(name: str, away: float) -> Units:
     """Six units, of which one is moved to where it is off its manifold by so much."""
+    _, off, moved, _ = KINDS[name]
     units = SIZE * np.random.default_rng(0).standard_normal((WIDTH, 3))
-    moved = {equal: 1, zero: 0, proportional: 1, dependent: 2}[off]
     units[moved] -= off(units)
     units[moved] += away * np.array([1.0, -1.0, 1.0]) / np.sqrt(3)
     return units
@@ -70,18 +70,17 @@ def placed(off: Callable[[Units], np.ndarray], away: float) -> Units:
 
 def started(name: str, away: float) -> Experiment:
     """A network with its units there; seeds differ in their data."""
-    activation, off, _ = KINDS[name]
-    units = placed(off, away)
+    units = placed(name, away)
     weights = {"dense1.weight": units[:, :2], "output.weight": units[None, :, 2]}
-    often = Evenly(101)
+    often, data = Evenly(101), Expression(TARGET, dim=2, n=30, low=-1, high=1)
     return Experiment(
-        Dense((2, WIDTH, 1), activation, bias=False), Given(weights), Expression(TARGET, dim=2, n=30, low=-1, high=1),
+        Dense((2, WIDTH, 1), KINDS[name][0], bias=False), Given(weights), data,
         GradientFlow(0.3, stop_ratio=STOP), 3000, save=often, record=often,
     )  # fmt: skip
 
 
 def _claim(name: str) -> "Claim[Kept]":
-    activation, _, text = KINDS[name]
+    activation, _, _, text = KINDS[name]
     return Claim(
         name, f"{PREDICTION}, Theorem 3", f"{label(activation)}: {text}",
         f"largest distance from there until the loss has fallen to {STOP:.0%}, over the way that the units go",
@@ -95,7 +94,7 @@ class Kept(PaperFigure):
     name, title, paper = "saddle-kept", "Manifolds that gradient flow keeps", "SADDLE"
     has_variants = False
     seed_count: ClassVar = 10
-    titles: ClassVar = {name: text for name, (_, _, text) in KINDS.items()}
+    titles: ClassVar = {name: text for name, (_, _, _, text) in KINDS.items()}
     chosen = (
         "all settings: six units of size 0.3 on 30 samples of a sum of a line and a sine, the flow until half of the "
         "loss "
