@@ -53,11 +53,13 @@ class Row:
         kept_rank: singular values that hold 99% of the squared norm.
         bias: share of the squared norm that is the bias's; NaN where it is not known which input is the bias.
         copies: units that repeat others, with a cosine of at least 0.999.
-        chance_copies: how many pairs of random units would do so.
+        opposites: units that are others turned round, beyond the copies.
+        chance_copies: how many random units would repeat others.
         spare: units on lines beyond the first on each side of each: merging would take so many away.
         quantised: whether the weights were stored as few levels.
         k_eff_error, effective_rank_error, stable_rank_error: standard errors by a bootstrap over units.
         zeros: units of norm zero, which are on no line.
+        zero_inputs: inputs without weights, the bias left out where it is known.
         reason: why nothing was measured.
     """
 
@@ -84,6 +86,7 @@ class Row:
     kept_rank: int = 0
     bias: float = NAN
     copies: int = 0
+    opposites: int = 0
     chance_copies: float = 0.0
     spare: int = 0
     quantised: bool = False
@@ -91,6 +94,7 @@ class Row:
     effective_rank_error: float = NAN
     stable_rank_error: float = NAN
     zeros: int = 0
+    zero_inputs: int = 0
     reason: str = ""
 
     @property
@@ -161,6 +165,7 @@ def measure_units(
         row = replace(
             row,
             zeros=int((norms(plain) == 0).sum()),
+            zero_inputs=int((~plain.any(axis=0)).sum()),
             effective_rank=effective,
             stable_rank=stable,
             change=NAN if start is None else relative_change(weights, start),
@@ -204,9 +209,9 @@ def _beside_null(row: Row, array: np.ndarray, plain: np.ndarray, found: Lines, t
         else:
             found = held(found, without, norms(array))
             row = _with_lines(row, found)
-    count, expected = copies(array, without_bias=plain is not array)
-    null_rank = ranks(permuted_orientations(plain))[0]
-    row = replace(row, copies=count, chance_copies=expected, null_rank=null_rank, spare=spare(found))
+    found_copies = copies(array, without_bias=plain is not array)
+    row = replace(row, **found_copies._asdict(), null_rank=ranks(permuted_orientations(plain))[0], spare=spare(found))
+    plain = plain[norms(plain) > 0]  # units without weights would become alike where the mean is taken from them
     mean = plain.mean(axis=0, dtype=float)
     total = float(np.einsum("ij,ij->", plain, plain, dtype=float))
     if not total > 0:
