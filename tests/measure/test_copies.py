@@ -73,6 +73,8 @@ def test_units_without_weights_are_not_alike_but_can_go(seed, shift):
     assert read(weights, "embedding").read.action is Action.NOTHING
     biased = np.column_stack([weights, rng.normal(size=256)])
     assert read(biased, bias=True).zeros == 216
+    weights[40:] = 1e-12 * rng.normal(size=(216, 64))
+    assert read(weights).reading == row.reading
 
 
 def test_inputs_without_weights_are_told():
