@@ -633,7 +633,7 @@ def test_heads_are_named_as_they_are_listed(tmp_path):
 def test_layers_without_a_size_yet_are_told():
     """They would be left out of the whole training without a word."""
     model = nn.Sequential(nn.LazyLinear(5), nn.Linear(5, 3))
-    with pytest.warns(UserWarning, match=r"left out: 0\.weight and 1 more, not initialised: the model has to see a batch first"):
+    with pytest.warns(UserWarning, match=r"left out: 0\.weight and 1 more, not initialised: the model has to see"):
         watcher = watch(model)
     assert {row.layer for row in watcher.rows} == {"1.weight"}
     watcher.close()
