@@ -247,9 +247,9 @@ def _to_merge(row: Row, found: str, number: str, spare: int) -> Reading:
     if row.quantised:
         what = "rounding makes weights alike, so that the model before it was quantised is the one to reduce"
         return Reading(found, number, Action.LOOK, what)
-    spare += row.zeros
     if not spare:
         return Reading(found, number, Action.REDUCE)
+    spare += row.zeros
     saving = spare * row.inputs
     what = f"up to {spare:,} of {row.units:,} units can go, {saving:,} of {row.units * row.inputs:,} parameters"
     return Reading(found, number, Action.REDUCE, what, saving)
