@@ -5,12 +5,14 @@
 """
 
 import itertools
+import os
 import platform
-import statistics
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 ROOT = Path(__file__).parents[1]
 PAGE = 4096
-REPEATS = 5
+STEPS, TURN = 20_000, 100  # of each watched training
 
 
 class Memory:
@@ -70,40 +72,76 @@ def gpt2() -> list[str]:
     return lines
 
 
+class Training:
+    """A 784-400-10 network in training, by blocks of steps, with what these took."""
+
+    def __init__(self, compiled: bool) -> None:
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        self.model = nn.Sequential(nn.Linear(784, 400), nn.ReLU(), nn.Linear(400, 10))
+        self.run = torch.compile(self.model) if compiled else self.model
+        self.optimizer = torch.optim.Adam(self.model.parameters())
+        self.x, self.y = torch.randn(6400, 784), torch.randint(10, (6400,))
+        self.watcher: Any = None
+        self.steps, self.cpu, self.wall = 0, 0.0, 0.0
+        nn.functional.cross_entropy(self.run(self.x[:64]), self.y[:64]).backward()  # it is compiled here
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Around what this training takes."""
+        began = time.process_time(), time.perf_counter()
+        yield
+        self.cpu += time.process_time() - began[0]
+        self.wall += time.perf_counter() - began[1]
+
+    def train(self, steps: int) -> None:
+        """Some steps more."""
+        from torch.nn.functional import cross_entropy
+
+        with self.counted():
+            for _ in range(steps):
+                part = slice(64 * (self.steps % 100), 64 * (self.steps % 100) + 64)
+                loss = cross_entropy(self.run(self.x[part]), self.y[part])
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+                self.steps += 1
+                if self.watcher is not None:
+                    self.watcher.step(loss)
+
+
 def watching() -> list[str]:
-    """What watching adds to a training of PyTorch's, eager and compiled, within the default budget and without one."""
+    """What watching adds to a training of PyTorch's, eager and compiled, within the default budget and without one.
+
+    The trainings with and without it take turns of 100 steps, so that what else the machine does slows both; a pair of
+    which none is watched tells how far such a ratio can be trusted. Beginning and end are counted.
+    """
     import torch
-    from torch import nn
 
     from condensation import Every
     from condensation.pytorch import watch
 
-    x, y = torch.randn(6400, 784), torch.randint(10, (6400,))
-
-    def train(compiled: bool, watched: bool, **options: Any) -> tuple[float, float, int]:
-        """CPU and wall seconds, and the number of measured steps."""
-        torch.manual_seed(0)
-        model = nn.Sequential(nn.Linear(784, 400), nn.ReLU(), nn.Linear(400, 10))
-        run = torch.compile(model) if compiled else model
-        optimizer = torch.optim.Adam(model.parameters())
-        nn.functional.cross_entropy(run(x[:64]), y[:64]).backward()  # it is compiled here
+    def pair(compiled: bool, options: dict[str, Any] | None) -> tuple[float, float, float, int, float]:
+        """CPU seconds without, the ratios of CPU and of wall time, the measured steps, and the load."""
+        plain, watched = Training(compiled), Training(compiled)
         with tempfile.TemporaryDirectory() as folder:
-            began = time.process_time(), time.perf_counter()
-            watcher = watch(model, Path(folder) / "run", **options) if watched else None
-            for step in range(2000):
-                part = slice(64 * (step % 100), 64 * (step % 100) + 64)
-                loss = nn.functional.cross_entropy(run(x[part]), y[part])
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-                if watcher is not None:
-                    watcher.step(loss)
-            if watcher is not None:
-                watcher.close()
-            measured = len({row.step for row in watcher.rows}) if watcher is not None else 0
-            return time.process_time() - began[0], time.perf_counter() - began[1], measured
+            if options is not None:
+                with watched.counted():
+                    watched.watcher = watch(watched.model, Path(folder) / "run", **options)
+            for turn in range(STEPS // TURN):
+                for training in (plain, watched) if turn % 2 else (watched, plain):
+                    training.train(TURN)
+            measured = 0
+            if watched.watcher is not None:
+                with watched.counted():
+                    watched.watcher.close()
+                measured = len({row.step for row in watched.watcher.rows})
+        return plain.cpu, watched.cpu / plain.cpu, watched.wall / plain.wall, measured, os.getloadavg()[0]
 
-    ways: dict[str, dict[str, Any]] = {
+    ways: dict[str, dict[str, Any] | None] = {
+        "not watched": None,
         "the default": {},
         "`Every(10)`": {"schedule": Every(10)},
         "the default, `budget=None`": {"budget": None},
@@ -111,20 +149,19 @@ def watching() -> list[str]:
     }
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # else CPU time counts threads that wait
-    lines = ["Watching 2000 steps of a 784-400-10 network (batches of 64, Adam), all layers, with files; one thread."]
-    lines += [f"{REPEATS} trainings with and without it in turn: the best CPU time of each, the median wall ratio.", ""]
-    lines += ["| PyTorch | how | without | CPU, with / without | wall, with / without | measured steps |"]
-    lines += ["| --- " * 6 + "|"]
+    lines = [
+        f"Watching {STEPS:,} steps of a 784-400-10 network (batches of 64, Adam), all layers, with files; one thread."
+    ]
+    lines += [f"A training with and one without it, in turns of {TURN} steps; beginning and end are counted.", ""]
+    lines += ["| PyTorch | how | without | CPU, with / without | wall, with / without | measured steps | load |"]
+    lines += ["| --- " * 7 + "|"]
     for compiled in (False, True):
-        train(compiled, watched=True)
+        Training(compiled).train(TURN)
         for name, options in ways.items():
-            pairs = [(train(compiled, watched=False), train(compiled, True, **options)) for _ in range(REPEATS)]
-            plain, watched = (min(pair[k][0] for pair in pairs) for k in range(2))
-            wall = statistics.median(pair[1][1] / pair[0][1] for pair in pairs)
+            plain, cpu, wall, measured, load = pair(compiled, options)
             how = "torch.compile" if compiled else "eager"
-            steps = sorted({pair[1][2] for pair in pairs})
-            counted = str(steps[0]) if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
-            lines += [f"| {how} | {name} | {plain:.2f} s | {watched / plain:.3f} | {wall:.3f} | {counted} |"]
+            lines += [f"| {how} | {name} | {plain:.1f} s | {cpu:.3f} | {wall:.3f} | {measured} | {load:.0f} |"]
+            print(lines[-1], file=sys.stderr, flush=True)
     torch.set_num_threads(threads)
     return lines
 

@@ -71,7 +71,7 @@ def redrawn(units: Units, seed: int) -> Units:
 
     def read() -> np.ndarray:
         own = units.weights()
-        plain = own[:, :-1] if units.bias else own
+        plain = (own[:, :-1] if units.bias else own).astype(float)  # squares of small weights vanish in float32
         random = np.random.default_rng(seed).normal(size=plain.shape)
         random *= np.linalg.norm(plain, axis=1, keepdims=True) / np.linalg.norm(random, axis=1, keepdims=True)
         return np.concatenate([random, own[:, -1:]], axis=1) if units.bias else random

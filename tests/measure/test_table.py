@@ -123,7 +123,7 @@ def test_zero_units_are_counted_without_a_warning():
     row = measure_units("a", weights, **WILD)
     assert row.zeros == 2
     assert row.reading.startswith("condensed on 1 line: k_eff 1 where chance leaves ")
-    assert "; 2 units are zero; reduce: up to 16 of 20 units can go, 80 of 100 parameters" in row.reading
+    assert "; 2 units are zero; reduce: up to 18 of 20 units can go, 90 of 100 parameters" in row.reading
 
 
 @given(seed=st.integers(0, 10_000), rank=st.integers(1, 12), wide=st.booleans())

@@ -628,3 +628,14 @@ def test_heads_are_named_as_they_are_listed(tmp_path):
     assert np.array_equal(load_run(tmp_path).weights(head, 1, 0), weights)
     with pytest.raises(InputError, match=r"unknown layer 'in_proj_weight\[q, head 2\]'"):
         watch(model, layers=["in_proj_weight[q, head 2]"])
+
+
+def test_layers_without_a_size_yet_are_told():
+    """They would be left out of the whole training without a word."""
+    model = nn.Sequential(nn.LazyLinear(5), nn.Linear(5, 3))
+    with pytest.warns(UserWarning, match=r"left out: 0\.weight and 1 more, not initialised: the model has to see"):
+        watcher = watch(model)
+    assert {row.layer for row in watcher.rows} == {"1.weight"}
+    watcher.close()
+    with watch(model, layers=["1.weight"]):  # asked for: nothing is said
+        pass

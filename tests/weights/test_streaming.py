@@ -59,6 +59,8 @@ def test_a_sample_stands_for_all_units(kind):
         near = 0.25 if name == "null_k_eff" and kind == "unequal" else 0.1  # the null itself is a mean of few draws
         assert getattr(found, name) == pytest.approx(getattr(whole, name), rel=near), name
     assert found.effective_rank == pytest.approx(whole.effective_rank, rel=0.03)
+    assert found.copies == pytest.approx(whole.copies, rel=0.03)
+    assert (found.copies > 5000) == (kind == "lines")
 
 
 def test_a_large_layer_is_sampled_and_says_so(tmp_path, monkeypatch):

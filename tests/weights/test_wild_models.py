@@ -25,6 +25,9 @@ def test_a_public_model_is_read_as_the_page_says(name):
 
 
 def test_the_page_has_twenty_models_whose_controls_read_as_chance():
-    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if re.fullmatch(r"\|.*\) \|", line)]
+    page = PAGE.read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if re.fullmatch(r"\|.*\) \|", line)]
     assert len(rows) > 20
-    assert all(re.search(r"\| \d+ \(0\) \|", row) for row in rows)  # no control is to be reduced
+    *_, total = found = [[int(n) for n in re.findall(r"\| (\d+) \((\d+)\) \|", row)[0]] for row in rows]
+    assert all(control <= own for own, control in found)  # controls keep the units without weights that a model has
+    assert total[1] == page.count("reduce: they are constants and can go")

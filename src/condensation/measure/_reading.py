@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ALIKE = 0.8  # k_eff over its null below which units are said to be alike, if it is below every draw of the null, too
 LOW = 0.5  # effective rank over its null below which the rank is low
+EVEN = 0.9  # (sum r)^2 / sum r^2 over units: random initial weights are more even, whatever their law
 RANDOM = 0.01  # how near effective rank and its null are where weights look random
 TELLING = 32  # units and inputs from which on the rank tells trained weights from random ones
 COMMON = 0.5  # share of the squared norm from which on a mean is worth a word
@@ -75,6 +76,9 @@ NO_MERGING = {  # kinds of units whose lines are no licence to merge, and why
     "gated neuron": "a neuron is its row and that of its gate, and is merged only where both agree",
 }
 
+CONSTANT = ("depthwise filter", "gated neuron")  # that have no use without weights, though they are not merged
+OF_CHANNELS = ("filter", "depthwise filter", "kernel", "embedding")  # whose inputs are more than one a channel, or none
+
 
 def read(row: Row) -> Reading:
     """The reading of a row."""
@@ -89,9 +93,9 @@ def _without_null(row: Row) -> Reading | None:
     """Where no null was asked for, random units in the same dimensions are what k_eff is beside."""
     if isfinite(row.mean):
         return None
-    number = f"k_eff {_short(row.k_eff)} where random units have {_short(row.chance_k_eff)}"
+    number = _beside_random(row)
     if not row.lines:
-        return Reading("not condensed", number + _zeros(row), Action.NOTHING)
+        return Reading("not condensed", number + _empty(row), Action.NOTHING)
     return _to_merge(row, _on_lines(row.lines, row.cover, condensed=row.condensed), number, 0)
 
 
@@ -100,12 +104,14 @@ def _bias(row: Row) -> Reading | None:
         return None
     share = f"{_percent(row.bias)} of the squared norm; without it {_beside_null(row)}"
     what = "what its units have in common is their bias, which says little of what they read"
-    return Reading("dominated by its bias", share, Action.LOOK, what)
+    if _alike(row) or not isfinite(row.null_k_eff):
+        what = "its units are alike without it, too; whether they can be merged, data tell"
+    return Reading("dominated by its bias", share + _empty(row), Action.LOOK, what)
 
 
 def _two(row: Row) -> Reading | None:
     """Two units have nothing to be compared with: without their mean they are opposite whatever they are."""
-    if row.units != 2:
+    if row.units != 2 or row.zeros or _copies(row):
         return None
     share = f"their mean has {_percent(row.mean)} of the squared norm where unrelated units have 50%"
     if row.kind == "output":
@@ -122,13 +128,26 @@ def _lines(row: Row) -> Reading | None:
 
 
 def _repeated(row: Row) -> Reading | None:
-    if not (count := _copies(row)):
+    count = _copies(row)
+    if not count or count * row.inputs < _by_rank(row):
         return None
-    if row.condensed and row.mean > COMMON and isfinite(row.null_k_eff):  # near their mean, and unlike beyond it
-        return None
+    number = _beside_null(row)
+    if row.condensed and row.mean > COMMON and isfinite(row.null_k_eff):
+        if row.units > 2 and row.centred_k_eff > LOW * row.chance_k_eff:  # near their mean, and unlike beyond it
+            return None
+        number = _beside_random(row)
     by_chance = "none" if row.chance_copies < 0.5 else f"about {row.chance_copies:.0f}"
-    number = f"where chance makes {by_chance}, {_beside_null(row)}"
-    return _to_merge(row, f"{count:,} of {row.units:,} units repeat others", number, count)
+    found = f"{count:,} of {row.units:,} units repeat others"
+    return _to_merge(row, found, f"where chance makes {by_chance}, {number}", count)
+
+
+def _without_weights(row: Row) -> Reading | None:
+    if not row.zeros or (row.kind in NO_MERGING and row.kind not in CONSTANT):
+        return None
+    found = f"{row.zeros:,} of {row.units:,} units without weights"
+    saving = row.zeros * row.inputs
+    what = f"they are constants and can go, {saving:,} of {row.units * row.inputs:,} parameters"
+    return Reading(found, _beside_null(row) + _zero_inputs(row), Action.REDUCE, what, saving)
 
 
 def _common_mean(row: Row) -> Reading | None:
@@ -136,7 +155,11 @@ def _common_mean(row: Row) -> Reading | None:
         return None
     share = f"the common mean of its units has {_percent(row.mean)} of the squared norm; without it {_beside_null(row)}"
     what = "if its inputs hardly vary along the mean, that acts as a bias"
-    return Reading(f"condensed on {_count(row.lines)}", share + _zeros(row), Action.LOOK, what)
+    if row.kind == "embedding":
+        what = "what all rows share tells no token from another"
+    elif row.kind in ("depthwise filter", "kernel"):
+        what = NO_MERGING[row.kind]
+    return Reading(f"condensed on {_count(row.lines)}", share + _empty(row), Action.LOOK, what)
 
 
 def _beyond_mean(row: Row) -> Reading | None:
@@ -144,25 +167,38 @@ def _beyond_mean(row: Row) -> Reading | None:
         return None
     found = _on_lines(row.centred_lines, row.centred_cover, condensed=False) + ", the mean removed"
     what = NO_MERGING.get(row.kind, "units differ from their mean along few lines")
-    return Reading(found, _beside_null(row) + _zeros(row), Action.LOOK, what)
+    return Reading(found, _beside_null(row) + _empty(row), Action.LOOK, what)
 
 
 def _low_rank(row: Row) -> Reading | None:
     if not row.effective_rank < LOW * row.null_rank:
         return None
-    inputs = row.inputs - (not isnan(row.bias))
-    saving = row.units * inputs - row.kept_rank * (row.units + inputs)
-    what = f"{row.kept_rank:,} dimensions hold 99% of the squared norm"
+    what, saving = f"{row.kept_rank:,} dimensions hold 99% of the squared norm", _by_rank(row)
     if saving > 0:
-        what += f", and as two factors they would save {saving:,} of {row.units * inputs:,} parameters"
-    return Reading("low rank", f"{_rank(row)}, {_beside_null(row)}" + _zeros(row), Action.LOOK, what, max(saving, 0))
+        what += f", and as two factors they would save {saving:,} of {_parameters(row):,} parameters"
+    return Reading("low rank", f"{_rank(row)}, {_beside_null(row)}" + _empty(row), Action.LOOK, what, saving)
+
+
+def _turned_round(row: Row) -> Reading | None:
+    if not beyond_chance(row.opposites, row.chance_copies):
+        return None
+    found = f"{row.opposites:,} of {row.units:,} units are others turned round"
+    what = NO_MERGING.get(row.kind, "an odd activation would let them be merged, a relu does not")
+    return Reading(found, _beside_null(row) + _empty(row), Action.LOOK, what)
 
 
 def _some_alike(row: Row) -> Reading | None:
     if not _alike(row):
         return None
     what = NO_MERGING.get(row.kind, "units are alike in small groups")
-    return Reading("some alike", _beside_null(row) + _zeros(row), Action.LOOK, what)
+    return Reading("some alike", _beside_null(row) + _empty(row), Action.LOOK, what)
+
+
+def _unread(row: Row) -> Reading | None:
+    if not row.zero_inputs or row.kind in OF_CHANNELS:
+        return None
+    found = f"{row.zero_inputs:,} of {_inputs(row):,} inputs without weights"
+    return Reading(found, _beside_null(row), Action.LOOK, "what nothing else reads of them can go")
 
 
 def _hardly_moved(row: Row) -> Reading | None:
@@ -170,28 +206,30 @@ def _hardly_moved(row: Row) -> Reading | None:
     if not row.change < MOVED:
         return None
     what = f"the weights have moved by {_percent(row.change)} since the first step"
-    return Reading("as chance", _beside_null(row) + _zeros(row), Action.TRAIN, what)
+    return Reading("as chance", _beside_null(row) + _empty(row), Action.TRAIN, what)
 
 
 def _random(row: Row) -> Reading | None:
-    """Neither lines nor rank tell the weights from random ones; a trained layer of some size has a lower rank."""
-    large = min(row.units, row.inputs) >= TELLING and row.kind not in ("embedding", "depthwise filter", "kernel")
-    if not large or row.mean > COMMON or not abs(row.effective_rank / row.null_rank - 1) < RANDOM:
+    """Nothing tells the weights from random initial ones: lines, rank, norms or biases; layers of some size alone."""
+    large = min(row.units, _inputs(row)) >= TELLING and row.kind not in ("embedding", "depthwise filter", "kernel")
+    told = row.zeros or row.zero_inputs or row.mean > COMMON or row.bias > COMMON or row.centred_k_eff < row.null_low
+    even = row.chance_k_eff > EVEN * row.units
+    if not large or told or not even or not abs(row.effective_rank / row.null_rank - 1) < RANDOM:
         return None
     what = "these could be the weights of an untrained layer"
-    return Reading("as random weights", f"{_beside_null(row)}, {_rank(row)}" + _zeros(row), Action.TRAIN, what)
+    return Reading("as random weights", f"{_beside_null(row)}, {_rank(row)}", Action.TRAIN, what)
 
 
 def _chance(row: Row) -> Reading | None:
     found = "as chance"
     if row.mean > COMMON:
         found = f"a common mean with {_percent(row.mean)} of the squared norm, else as chance"
-    return Reading(found, _beside_null(row) + _zeros(row), Action.NOTHING)
+    return Reading(found, _beside_null(row) + _empty(row), Action.NOTHING)
 
 
 RULES: tuple[Callable[[Row], Reading | None], ...] = (
-    *(_not_measured, _without_null, _bias, _two, _lines, _repeated, _common_mean, _beyond_mean),
-    *(_low_rank, _some_alike, _hardly_moved, _random, _chance),
+    *(_not_measured, _without_null, _bias, _two, _lines, _repeated, _without_weights, _common_mean, _beyond_mean),
+    *(_low_rank, _turned_round, _some_alike, _unread, _hardly_moved, _random, _chance),
 )
 
 
@@ -207,7 +245,7 @@ def _copies(row: Row) -> int:
 
 def _to_merge(row: Row, found: str, number: str, spare: int) -> Reading:
     """What to do where units are alike: merge them, if that is what such units and weights are for."""
-    number += _zeros(row)
+    number += _empty(row)
     if row.kind in NO_MERGING:
         return Reading(found, number, Action.LOOK, NO_MERGING[row.kind])
     if row.quantised:
@@ -215,15 +253,36 @@ def _to_merge(row: Row, found: str, number: str, spare: int) -> Reading:
         return Reading(found, number, Action.LOOK, what)
     if not spare:
         return Reading(found, number, Action.REDUCE)
+    spare += row.zeros
     saving = spare * row.inputs
     what = f"up to {spare:,} of {row.units:,} units can go, {saving:,} of {row.units * row.inputs:,} parameters"
     return Reading(found, number, Action.REDUCE, what, saving)
 
 
+def _inputs(row: Row) -> int:
+    """Inputs of a unit, without its bias where it is known."""
+    return row.inputs - (not isnan(row.bias))
+
+
+def _parameters(row: Row) -> int:
+    return row.units * _inputs(row)
+
+
+def _by_rank(row: Row) -> int:
+    """Parameters that two factors would save, where the rank is low."""
+    if not row.effective_rank < LOW * row.null_rank:
+        return 0
+    return max(0, _parameters(row) - row.kept_rank * (row.units + _inputs(row)))
+
+
 def _beside_null(row: Row) -> str:
     if isnan(row.null_k_eff):
-        return f"k_eff {_short(row.k_eff)} where random units have {_short(row.chance_k_eff)}"
+        return _beside_random(row)
     return f"k_eff {_short(row.centred_k_eff)} where chance leaves {_short(row.null_k_eff)}"
+
+
+def _beside_random(row: Row) -> str:
+    return f"k_eff {_short(row.k_eff)} where random units have {_short(row.chance_k_eff)}"
 
 
 def _rank(row: Row) -> str:
@@ -240,8 +299,13 @@ def _count(lines: int) -> str:
     return "1 line" if lines == 1 else f"{lines} lines"
 
 
-def _zeros(row: Row) -> str:
-    return f"; {row.zeros:,} units are zero" if row.zeros else ""
+def _empty(row: Row) -> str:
+    """Units and inputs without weights, as more evidence."""
+    return (f"; {row.zeros:,} units are zero" if row.zeros else "") + _zero_inputs(row)
+
+
+def _zero_inputs(row: Row) -> str:
+    return f"; {row.zero_inputs:,} of {_inputs(row):,} inputs without weights" if row.zero_inputs else ""
 
 
 def _percent(share: float) -> str:

@@ -24,6 +24,7 @@ from ._similarity import as_weights, norms
 from ._spectrum import spectrum
 
 NAN = float("nan")
+NEGLIGIBLE = 1e-9  # of the largest norm: a unit up to here computes nothing
 TOO_SMALL = "its weights are too small to be squared"
 NO_WEIGHTS = "all weights are zero, and only the biases are left: its units are constants; look at this layer"
 
@@ -55,11 +56,13 @@ class Row(Shown):
         kept_rank: singular values that hold 99% of the squared norm.
         bias: share of the squared norm that is the bias's; NaN where it is not known which input is the bias.
         copies: units that repeat others, with a cosine of at least 0.999.
-        chance_copies: how many pairs of random units would do so.
+        opposites: units that are others turned round, beyond the copies.
+        chance_copies: how many random units would repeat others.
         spare: units on lines beyond the first on each side of each: merging would take so many away.
         quantised: whether the weights were stored as few levels.
         k_eff_error, effective_rank_error, stable_rank_error: standard errors by a bootstrap over units.
-        zeros: units of norm zero, which are on no line.
+        zeros: units of norm zero, or of less than 1e-9 of the largest one.
+        zero_inputs: inputs without weights, the bias left out where it is known.
         reason: why nothing was measured.
     """
 
@@ -86,6 +89,7 @@ class Row(Shown):
     kept_rank: int = 0
     bias: float = NAN
     copies: int = 0
+    opposites: int = 0
     chance_copies: float = 0.0
     spare: int = 0
     quantised: bool = False
@@ -93,6 +97,7 @@ class Row(Shown):
     effective_rank_error: float = NAN
     stable_rank_error: float = NAN
     zeros: int = 0
+    zero_inputs: int = 0
     reason: str = ""
 
     @property
@@ -187,7 +192,8 @@ def measure_units(
         effective, stable = ranks_of(known)
         row = replace(
             row,
-            zeros=int((norms(plain) == 0).sum()),
+            zeros=int((~_with_weights(plain)).sum()),
+            zero_inputs=int((~plain.any(axis=0)).sum()),
             effective_rank=effective,
             stable_rank=stable,
             change=NAN if start is None else relative_change(weights, start),
@@ -220,6 +226,12 @@ def _with_lines(row: Row, found: Lines) -> Row:
     )
 
 
+def _with_weights(array: np.ndarray) -> np.ndarray:
+    """Which units have weights, beside the largest one."""
+    r = norms(array)
+    return r > NEGLIGIBLE * r.max()
+
+
 def _beside_null(row: Row, array: np.ndarray, plain: np.ndarray, found: Lines, threshold: float | None) -> Row:
     """The row with what holds without bias and mean, and with the k_eff and the rank of the null."""
     if plain is not array:
@@ -231,9 +243,9 @@ def _beside_null(row: Row, array: np.ndarray, plain: np.ndarray, found: Lines, t
         else:
             found = held(found, without, norms(array))
             row = _with_lines(row, found)
-    count, expected = copies(array, without_bias=plain is not array)
-    null_rank = ranks(permuted_orientations(plain))[0]
-    row = replace(row, copies=count, chance_copies=expected, null_rank=null_rank, spare=spare(found))
+    found_copies = copies(array, without_bias=plain is not array)
+    row = replace(row, **found_copies._asdict(), null_rank=ranks(permuted_orientations(plain))[0], spare=spare(found))
+    plain = plain[_with_weights(plain)]  # units without weights would become alike where the mean is taken from them
     mean = plain.mean(axis=0, dtype=float)
     total = float(np.einsum("ij,ij->", plain, plain, dtype=float))
     if not total > 0:

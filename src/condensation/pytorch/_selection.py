@@ -1,5 +1,6 @@
 """Which units of a model are watched, by their names, and their weights while the model may change."""
 
+import warnings
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -8,7 +9,7 @@ from torch import nn
 from ..errors import InputError, unknown_name
 from ..weights import Units
 from ._processes import class_name
-from ._units import listed, unwrapped
+from ._units import NOT_INITIALISED, listed, unwrapped
 
 
 def as_names(names: Iterable[str] | None) -> list[str] | None:
@@ -28,6 +29,9 @@ def chosen(
     if not measurable:
         name = class_name(unwrapped(model))
         raise InputError(f"the model {name} has no units to watch; {every[0].name}: {every[0].reason}")
+    if layers is None and (lazy := [layer.name for layer in every if layer.reason == NOT_INITIALISED]):
+        more = f" and {len(lazy) - 1} more" if len(lazy) > 1 else ""
+        warnings.warn(f"left out: {lazy[0]}{more}, {NOT_INITIALISED}", stacklevel=4)
     if layers == []:
         raise InputError("layers names no layer: leave it out to watch all of them")
     measured = measurable if layers is None else _named(every, layers, "layer")

@@ -22,6 +22,7 @@ from ..weights._roles import DEPTHWISE, with_roles
 from ._copies import parameter
 from ._processes import is_dtensor
 
+NOT_INITIALISED = "not initialised: the model has to see a batch first"
 _NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 _WRAPPERS = {
     **dict.fromkeys(("DistributedDataParallel", "DataParallel", "AveragedModel"), "module"),
@@ -158,7 +159,7 @@ def _unreadable(prefix: str, name: str, module: nn.Module, value: torch.Tensor, 
     if ".parametrizations." in f".{prefix}." or name in raw:
         return "it makes a weight that is listed under its own name (a parametrization)"
     if is_lazy(value):
-        return "not initialised: the model has to see a batch first"
+        return NOT_INITIALISED
     if value.is_meta:
         return "on the meta device: it has no values"
     if is_dtensor(value) and not sharded:

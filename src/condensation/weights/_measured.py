@@ -22,7 +22,17 @@ _COLUMNS = (
 )
 _ERRORS = ("k_eff_error", "effective_rank_error", "stable_rank_error")
 _HEADINGS = {"k_eff": "k_eff", "change": "RD"}  # of the others the name, in two lines where it is of several words
-_COUNTS = ("lines", "orientations", "centred_lines", "zeros", "copies", "spare", "kept_rank")
+_COUNTS = (
+    "lines",
+    "orientations",
+    "centred_lines",
+    "zeros",
+    "zero_inputs",
+    "copies",
+    "opposites",
+    "spare",
+    "kept_rank",
+)
 _NUMBERS = (
     *("cover", "k_eff", "chance_k_eff", "effective_rank", "stable_rank", "change"),
     *("mean", "centred_cover", "centred_k_eff", "null_k_eff", "null_low", "null_rank"),

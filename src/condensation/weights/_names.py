@@ -100,6 +100,8 @@ def _layout(name: str, shapes: Mapping[str, Shape], heads: Heads, conv1d: bool) 
     axis = int(conv1d or _inputs_first(name, shapes))
     bias = bias_of(name, shape[axis], shapes)
     if len(shape) == 2:
+        if _in_attention(name, shapes):
+            return matrix(name, shape, axis, bias, heads, attention=True)
         if not axis and _EMBEDDING.search(name) and bias is None:
             return UnitLayout("embedding")
         return matrix(name, shape, axis, bias, heads)
@@ -108,6 +110,13 @@ def _layout(name: str, shapes: Mapping[str, Shape], heads: Heads, conv1d: bool) 
     if not name.endswith("weight"):
         return UnitLayout("row")
     return UnitLayout("filter", axis, bias=bias)
+
+
+def _in_attention(name: str, shapes: Mapping[str, Shape]) -> bool:
+    """Whether it is one of the weights of PyTorch's MultiheadAttention, whatever that is called."""
+    own = next((own for own in ("in_proj_weight", "out_proj.weight") if re.search(rf"(^|\.){own}$", name)), "")
+    above = name.removesuffix(own)
+    return bool(own) and (f"{above}in_proj_weight" in shapes or f"{above}q_proj_weight" in shapes)
 
 
 def _experts(name: str, shapes: Mapping[str, Shape]) -> UnitLayout:

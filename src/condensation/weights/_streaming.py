@@ -59,7 +59,8 @@ def of_all_units(row: Row, sample: Float[np.ndarray, "sample inputs"], units: in
     r"""The row of a layer whose sample was measured.
 
     $1/k = s + (1 - s) P$ with s the share of a unit's pairs with itself, which falls as 1 over the number of units, and
-    P that of pairs of others, which a sample estimates; the lines and the ranks are those of the sample.
+    P that of pairs of others, which a sample estimates; the lines and the ranks are those of the sample. Units that can
+    go are as many times more, and pairs by chance the square of that.
     """
     if row.reason:
         return replace(row, units=units)
@@ -76,7 +77,9 @@ def of_all_units(row: Row, sample: Float[np.ndarray, "sample inputs"], units: in
         name: _larger(getattr(row, name), _with_itself(weights, len(array)), part) for name, weights in pairs.items()
     }
     error = row.k_eff_error * larger["k_eff"] / row.k_eff
-    return replace(row, units=units, zeros=round(row.zeros / part), k_eff_error=error, **larger)
+    counts = {name: round(getattr(row, name) / part) for name in ("zeros", "copies", "opposites", "spare")}
+    chance = row.chance_copies / part**2
+    return replace(row, units=units, chance_copies=chance, k_eff_error=error, **counts, **larger)
 
 
 def _with_itself(array: np.ndarray, units: int) -> float:

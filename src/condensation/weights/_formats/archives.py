@@ -122,10 +122,16 @@ def _raw(path: Path, names: list[str]) -> set[str]:
     return raw
 
 
+def _begins_as_zip(path: Path) -> bool:
+    """By its beginning: a tar archive whose last file is a zip archive ends as one."""
+    with path.open("rb") as file:
+        return file.read(2) == b"PK"
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     try:
-        with zipfile.ZipFile(path) if zipfile.is_zipfile(path) else tarfile.open(path) as archive:
+        with zipfile.ZipFile(path) if _begins_as_zip(path) else tarfile.open(path) as archive:
             yield archive
     except InputError:
         raise
