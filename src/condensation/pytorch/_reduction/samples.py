@@ -5,7 +5,7 @@ that cannot be cut into samples (a tensor in them has another length) are dealt 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -26,10 +26,11 @@ Pair = tuple[ModelInputs, Any]  # inputs and labels, which may be None
 
 @dataclass(frozen=True)
 class Part:
-    """Some of the samples, in batches, and their labels."""
+    """Some of the samples, in batches, and their labels; ``fresh`` are samples that nothing is fitted to."""
 
     batches: list[ModelInputs]
     labels: list[Any]
+    fresh: bool = True
 
     @property
     def size(self) -> int:
@@ -85,9 +86,10 @@ class Source:
         parts = []
         for places, limit in zip((fit, choose, judge), most, strict=True):
             if joined is None:
-                parts.append(Part([pairs[k][0] for k in places], [pairs[k][1] for k in places]))
+                part = Part([pairs[k][0] for k in places], [pairs[k][1] for k in places])
             else:
-                parts.append(_taken(joined, places[:limit]))
+                part = _taken(joined, places[:limit])
+            parts.append(replace(part, fresh=places is not fit))
         return Parts(*parts, notes=_notes(parts, held, apart))
 
 
