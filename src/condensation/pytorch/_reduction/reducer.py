@@ -228,11 +228,10 @@ def _tried(candidate: Candidate, example: ModelInputs) -> Tried:
     return Tried(judgement.relative_error, judgement.agreement, parameters, counted)
 
 
-def _most(model: nn.Module, example: ModelInputs) -> tuple[int, int, int]:
-    """How many samples are fitted to, chosen by and judged on at most: fewer of a large model."""
+def _most(model: nn.Module, example: ModelInputs) -> int:
+    """How many samples are fitted to, chosen by and judged on at most, each: fewer of a large model."""
     count = operations(model, example) or 1
-    most = int(min(max(WORK / count, LEAST), MOST))
-    return most, most, 4 * most
+    return int(min(max(WORK / count, LEAST), MOST))
 
 
 def _check(data: Samples, inputs: Any, method: str, units: Any, goals: Mapping[str, float | None]) -> None:
