@@ -163,7 +163,8 @@ class Observed:
             gram.add(x, batch, len(self.batches))
         if name in self.places:
             entries = rows.entries_of(module, y)
-            places = rows.drawn(name, batch, len(self.batches), entries, rows.columns_of(module))
+            columns, groups = rows.columns_of(module), groups_of(module)
+            places = rows.drawn(name, batch, len(self.batches), entries, columns, groups)
             self.places[name].append(places)
             self.samples[name].append(places // max(1, entries // samples))
             self.outputs[name].append(rows.given(module, y, places).clone())
