@@ -210,6 +210,11 @@ def test_numbers_that_decide_nothing_are_refused(how, sentence):
         reduce_model(Normed(0), torch.randn(50, 8), **how)
 
 
+def test_a_model_without_parameters_is_refused():
+    with pytest.raises(InputError, match="ReLU has no parameters"):
+        reduce_model(nn.ReLU(), torch.randn(50, 8))
+
+
 def test_a_single_bad_number_in_the_data_is_found():
     x = torch.randn(200, 8)
     for bad in (torch.nan, torch.inf):
