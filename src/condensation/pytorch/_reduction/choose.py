@@ -4,12 +4,13 @@ At given sizes the method of the largest agreement is the best where samples are
 left out, errors of a similar size change more or fewer of them), else that of the least error.
 
 The smallest model is looked for along each method's order of removals, by bisection of their number. The first method
-sets a number of parameters; one that does not meet the goal with as few is not followed further. A goal must be met
-with a margin for other samples (``judge``).
+sets a number of parameters; one that does not meet the goal with as few is not followed further. A goal must be met by
+the bounds for new samples (``judge``), on the samples that choose and again on those that judge: among many models some
+seem better on the first than they are. Where no model meets it, copies are merged, which needs no samples.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, isnan
 
 from torch import nn
@@ -40,9 +41,7 @@ class Goal:
             raise InputError("agreement compares the largest of several outputs, and this model has one: use error")
 
     def met(self, judgement: Judgement) -> bool:
-        """Whether a model meets it, on other samples too as far as can be said; one that is exact always does."""
-        if judgement.relative_error <= 1e-5:
-            return True
+        """Whether a model meets it on new samples, as far as can be said."""
         if self.error is not None:
             return judgement.most_error <= self.error
         least = judgement.least_agreement
@@ -51,12 +50,14 @@ class Goal:
 
 @dataclass(frozen=True)
 class Candidate:
-    """What a method made of some sizes."""
+    """What a method made of some sizes; ``exact`` if it is the given model, or only copies were merged."""
 
     method: str
     sizes: LayerSizes
     model: nn.Module
     judgement: Judgement
+    groups: Mapping[str, Labels] | None = None
+    exact: bool = False
 
     def badness(self, labelled: bool) -> tuple[float, float]:
         """Its relative error; where samples have classes, first the share of samples whose class is another."""
@@ -65,10 +66,10 @@ class Candidate:
 
 
 class Chooser:
-    """Makes models by several methods and holds them against the given one."""
+    """Makes models by several methods, chooses by one judge, and asks another whether a goal is met."""
 
-    def __init__(self, methods: Methods, judge: Judge, names: Sequence[str], report: Report) -> None:
-        self.methods, self.judge, self.names, self.report = methods, judge, names, report
+    def __init__(self, methods: Methods, judge: Judge, second: Judge, names: Sequence[str], report: Report) -> None:
+        self.methods, self.judge, self.second, self.names, self.report = methods, judge, second, names, report
 
     def at(self, sizes: LayerSizes, groups: Mapping[str, Labels] | None = None) -> tuple[Candidate, list[Candidate]]:
         """The best of all methods at some sizes, and all of them."""
@@ -88,7 +89,7 @@ class Chooser:
             if found is not None and (best is None or _smaller(found, best)):
                 best = found
         if best is None:
-            best = self._made(self.names[0], self.methods.work.full)
+            best = self._exact()
             every = [candidate or best for candidate in every]
         return best, [candidate for candidate in every if candidate is not None]
 
@@ -109,7 +110,7 @@ class Chooser:
             if low is None:
                 return None, None
             first = self._made(name, sizes(low))
-            if not goal.met(first.judgement):
+            if not self._meets(goal, first):
                 return None, first
             found = first
         least = max(1, len(order) // STEPS)
@@ -117,15 +118,27 @@ class Chooser:
             self.report(name.replace("_", " with "), 1 - (high - low) / (len(order) + 1))
             middle = (low + high) // 2
             tried = self._made(name, sizes(middle))
-            if goal.met(tried.judgement):
+            if self._meets(goal, tried):
                 low, found = middle, tried
             else:
                 high, failed = middle, tried
         return found, failed
 
+    def _exact(self) -> Candidate:
+        """The model whose copies are merged, if they may be."""
+        work = self.methods.work
+        if not any(name.startswith("merge") for name in self.names):
+            return self._made(self.names[0], work.full)
+        groups = work.exact()
+        return replace(self._made("merge", work.counts(groups), groups), exact=True)
+
+    def _meets(self, goal: Goal, candidate: Candidate) -> bool:
+        return goal.met(candidate.judgement) and goal.met(self.second.judge(candidate.model))
+
     def _made(self, name: str, sizes: LayerSizes, groups: Mapping[str, Labels] | None = None) -> Candidate:
         model = self.methods.made(name, sizes, groups)
-        return Candidate(name, sizes, model, self.judge.judge(model))
+        same = sizes == self.methods.work.full
+        return Candidate(name, sizes, model, self.judge.judge(model), groups, exact=same)
 
 
 def _smaller(one: Candidate, other: Candidate) -> bool:

@@ -97,16 +97,13 @@ def _without(
     inverse: np.ndarray, squares: np.ndarray, gone: np.ndarray, left: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """H^-1 and M of the units that are left, refitted."""
-    to_left = inverse[gone][:, left]
-    share = np.linalg.solve(inverse[np.ix_(gone, gone)], to_left).T
-    cross = share @ squares[gone][:, left]
-    inner = share @ squares[np.ix_(gone, gone)] @ share.T
-    squares = squares[left][:, left]
-    squares -= cross
-    squares -= cross.T
-    squares += inner
-    inverse = inverse[left][:, left]
-    inverse -= share @ to_left
+    kept = np.flatnonzero(left)
+    to_left = inverse[np.ix_(gone, kept)]
+    share = np.linalg.solve(inverse[np.ix_(gone, gone)], to_left)
+    half = squares[np.ix_(gone, kept)] - squares[np.ix_(gone, gone)] @ share / 2
+    inverse, squares = (whole[kept].take(kept, axis=1) for whole in (inverse, squares))
+    inverse -= share.T @ to_left
+    squares -= np.concatenate([share, half]).T @ np.concatenate([half, share])  # both halves of what is symmetric
     return inverse, squares
 
 

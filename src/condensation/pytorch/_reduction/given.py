@@ -24,6 +24,8 @@ def checked_model(model: Any) -> nn.Module:
         raise InputError(
             "the model is compiled by TorchScript, whose shapes cannot be changed: pass the nn.Module it was made from"
         )
+    if not any(value.numel() for value in model.parameters()):
+        raise InputError(f"this {type(model).__name__} has no parameters, of which some could be left out")
     if any(value.is_meta for value in (*model.parameters(), *model.buffers())):
         raise InputError("the model is on the meta device, where weights have no values: load them first")
     return model

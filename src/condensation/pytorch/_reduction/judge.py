@@ -1,16 +1,24 @@
-r"""How a reduced model does beside the given one, on samples: relative error, agreement, accuracy, and their margins.
+r"""How a reduced model does beside the given one, on samples: relative error, agreement, accuracy, and their bounds.
 
-A model is chosen by the error it has on some samples, and has another on others. Of an error's square, a ratio of two
-sums over samples, the standard error is $\sqrt{\sum_i (e_i - \rho s_i)^2} / \sum_i s_i$ with $\rho = \sum e_i / \sum
-s_i$; of a share, Wilson's interval is taken.
+A model has one error on the samples at hand and another on new ones. The square of an error is $\rho = \sum e_i / \sum
+s_i$, of changes $e_i$ and sizes $s_i$ of n samples. What it lacks beside that of new ones is bounded by a normal part
+and by a tail, since a few samples often make most of the error: with 95% confidence at most three in n new ones are
+worse than the worst one seen. They count as three more like it, or as three with the error $\epsilon$ that is allowed.
+
+$$\rho + \frac{t \sqrt{n / (n - 1) \sum_i r_i^2} + 3 \max(r_i, \epsilon^2 \bar s)}{\sum_i s_i}, \quad r_i = e_i - \rho
+s_i,$$
+
+with Student's t of 95% and n - 1 degrees of freedom. Of a share it is the end of Wilson's interval. Two sets of samples
+have each its bound, and the worse one counts: a model must have luck twice to seem better than it is.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
+from scipy import special
 from torch import nn
 
 from ...errors import InputError
@@ -18,14 +26,16 @@ from .samples import Part
 from .trace import ModelInputs, call, mapped, tensors
 
 Outputs = list[torch.Tensor]
-MARGIN = 1.645  # standard errors: one side of 95%
+SURE = 0.95  # of each bound, on one side
+UNSEEN = 3  # of n new samples: with 95% confidence no more are worse than n others
 
 
 @dataclass(frozen=True)
 class Judgement:
     """How a reduced model does beside the given one; None where it cannot be said.
 
-    ``most_error`` and ``least_agreement`` are what other samples will hardly go beyond.
+    ``most_error`` and ``least_agreement`` are what new samples will hardly go beyond; where these samples tell nothing
+    of new ones, the error has no bound (infinity).
     """
 
     relative_error: float
@@ -34,12 +44,18 @@ class Judgement:
     most_error: float
     least_agreement: float | None
 
+    def bounded(self, other: "Judgement") -> "Judgement":
+        """The same with the worse bounds of this and of another judgement, on other samples."""
+        shares = self.least_agreement, other.least_agreement
+        least = None if shares[0] is None or shares[1] is None else min(shares[0], shares[1])
+        return replace(self, most_error=max(self.most_error, other.most_error), least_agreement=least)
+
 
 class Judge:
     """The batches of some samples, and what the given model says to them."""
 
-    def __init__(self, model: nn.Module, part: Part) -> None:
-        self.batches = part.batches
+    def __init__(self, model: nn.Module, part: Part, allowed: float) -> None:
+        self.batches, self.fresh, self.allowed = part.batches, part.fresh, allowed
         try:
             self.outputs = self.answers(model)
         except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
@@ -95,7 +111,8 @@ class Judge:
     def judge(self, model: nn.Module) -> Judgement:
         """Hold a reduced model against the given one: of several outputs the one that does worst counts."""
         outputs = self.answers(model)
-        errors = [errors_of(_flat(given), _flat(reduced)) for given, reduced in zip(self.outputs, outputs, strict=True)]
+        pairs = [(_flat(given), _flat(reduced)) for given, reduced in zip(self.outputs, outputs, strict=True)]
+        errors = [errors_of(*pair, self.allowed) for pair in pairs]
         errors = [pair for pair in errors if not np.isnan(pair[0])] or errors
         shares = []
         for k, axis in enumerate(self.axes):
@@ -106,6 +123,8 @@ class Judge:
         error, most = (max(values) for values in zip(*errors, strict=True)) if finite else (float("nan"),) * 2
         share = min(shares, default=None)
         least = None if share is None else least_share(*share)
+        if not self.fresh:  # a model may be fitted to them as closely as one likes
+            most, least = float("inf"), None
         return Judgement(error, None if share is None else share[0], self.accuracy(outputs), most, least)
 
     @property
@@ -133,19 +152,28 @@ def relative_error(outputs: np.ndarray, others: np.ndarray) -> float:
     >>> relative_error(np.array([[0.0], [1.0]]), np.array([[1.0], [2.0]]))
     2.0
     """
-    return errors_of(outputs, others)[0]
+    return errors_of(outputs, others, 0.0)[0]
 
 
-def errors_of(outputs: np.ndarray, others: np.ndarray) -> tuple[float, float]:
-    """The relative error, and what it will hardly go beyond on other samples; of a single sample relative to |y|."""
+def errors_of(outputs: np.ndarray, others: np.ndarray, allowed: float) -> tuple[float, float]:
+    """The relative error, and what it will hardly go beyond on new samples; of a single sample relative to |y|."""
     wrong = np.square(others - outputs).sum(axis=1)
     size = np.square(outputs - (outputs.mean(axis=0) if len(outputs) > 1 else 0)).sum(axis=1)
     if size.sum() > 0:
         ratio = float(wrong.sum() / size.sum())
-        spread = float(np.linalg.norm(wrong - ratio * size) / size.sum())
-        return ratio**0.5, (ratio + MARGIN * spread) ** 0.5
+        lacking = _lacking(wrong - ratio * size, allowed**2 * float(size.mean()))
+        return ratio**0.5, (ratio + lacking / float(size.sum())) ** 0.5
     stays = wrong.sum() ** 0.5 <= 1e-6 * np.linalg.norm(outputs)
     return (float("nan"), float("nan")) if stays else (float("inf"), float("inf"))
+
+
+def _lacking(rest: np.ndarray, unseen: float) -> float:
+    """What a sum of changes may lack beside that of new samples: of what its parts are above their expectation."""
+    count = len(rest)
+    if count == 1:
+        return float("inf")
+    spread = float(np.linalg.norm(rest)) * (count / (count - 1)) ** 0.5
+    return float(special.stdtrit(count - 1, SURE)) * spread + UNSEEN * max(float(rest.max()), unseen)
 
 
 def least_share(share: float, count: int) -> float:
@@ -154,7 +182,7 @@ def least_share(share: float, count: int) -> float:
     >>> round(least_share(1.0, 100), 3)
     0.974
     """
-    z = MARGIN**2 / count
+    z = float(special.ndtri(SURE)) ** 2 / count
     return (share + z / 2 - (z * (share * (1 - share) + z / 4)) ** 0.5) / (1 + z)
 
 

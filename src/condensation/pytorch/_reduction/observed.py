@@ -118,6 +118,7 @@ class Observed:
             readers.setdefault(key, []).append(gram)
         with torch.no_grad():
             for k, batch in enumerate(self.batches):
+                work.report("watching its layers", k / len(self.batches))
                 with ExitStack() as hooks:
                     for name, module in modules.items():
                         look = partial(self._look, name, k, length(batch) or 1, readers.get(name, []))
@@ -163,7 +164,8 @@ class Observed:
             gram.add(x, batch, len(self.batches))
         if name in self.places:
             entries = rows.entries_of(module, y)
-            places = rows.drawn(name, batch, len(self.batches), entries, rows.columns_of(module))
+            columns, groups = rows.columns_of(module), groups_of(module)
+            places = rows.drawn(name, batch, len(self.batches), entries, columns, groups)
             self.places[name].append(places)
             self.samples[name].append(places // max(1, entries // samples))
             self.outputs[name].append(rows.given(module, y, places).clone())
@@ -181,7 +183,8 @@ class Observed:
     def eliminations(self) -> dict[str, Elimination]:
         """Of each set the order in which its units go; by their size where no reader was seen."""
         found = {}
-        for name, merging in self.work.sets.items():
+        for k, (name, merging) in enumerate(self.work.sets.items()):
+            self.work.report("ordering its units", k / len(self.work.sets))
             own = [reader for (key, _), reader in self.readers.items() if key == name]
             found[name] = eliminate(own, merging.blocks) if own else _by_size(merging)
         return found

@@ -59,8 +59,9 @@ def reduce_model(
             and are left out of the result.
         data: samples: (x, y), x alone, a mapping, or an iterable of batches, such as a DataLoader; tensors or arrays.
             Three fifths of them are fitted to, a fifth chooses, a fifth judges.
-        error: the largest relative error that is allowed; the smallest model within it is found.
-        agreement: instead, the least share of samples whose largest output stays the same.
+        error: the largest relative error that is allowed on new samples of the same kind; the smallest model is found
+            that keeps within it with 95% confidence. So with few samples less is left out.
+        agreement: instead, the least share of new samples whose largest output stays the same, likewise.
         ratio: instead, the share of the units of each layer that is left out.
         units: instead, the number of units left in each layer, or in each by name; a layer of fewer stays as it is.
         threshold: instead, units are merged from this cosine on; other methods are tried at the same sizes.
@@ -133,15 +134,15 @@ def _with_data(
     recalibrate: bool,
     report: Report,
 ) -> ReducedModel:
-    judge = Judge(work.given, parts.judge)
-    choosing = Judge(work.given, parts.choose)
+    allowed = decided.get("error") or ERROR
+    judge, choosing = (Judge(work.given, part, allowed) for part in (parts.judge, parts.choose))
     for batches in (parts.fit.batches, parts.choose.batches, parts.judge.batches):
         if not all(bool(torch.isfinite(x).all()) for x in tensors(batches)):
             raise InputError("the data holds NaN or Inf, and nothing can be fitted to that or held against it")
     if not judge.finite or not choosing.finite:
         raise InputError("the model's outputs on the data hold NaN or Inf: nothing can be held against them")
     methods = Methods(work, Observed(work, parts.fit.batches), recalibrate)
-    chooser = Chooser(methods, choosing, METHODS if method == "best" else (method,), report)
+    chooser = Chooser(methods, choosing, judge, METHODS if method == "best" else (method,), report)
     groups = work.within(decided["threshold"]) if "threshold" in decided else None
     if units is not None:
         best, every = chooser.at(work.left(units))
@@ -151,19 +152,23 @@ def _with_data(
         best, every = chooser.at(work.counts(groups), groups)
     else:
         best, every = chooser.smallest(Goal(decided.get("error"), decided.get("agreement")))
-    groups = (methods.groups(best.sizes) if groups is None else groups) if best.method.startswith("merge") else {}
+    groups = methods.groups(best.sizes) if best.groups is None else best.groups
     example = parts.judge.batches[0]
     tried = {one.method: _tried(one, example) for one in every}
-    final, accuracy = judge.judge(best.model), judge.accuracy(judge.outputs)
+    final, accuracy = judge.judge(best.model).bounded(best.judgement), judge.accuracy(judge.outputs)
+    if best.exact:  # on any samples
+        final = replace(final, most_error=final.relative_error, least_agreement=final.agreement)
     return _result(
         work,
         best.model,
         best.method,
         best.sizes,
-        groups,
+        groups if best.method.startswith("merge") else {},
         (cost(work.given, example), cost(best.model, example)),
         relative_error=final.relative_error,
+        most_error=final.most_error if final.most_error < float("inf") else None,
         agreement=final.agreement,
+        least_agreement=final.least_agreement,
         accuracy=None if accuracy is None or final.accuracy is None else (accuracy, final.accuracy),
         tried=tried,
         notes=parts.notes,
@@ -225,11 +230,10 @@ def _tried(candidate: Candidate, example: ModelInputs) -> Tried:
     return Tried(judgement.relative_error, judgement.agreement, parameters, counted)
 
 
-def _most(model: nn.Module, example: ModelInputs) -> tuple[int, int, int]:
-    """How many samples are fitted to, chosen by and judged on at most: fewer of a large model."""
+def _most(model: nn.Module, example: ModelInputs) -> int:
+    """How many samples are fitted to, chosen by and judged on at most, each: fewer of a large model."""
     count = operations(model, example) or 1
-    most = int(min(max(WORK / count, LEAST), MOST))
-    return most, most, 4 * most
+    return int(min(max(WORK / count, LEAST), MOST))
 
 
 def _check(data: Samples, inputs: Any, method: str, units: Any, goals: Mapping[str, float | None]) -> None:

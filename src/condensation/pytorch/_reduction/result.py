@@ -41,7 +41,10 @@ class ReducedModel(Shown):
         seconds: of one batch on this machine, the least of a few runs.
         relative_error: of the outputs, |y' - y| / |y - mean of y|; unlike the ``centred_error`` of
             ``condensation.reduce`` it also counts a constant that all samples share. Of several outputs the largest.
+        most_error: what the error on new samples of the same kind is at most, with 95% confidence; None where the
+            samples tell nothing of new ones.
         agreement: share of samples whose largest output is the same; of several outputs the least.
+        least_agreement: what it is at least on new samples, in the same way.
         accuracy: share of right classes; labels that are no class, such as -100, do not count. None for a language
             model, whose labels are the words it reads.
         tried: of each method what it made, on the samples that chose among them.
@@ -57,7 +60,9 @@ class ReducedModel(Shown):
     operations: tuple[int, int] | None = None
     seconds: tuple[float, float] | None = None
     relative_error: float | None = None
+    most_error: float | None = None
     agreement: float | None = None
+    least_agreement: float | None = None
     accuracy: tuple[float, float] | None = None
     tried: dict[str, Tried] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -67,17 +72,17 @@ class ReducedModel(Shown):
         return f"ReducedModel: a {type(self.model).__name__} of {after} parameters instead of {before} ({self.method})"
 
     def _facts(self) -> dict[str, str]:
-        rows: dict[str, Any] = {"": ("before", "after", "change")}
+        rows: dict[str, Any] = {"": ("before", "after", "change", "new samples")}
         rows["units"] = tuple(sum(column) for column in zip(*self.sizes.values(), strict=True)) or None
         rows |= {"parameters": self.parameters, "operations": self.operations, "seconds": self.seconds}
-        rows["error"] = None if self.relative_error is None else (0, self.relative_error)
-        rows["agreement"] = None if self.agreement is None else (1, self.agreement)
+        most, least = _bound("<=", self.most_error), _bound(">=", self.least_agreement)
+        rows["error"] = None if self.relative_error is None else (0, self.relative_error, most)
+        rows["agreement"] = None if self.agreement is None else (1, self.agreement, least)
         rows["accuracy"] = self.accuracy
         facts = {name: _row(values) for name, values in rows.items() if values is not None}
         changed = [f"{name} {after}/{before}" for name, (before, after) in self.sizes.items() if after < before]
-        facts["layers"] = short_list(changed, 4) + (
-            f"; {plural(len(self.skipped), 'layer')} not reduced" if self.skipped else ""
-        )
+        left = [f"{plural(len(self.skipped), 'layer')} not reduced"] if self.skipped else []
+        facts["layers"] = "; ".join([*([short_list(changed, 4)] if changed else []), *left])
         return {name: fact for name, fact in facts.items() if fact} | {"note": "; ".join(self.notes)}
 
     def save(self, path: str | Path) -> None:
@@ -89,16 +94,22 @@ class ReducedModel(Shown):
             "method": self.method,
             "sizes": self.sizes,
             "relative_error": self.relative_error,
+            "most_error": self.most_error,
             "agreement": self.agreement,
+            "least_agreement": self.least_agreement,
         }
         write_reduced(self.model, path, about)
 
 
+def _bound(sign: str, value: float | None) -> str:
+    return "" if value is None else f"{sign} {short_number(value)}"
+
+
 def _row(values: tuple[Any, ...]) -> str:
-    """Before, after, and the change as a share."""
+    """Before, after, the change as a share, and what holds on new samples."""
     if isinstance(values[0], str):
         return "".join(f"{value:>14}" for value in values)
-    before, after = values
-    texts = [f"{value:,}" if isinstance(value, int) else short_number(value) for value in values]
+    before, after, *bound = values
+    texts = [f"{value:,}" if isinstance(value, int) else short_number(value) for value in (before, after)]
     share = f"{after / before - 1:+.1%}" if before and after != before else ""
-    return "".join(f"{text:>14}" for text in (*texts, share)).rstrip()
+    return "".join(f"{text:>14}" for text in (*texts, share, *bound)).rstrip()

@@ -16,6 +16,7 @@ from torch.nn.modules.conv import _ConvNd
 from .matrix import groups_of
 
 WORK = 4e9  # multiply-adds of a Gram matrix, where rows are not needed to determine it
+ENTRIES = 2e7  # of the rows of all groups, likewise: a depthwise convolution has as many groups as channels
 MOST, LEAST = 65_536, 2048
 WIDE = 3000  # columns beyond which there are fewer rows than columns
 
@@ -28,9 +29,10 @@ def columns_of(layer: nn.Module) -> int:
     return weight[0].numel()
 
 
-def drawn(name: str, batch: int, batches: int, entries: int, columns: int) -> Places:
+def drawn(name: str, batch: int, batches: int, entries: int, columns: int, groups: int = 1) -> Places:
     """Places of a layer's output in one of some batches: the same for every model."""
-    wanted = LEAST if columns > WIDE else max(2 * columns, int(min(MOST, WORK / columns**2)), LEAST)
+    most = int(min(MOST, WORK / columns**2, ENTRIES / (columns * groups)))
+    wanted = LEAST if columns > WIDE else max(2 * columns, most, LEAST)
     wanted = -(-wanted // batches)
     if entries <= wanted:
         return torch.arange(entries)

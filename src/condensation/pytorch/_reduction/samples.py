@@ -5,7 +5,7 @@ that cannot be cut into samples (a tensor in them has another length) are dealt 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -26,10 +26,11 @@ Pair = tuple[ModelInputs, Any]  # inputs and labels, which may be None
 
 @dataclass(frozen=True)
 class Part:
-    """Some of the samples, in batches, and their labels."""
+    """Some of the samples, in batches, and their labels; ``fresh`` are samples that nothing is fitted to."""
 
     batches: list[ModelInputs]
     labels: list[Any]
+    fresh: bool = True
 
     @property
     def size(self) -> int:
@@ -66,14 +67,14 @@ class Source:
         inputs, size = self.first[0], length(self.first[0])
         return inputs if size is None else mapped(inputs, lambda value: value[: min(size, samples)])
 
-    def parts(self, most: tuple[int, int, int]) -> Parts:
-        """The three parts, of so many samples at most."""
+    def parts(self, most: int) -> Parts:
+        """The three parts, each of so many samples at most."""
         assert self.first is not None
-        pairs, count, total = [], 0, sum(most)
+        pairs, count = [], 0
         for pair in chain([self.first], self._rest):
             pairs.append(pair)
             count += length(pair[0]) or 1
-            if count >= 4 * total:  # enough to draw from
+            if count >= 24 * most:  # enough to draw from
                 break
         joined = _joined(pairs)
         units = count if joined is not None else len(pairs)
@@ -83,11 +84,12 @@ class Source:
         judge, choose, fit = order[:held], order[held : held + apart], order[held + apart :]
         judge, choose = judge if held else fit, choose if apart else fit
         parts = []
-        for places, limit in zip((fit, choose, judge), most, strict=True):
+        for places in (fit, choose, judge):
             if joined is None:
-                parts.append(Part([pairs[k][0] for k in places], [pairs[k][1] for k in places]))
+                part = Part([pairs[k][0] for k in places], [pairs[k][1] for k in places])
             else:
-                parts.append(_taken(joined, places[:limit]))
+                part = _taken(joined, places[:most])
+            parts.append(replace(part, fresh=places is not fit))
         return Parts(*parts, notes=_notes(parts, held, apart))
 
 

@@ -25,10 +25,11 @@ class ModelSets:
         trace: what it computes.
         sets: those of its sets that can be reduced, in the order in which they run.
         skipped: layers that cannot, and why.
+        report: is told what is being done.
     """
 
     def __init__(self, given: nn.Module, inputs: ModelInputs, layers: Sequence[str] | None, report: Report) -> None:
-        self.given = given
+        self.given, self.report = given, report
         inputs = mapped(inputs, lambda value: value.detach().clone())
         report("following its channels", 0)
         sets, self.trace, self.skipped = channel_sets(given, inputs)
