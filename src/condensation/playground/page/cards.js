@@ -1,6 +1,6 @@
 /** The cards with the pictures: laid out, painted, hovered, enlarged, walked through by keys. */
 
-import { make, mark, reveal, throttle, write } from "./dom.js";
+import { find, make, mark, reveal, throttle, write } from "./dom.js";
 import { mount } from "./figure.js";
 
 /** Views whose points are moments rather than neurons: arrow keys there belong to the player. */
@@ -172,6 +172,9 @@ export class Cards {
   }
 
   #sentences() {
+    const left = this.cards.filter((card) => card.element.hidden && !card.element.classList.contains("away"));
+    const reasons = left.map(({ view }) => this.#guard(view, () => view.absent?.(this.#state) ?? "")).filter(Boolean);
+    write(find("absent"), reasons.length ? `Not shown: ${reasons.join("; ")}.` : "");
     for (const { view, element, sentence, canvas } of this.cards) {
       if (element.hidden) continue;
       const text = this.#broken.has(view.name) ? BROKEN : (this.#guard(view, () => view.sentence(this.#state)) ?? "");
@@ -185,7 +188,7 @@ export class Cards {
     if (!this.#state) return;
     const focused = this.cards.find((card) => card.canvas === document.activeElement);
     if (focused && this.#state.hover?.unit !== undefined) return;
-    const { view } = focused ?? this.cards[0];
+    const { view } = focused ?? this.cards.find((card) => !card.element.hidden) ?? this.cards[0];
     write(this.#speaker, this.#guard(view, () => view.sentence(this.#state)) ?? "");
   }
 
