@@ -75,7 +75,7 @@ class Heads:
         matrices = self.matrices(moment)
         found = {name: np.linalg.svd(each, compute_uv=False)[:, :TOP] for name, each in matrices.items()}
         if self.has_product:
-            query, key = (np.linalg.qr(matrices[name].swapaxes(1, 2), mode="r") for name in ("query", "key"))
+            query, key = (np.linalg.qr(matrices[name].swapaxes(1, 2))[1] for name in ("query", "key"))
             found["product"] = np.linalg.svd(query @ key.swapaxes(1, 2), compute_uv=False)[:, :TOP]
         return found
 
@@ -122,9 +122,10 @@ class Heads:
         """The levels at which the loss of regression in context stands still, the first loss left out."""
         experiment = self.run.experiment
         assert experiment is not None
-        data = experiment.data
-        known = isinstance(data, InContextRegression) and not self.network.softmax
-        if not known or experiment.loss.name != "squared_error" or experiment.loss.reduction != "mean":
+        data, loss = experiment.data, experiment.loss
+        if not isinstance(data, InContextRegression) or self.network.softmax:
+            return []
+        if loss.name != "squared_error" or loss.reduction != "mean":
             return []
         return context_losses(data.eigenvalues, data.context)[1:].tolist()
 
