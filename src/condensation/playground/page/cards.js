@@ -43,11 +43,17 @@ export class Cards {
   /** Paints all cards that have something to show. */
   paint(state) {
     this.#state = state;
+    let moved = false;
     for (const card of this.cards) {
       const shown = Boolean(this.#guard(card.view, () => card.view.shows(state)));
-      if (card.element.hidden === shown) card.element.hidden = !shown;
+      if (card.element.hidden === shown) {
+        card.element.hidden = !shown;
+        moved = true;
+      }
       if (shown) this.#guard(card.view, () => card.figure.paint(state));
     }
+    const watched = this.cards.find(({ element }) => element.classList.contains("watched"));
+    if (moved && watched) reveal(watched.element); // others came or went above it
     this.#tell();
     this.#speak();
     if (this.#pointer) this.#hover(this.#pointer);
@@ -118,6 +124,7 @@ export class Cards {
       make("div", { class: "frame" }, canvas),
       sentence,
     );
+    card.element.hidden = Boolean(view.absent); // until it is known to make sense
     card.figure = mount(view, canvas);
     const point = (event) => ({ card, px: event.offsetX, py: event.offsetY, x: event.clientX, y: event.clientY });
     canvas.addEventListener("pointermove", (event) => this.#hover(point(event)));
