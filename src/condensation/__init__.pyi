@@ -29,6 +29,7 @@ from .data import Gaussian as Gaussian
 from .data import Images as Images
 from .data import InContextRegression as InContextRegression
 from .data import Points as Points
+from .data import RandomSequences as RandomSequences
 from .data import Synthetic as Synthetic
 from .data import Teacher as Teacher
 from .data import hinges as hinges

@@ -27,8 +27,23 @@ class Opened:
 
     def frames(self, entry: dict[str, Any], layer: int = 0) -> list[tuple[dict[str, Any], dict[str, np.ndarray]]]:
         """Headers and arrays of the frames of a layer."""
-        header, arrays = self.part(entry["layers"][layer]["frames"])
-        return [*zip(header["frames"], decode(header["tracks"], arrays), strict=True)]
+        own = entry["layers"][layer]
+        header, arrays = self.part(own["frames"])
+        frames = decode(header["tracks"], arrays)
+        if "heads" in own:
+            kept, shared = self.part(own["heads"])
+            tracks = [track for track in kept["tracks"] if track["name"] != "spectra"]
+            frames = [one | other for one, other in zip(frames, decode(tracks, shared), strict=True)]
+            matrix = f"head_{own['name'].rstrip('0123456789')}"
+            frames = [{"w": frame[matrix].reshape(-1, frame[matrix].shape[-1])} | frame if matrix in frame else frame
+                      for frame in frames]  # fmt: skip
+        return [*zip(header["frames"], frames, strict=True)]
+
+    def spectra(self, entry: dict[str, Any]) -> np.ndarray:
+        """The singular values of attention over the steps."""
+        kept, arrays = self.part(entry["layers"][0]["heads"])
+        tracks = [track for track in kept["tracks"] if track["name"] == "spectra"]
+        return np.stack([frame["spectra"] for frame in decode(tracks, arrays)])
 
     def texts(self, entry: dict[str, Any], layer: int = 0) -> dict[str, list[str]]:
         return self.part(entry["layers"][layer]["frames"])[0]["texts"]

@@ -316,7 +316,7 @@ def test_every_figure(page):
         page.choose("#preset-figure", figure["name"])
         until(lambda figure=figure: page.settings == figure["settings"], figure["name"])
         page.settle()
-        check_initialization(page, page.state("opened.layers")[0]["name"])
+        check_initialization(page, page.state("opened.first"))
         layer = page.state("layer")
         if (layer["count"] is None) == (not layer["why"]) or page.notices:
             broken[figure["name"]] = (layer["count"], layer["why"], page.notices)

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condensation import Experiment, InputError, Seed
+from condensation import Experiment, GradientFlow, InputError, Seed
+from condensation.papers.attention.in_context import in_context
+from condensation.papers.attention.stages import whole
 from condensation.papers.fc.experiments import FIG5_ACTIVATIONS, LINES, fig3, low_frequency, one_input, six_layers
 from condensation.playground._presets import presets
 from condensation.playground._settings import LIMITS, OPTIMIZERS, Settings
@@ -67,6 +69,18 @@ def test_words_and_back(optimizer, std, width, layers, seed, residual):
         ({"low": "2"}, "low to a higher high"),
         ({"n": "400", "width": "400"}, "100 can be used here"),
         ({"data": "digits", "layers": "tanh,tanh,tanh", "width": "32", "n": "400"}, "too many for 3 layers"),
+        ({"n": "401"}, "from 2 to 400 for these data"),
+        ({"data": "sequences"}, "32 wide at most, not 100"),
+        ({"data": "sequences", "width": "8", "heads": "9"}, "from 1 to 8"),
+        ({"data": "sequences", "width": "4", "heads": "5"}, "4 heads at most, not 5"),
+        ({"data": "sequences", "width": "8", "layers": "tanh,tanh"}, "1 dense hidden layer here, not 2"),
+        ({"data": "sequences", "width": "32", "tokens": "64"}, "19 can be used here"),
+        ({"data": "sequences", "width": "8"}, "neuron-normalised descent"),
+        ({"data": "context", "eigenvalues": ""}, "are needed, not none"),
+        ({"data": "context", "eigenvalues": "0.4,-1"}, "1 to 8 eigenvalues"),
+        ({"data": "context", "eigenvalues": "0.4,x"}, "must be a number"),
+        ({"data": "context", "n": "2000", "heads": "8"}, "1250 can be used here"),
+        ({"data": "context", "n": "2", "optimizer": "gd"}, "cannot be whitened"),
     ],
 )
 def test_what_cannot_be_is_said(settings, said):
@@ -101,6 +115,30 @@ def test_the_examples_of_the_fc_paper_are_its_experiments(name):
         np.testing.assert_array_equal(mine[name], value)
 
 
+@pytest.mark.parametrize(
+    ("name", "experiment"),
+    [
+        ("attn-stages", whole("tanh")),
+        ("attn-stages-linear", whole("linear")),
+        ("icl-staircase", in_context("rank1", 1000)),
+        ("icl-rank2", in_context("rank2", 1000)),
+        ("icl-merged", in_context("merged", 1000)),
+    ],
+)
+def test_the_examples_of_attention_are_the_figures_experiments(name, experiment):
+    made, seed = Settings.from_text(FIGURES[name]["settings"]).experiment(), Seed(2, 2)
+    assert (made.network, made.loss) == (experiment.network, experiment.loss)
+    name = "time_step" if isinstance(made.optimizer, GradientFlow) else "learning_rate"
+    assert type(made.optimizer) is type(experiment.optimizer)
+    assert getattr(made.optimizer, name) == getattr(experiment.optimizer, name)
+    for drawn, known in zip(made.data.draw(seed), experiment.data.draw(seed), strict=True):
+        np.testing.assert_array_equal(drawn.reshape(known.shape), known)
+    mine, theirs = (one.init.draw(one.network, seed.init_stream()) for one in (made, experiment))
+    for layer, value in theirs.items():
+        np.testing.assert_array_equal(mine[layer], value)
+    assert Experiment.from_toml(made.to_toml()) == made
+
+
 def test_all_that_is_offered_can_be_opened():
     comparisons = [comparison for scene in PRESETS["scenes"] for comparison in scene["compare"]]
     offered = [*PRESETS["targets"], *PRESETS["figures"], *PRESETS["scenes"], *comparisons]
@@ -126,8 +164,9 @@ def test_public_notebooks_are_presets_and_files(name):
     assert preset.optimizer.learning_rate == whole.optimizer.learning_rate
 
 
-def test_the_last_scene_has_the_targets_that_attract_to_the_axes_of_a_tetrahedron():
-    points = np.array(Settings.from_text(PRESETS["scenes"][-1]["settings"]).points)
+def test_a_scene_has_the_targets_that_attract_to_the_axes_of_a_tetrahedron():
+    scene = next(scene for scene in PRESETS["scenes"] if scene["name"] == "beyond")
+    points = np.array(Settings.from_text(scene["settings"]).points)
     corners = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) / np.sqrt(3)
     targets = labels_for(corners, np.c_[points[:, :2], np.ones(len(points))], 3)
     np.testing.assert_allclose(points[:, 2], targets / np.abs(targets).max(), atol=5e-5)

@@ -7,6 +7,7 @@ from ._inline import Points as Points
 from ._kinds import Data as Data
 from ._sequences import AnchorFunctions as AnchorFunctions
 from ._sequences import InContextRegression as InContextRegression
+from ._sequences import RandomSequences as RandomSequences
 from ._synthetic import Synthetic as Synthetic
 from ._synthetic import hinges as hinges
 from ._synthetic import sine_sum as sine_sum

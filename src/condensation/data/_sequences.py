@@ -1,4 +1,4 @@
-"""Sequences of tokens: anchor functions, and linear regression in context."""
+"""Sequences of tokens: anchor functions, linear regression in context, and random tokens with random labels."""
 
 from __future__ import annotations
 
@@ -232,3 +232,54 @@ class InContextRegression(Part, kind="in_context_regression"):
         white = ", w whitened" if self.whitened else ""
         pairs = f"{counted(self.n, 'sequence')} of {counted(self.context, 'pair')} x, w x and a query"
         return f"{pairs}, Λ with the eigenvalues {values}{rotated}{white}"
+
+
+@dataclass(frozen=True)
+class RandomSequences(Part, kind="random_sequences"):
+    """Sequences of tokens from N(0, I), each with a random label of 1 or -1, for the loss ``"exponential"``.
+
+    >>> x, y = RandomSequences(n=40, length=5, width=8).draw(Seed(0, 0))
+    >>> x.shape, y.shape, np.unique(y)
+    ((40, 5, 8), (40, 1), array([-1.,  1.]))
+
+    Args:
+        n: number of sequences.
+        length: tokens in a sequence.
+        width: coordinates of a token.
+    """
+
+    n: Count
+    length: Count
+    width: Count
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of a sample: tokens, and their coordinates."""
+        return (self.length, self.width)
+
+    @property
+    def outputs(self) -> int:
+        """Number of targets of a sample."""
+        return 1
+
+    @property
+    def most_samples(self) -> int:
+        """Number of samples."""
+        return self.n
+
+    def draw(self, seed: Seed) -> tuple[Float[np.ndarray, "samples tokens width"], Float[np.ndarray, "samples 1"]]:
+        """The sequences, and the label of each."""
+        size = self.n * self.length * self.width
+        require(2 * 8 * size, f"drawing {in_digits(self.n)} sequences", "a smaller n would fit")
+        stream = seed.data_stream()
+        x = stream.standard_normal((self.n, self.length, self.width))
+        return x, stream.choice([-1.0, 1.0], size=(self.n, 1))
+
+    def describe(self) -> str:
+        """The sequences in words.
+
+        >>> RandomSequences(40, 5, 8).describe()
+        '40 sequences of 5 tokens of N(0, I) in 8 coordinates, labels 1 and -1 by chance'
+        """
+        tokens = f"{counted(self.length, 'token')} of N(0, I) in {counted(self.width, 'coordinate')}"
+        return f"{counted(self.n, 'sequence')} of {tokens}, labels 1 and -1 by chance"

@@ -4,15 +4,21 @@ from typing import Any
 
 import numpy as np
 
+from .._phrases import counted
 from ..activations import label, multiplicity
 from ..experiment import Experiment
+from ..networks import Attention
 from ..seeds import Seed
 from ._export import as_program
 from ._forecast import Forecast
-from ._frame import Answer, FrameBuilder
+from ._frame import MOST_FITS, Answer, FrameBuilder
 from ._runs import ShownRun
 from ._settings import Settings
 
+PARTS = {
+    "query": "queries W_Q", "key": "keys W_K", "key_query": "keys and queries, merged", "value": "values W_V",
+    "dense": "dense layer", "up": "feed-forward, up", "down": "feed-forward, down",
+}  # fmt: skip
 CURVE_POINTS = 200  # of a curve that is computed at once
 
 
@@ -28,6 +34,9 @@ def describe_run(run: ShownRun, title: str, settings: Settings | None, builder: 
         "steps": None if run.trains else [moment.step for moment in moments],
         "inputs": None if data is None else int(np.prod(data[0].shape[1:])),
         "layers": [_layer(run, name) for name in run.layers],
+        "first": run.shown_first,
+        "attention": run.experiment is not None and isinstance(run.experiment.network, Attention),
+        "loss": _loss(run),
         "dim": builder.dim,
         "classes": bool(data is not None and data[1].shape[1] > 1),
         "seeds": [],
@@ -36,7 +45,7 @@ def describe_run(run: ShownRun, title: str, settings: Settings | None, builder: 
     }
     arrays = {"curve": curve(builder)}
     if data is not None:
-        arrays["y"] = data[1].astype(np.float32)
+        arrays["y"] = data[1][: None if builder.dim else MOST_FITS].astype(np.float32)
     if data is not None and data[0].ndim == 2:
         arrays["x"] = data[0].astype(np.float32)
     if builder.grid is not None:
@@ -69,6 +78,7 @@ def describe_layer(builder: FrameBuilder) -> Answer:
         "plane": {"exact": inputs == 2, "labels": _axes(run, name, forecast)},
         "image": image,
     }
+    header["attention"], attention = (None, {}) if builder.heads is None else builder.heads.describe()
     arrays = {
         **{name: getattr(forecast, name).astype(np.float32) for name in ("lines", "arrows", "basis")},
         "line_xy": (forecast.lines @ forecast.basis.T).astype(np.float32),
@@ -77,6 +87,7 @@ def describe_layer(builder: FrameBuilder) -> Answer:
         "fate_sign": _of_units(forecast.sign, shown).astype(np.int8),
         "confidence": _of_units(forecast.confidence, shown).astype(np.float32),
         "curve": curve(builder),
+        **attention,
     }
     return header, arrays
 
@@ -90,12 +101,23 @@ def curve(builder: FrameBuilder) -> np.ndarray:
 
 def settings_title(settings: Settings) -> str:
     """The settings in one line."""
+    if settings.of_tokens:
+        return _title_of_attention(settings)
     orders = {name: multiplicity(name) for name in settings.layers}
     activations = [label(name) + (f" (p = {p})" if p else "") for name, p in orders.items()]
     data = {"formula": settings.formula, "points": f"{len(settings.points)} points", "digits": "digits"}[settings.data]
     size = f"{len(settings.layers)} layers of {settings.width}" if len(settings.layers) > 1 else str(settings.width)
     units = "kernels" if settings.data == "digits" else "neurons"
     return f"{size} {units} of {', '.join(activations)} on {data}"
+
+
+def _title_of_attention(settings: Settings) -> str:
+    heads = counted(settings.heads, "head")
+    if settings.data == "sequences":
+        tokens = f"{settings.n} random sequences of {settings.tokens} tokens of width {settings.width}"
+        return f"softmax attention, {heads}, {label(settings.layers[0])}, on {tokens}"
+    kind = "key and query merged" if settings.merged else f"of rank {settings.rank}"
+    return f"linear attention, {heads}, {kind}, on regression in context with {settings.tokens} pairs"
 
 
 def describe_experiment(experiment: Experiment, seed: Seed, layer: str) -> dict[str, str]:
@@ -111,6 +133,12 @@ def seed_name(seed: Seed) -> str:
     return str(seed.data) if seed.data == seed.init else f"{seed.data}/{seed.init}"
 
 
+def _loss(run: ShownRun) -> str | None:
+    """The loss by its name; None for one that is a function, or not known."""
+    name = None if run.experiment is None else run.experiment.loss.name
+    return name if isinstance(name, str) else None
+
+
 def _layer(run: ShownRun, name: str) -> dict[str, Any]:
     units, inputs = run.weights(run.first, name, None).shape
     layer = run.layer(name)
@@ -120,9 +148,19 @@ def _layer(run: ShownRun, name: str) -> dict[str, Any]:
 
 def _label(run: ShownRun, name: str) -> str:
     activation = run.activation(name)
+    if run.experiment is not None and isinstance(run.experiment.network, Attention):
+        return _label_of_attention(run.experiment.network, name) + (f", {label(activation)}" if activation else "")
     if run.experiment is None or activation is None:
         return name
     return f"layer {[layer.name for layer in run.experiment.network.layers].index(name) + 1}, {label(activation)}"
+
+
+def _label_of_attention(network: Attention, name: str) -> str:
+    """A layer of attention in words, with its block where there are several."""
+    kind = name.rstrip("0123456789")
+    number = name[len(kind) :]
+    told = PARTS.get(kind, kind)
+    return f"{told}, block {number}" if number and network.depth > 1 and kind != "dense" else told
 
 
 def _of_units(values: np.ndarray, shown: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
 """The prediction for a layer before training, in the form that the page draws."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from ..errors import InputError
 from ..measure import directions as unit_vectors
 from ..measure._lines import LEAST_COSINE
 from ..measure._similarity import norms
-from ..networks import Conv, Dense, Model
+from ..networks import Attention, Conv, Dense, Model
 from ..prediction import Prediction, predict_model
 from ..prediction._lines import by_signs
 from ..theory import CubeFates
@@ -36,6 +36,7 @@ class Forecast:
         fate: the line predicted for each unit, -1 for none; empty if only the lines are known.
         sign: the side of the line on which the unit ends, +1 or -1.
         arrows: unit vectors of the direction field at output weight +1 on a square grid of that plane.
+        marks: of attention the lines of each matrix, by its name.
     """
 
     kind: str | None
@@ -48,6 +49,7 @@ class Forecast:
     arrows: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 2)))
     orientations: int = 0
     why: str = ""
+    marks: dict[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def attracting(self) -> np.ndarray:
@@ -99,6 +101,8 @@ def forecast(run: ShownRun, layer: str, view: str | None) -> Forecast:
         return no_forecast(weights, "only some layers of this run were kept, and a prediction needs all of them")
     network, optimizer = run.experiment.network, run.experiment.optimizer
     try:
+        if isinstance(network, Attention):
+            return _of_attention(run, model, data, layer)
         if not isinstance(network, Dense | Conv):
             raise InputError("lines are predicted for dense networks and for networks of one convolution layer")
         if isinstance(network, Dense) and len(network.hidden) > 1 and multiplicity(run.activation(layer)) is None:
@@ -113,8 +117,22 @@ def forecast(run: ShownRun, layer: str, view: str | None) -> Forecast:
         return no_forecast(weights, str(error))
 
 
+def _of_attention(run: ShownRun, model: Model, data: tuple[np.ndarray, np.ndarray], layer: str) -> Forecast:
+    """The lines of values, queries and keys."""
+    assert run.experiment is not None
+    if not run.experiment.network.softmax:  # type: ignore[union-attr]
+        raise InputError("lines are predicted for softmax attention")
+    predictions = predict_model(model, *data, run.experiment.loss, optimizer=run.experiment.optimizer)
+    marks = {name.rstrip("1"): unit_vectors(own.directions.directions[own.directions.attracts])
+             for name, own in predictions.items()}  # fmt: skip
+    if layer in predictions:
+        return replace(_of_units(model, predictions[layer]), marks=marks)
+    why = "lines of attention are predicted for values, queries and keys"
+    return replace(no_forecast(run.weights(run.first, layer, None), why), marks=marks)
+
+
 def _of_units(model: Model, prediction: Prediction) -> Forecast:
-    """The lines of a dense layer: on the sphere, or on the cube for optimizers that step by signs."""
+    """The lines of a layer of units: on the sphere, or on the cube for optimizers that step by signs."""
     weights, fates, directions = model.weights(prediction.layer), prediction.fates, prediction.directions
     kind, lines = "orientations" if directions.oriented else prediction.surface, unit_vectors(directions.directions)
     known: dict[str, Any] = {}  # of each unit
@@ -129,7 +147,7 @@ def _of_units(model: Model, prediction: Prediction) -> Forecast:
         lines=lines,
         attracts=attracts,
         basis=basis,
-        arrows=_arrows(prediction, basis),
+        arrows=np.zeros((0, 0, 2)) if prediction.field is None else _arrows(prediction, basis),
         orientations=len(np.unique(both_signs.round(6), axis=0)),
         **known,
     )

@@ -21,9 +21,11 @@ from ..reduction import reduce
 from ..theory import cube_directions
 from ..training import Moment
 from ._forecast import Forecast
+from ._heads import Heads
 from ._runs import ShownRun
 
 MOST_UNITS = 400  # in a picture
+MOST_FITS = 200  # samples whose output is drawn against their target
 GRID, SIDE = 201, 41  # points of an output over one input, and on each side over two
 SELDOM = 4.0  # the slow part is computed so seldom that it takes a fifth of a page's time,
 SLOWEST = 0.04  # counted as this many seconds at most: the first time is for compiling
@@ -52,6 +54,7 @@ class FrameBuilder:
         self.run, self.layer, self.view, self.forecast = run, layer, view, forecast
         self.number = next(_numbers)  # tells the page which prediction a frame belongs to
         self.activation = run.activation(layer)
+        self.heads = Heads.of(run, layer, forecast.marks)
         self.slow, self.since = SlowPart(), 0.0  # and the seconds that frames took since then
         units = len(self._weights(run.first))
         self.chosen = np.unique(np.linspace(0, units - 1, min(units, MOST_UNITS)).round().astype(int))
@@ -112,6 +115,8 @@ class FrameBuilder:
         }
         if weights.shape[1] == 2:
             arrays["order"] = _by_angle(xy)
+        if self.heads is not None:
+            arrays |= self.heads.drawn(moment)
         if model is not None:
             self._add_outputs(model, header, arrays)
         self.since += time.perf_counter() - began
@@ -153,7 +158,7 @@ class FrameBuilder:
         if self.points is None:
             data = self.run.data
             if data is not None and data[1].shape[1] == 1:
-                arrays["fit"] = model(data[0])[:, 0].astype(np.float32)
+                arrays["fit"] = model(data[0][:MOST_FITS])[:, 0].astype(np.float32)
             return
         outputs = model(self.points)[:, 0]
         arrays["f"] = self._on_grid(outputs)
@@ -176,6 +181,8 @@ class FrameBuilder:
             slow.arrays["order"] = block_order(np.where(norms(shown)[:, None] > 0, shown, 1.0)).astype(np.uint16)
         data = self.run.data
         hurried = self.slow.step < 0 and not settled  # the first picture comes at once
+        if self.heads is not None:
+            slow.arrays |= self.heads.measured(moment, None if hurried else model)
         if not hurried and model is not None and data is not None and isinstance(model.network, Dense):
             self._reduce(model, data[0], reduce_to, slow)
             slow.drift = self._drift(model, data)

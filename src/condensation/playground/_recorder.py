@@ -52,7 +52,8 @@ class Recorder:
         if any(entry["source"].get("settings") == texts for entry in self.entries):
             return
         run = LiveRun(settings.experiment(), settings.seeds)
-        train_to(run, length_of(settings), MOMENTS)
+        end = length_of(settings)
+        train_to(run, evenly(end, MOMENTS) if settings.of_tokens else spread(end, MOMENTS))
         run.trains = False  # any further
         session = Session()
         opened = session.show(run, settings_title(settings), settings)
@@ -83,23 +84,29 @@ class Recorder:
         entry = {"source": source, "opened": self._keep(header, arrays), "layers": []}
         for layer in header["layers"]:
             for view in layer["views"] or [None]:
-                predicted = session.choose_layer(layer["name"], view)
+                predicted, known = session.choose_layer(layer["name"], view)
                 with np.errstate(over="ignore", invalid="ignore"):  # beyond float32, where a training diverges
                     frames = [session.frame({"at": m.step, "settled": True}, 0.0) for m in run.recording.moments]
-                tracks, numbers = encode([frame_arrays for _, frame_arrays in frames])
                 headers = [_short(frame_header) for frame_header, _ in frames]
+                own, shared = _parted([frame_arrays for _, frame_arrays in frames], layer["name"])
+                tracks, numbers = encode(own)
                 parts = {
-                    "layer": self._keep(*predicted),
-                    "frames": self._keep({"frames": headers, "tracks": tracks, **_texts(run, layer["name"])}, numbers),
+                    "frames": self._keep({"frames": headers, "tracks": tracks, **_texts(run, layer["name"])}, numbers)
                 }
+                if "spectra" in known:
+                    tracks, numbers = encode(shared)
+                    curves, rows = encode([{"spectra": row} for row in known.pop("spectra")])
+                    parts["heads"] = self._keep({"tracks": [*tracks, *curves]}, numbers | rows)
+                parts["layer"] = self._keep(predicted, known)
                 entry["layers"].append({"name": layer["name"], "view": view, **parts})
         self.entries.append(entry)
 
     def _keep(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> int:
-        """Keep a message; its number. What tells sessions apart is left to the page."""
-        kept = {name: value for name, value in header.items() if name not in ("key", "prediction")}
-        self.parts.append(pack(kept, arrays))
-        return len(self.parts)
+        """Keep a message, the same one once; its number. What tells sessions apart is left to the page."""
+        part = pack({name: value for name, value in header.items() if name not in ("key", "prediction")}, arrays)
+        if part not in self.parts:
+            self.parts.append(part)
+        return self.parts.index(part) + 1
 
     def text(self, tour: bool) -> str:
         """The recording as text; with the scenes of the ``tour``, if they were recorded."""
@@ -163,15 +170,15 @@ def length_of(settings: Settings) -> int:
     run = LiveRun(settings.experiment(), settings.seeds)
     longest = MOST // LENGTH
     for step in spread(longest, SEARCH)[1:]:
-        train_to(run, step, 1)
+        train_to(run, [step])
         if run.diverged is not None or run.recording.last.loss <= STAGE * run.first.loss:
             break
     return max(LEAST, LENGTH * run.end)
 
 
-def train_to(run: LiveRun, end: int, moments: int) -> None:
-    """Train to a step, and record moments on the way; a training that diverges ends before."""
-    for step in spread(end, moments):
+def train_to(run: LiveRun, steps: Sequence[int]) -> None:
+    """Train to the last of some steps, and record a moment at each; a training that diverges ends before."""
+    for step in steps:
         while run.end < step and run.diverged is None:
             run.later(run.end, step - run.end, np.inf)
 
@@ -185,6 +192,15 @@ def spread(last: int, count: int) -> list[int]:
     return np.unique((last * np.linspace(0, 1, max(count, 2)) ** 2).round().astype(int)).tolist()
 
 
+def evenly(last: int, count: int) -> list[int]:
+    """Numbers from 0 to the last one: for attention, whose second stage comes late and is short.
+
+    >>> evenly(8, 3)
+    [0, 4, 8]
+    """
+    return np.unique(np.linspace(0, last, max(count, 2)).round().astype(int)).tolist()
+
+
 def _texts(run: ShownRun, layer: str) -> dict[str, Any]:
     """The experiment as texts, cut where the number of steps stands: of a training that is the step shown."""
     experiment = run.experiment
@@ -193,6 +209,24 @@ def _texts(run: ShownRun, layer: str) -> dict[str, Any]:
     trained = isinstance(run, LiveRun)
     texts = describe_experiment(experiment.replace(steps=STEPS) if trained else experiment, run.seed, layer)
     return {"texts": {kind: text.split(str(STEPS)) for kind, text in texts.items()}}
+
+
+Arrays = dict[str, np.ndarray]
+
+
+def _parted(frames: list[Arrays], layer: str) -> tuple[list[Arrays], list[Arrays]]:
+    """The arrays of a layer alone, and those that all layers of a block of attention have, which are kept once.
+
+    The weights of a layer whose matrix is among the latter are left out.
+    """
+    matrices = {name for name in frames[-1] if name.startswith("head_")}
+    if not matrices:
+        return frames, []
+    shared, first = matrices | {"fit"}, frames[0]
+    matrix = first.get(f"head_{layer.rstrip('0123456789')}")
+    left = shared | {"spectra"} | ({"w"} if matrix is not None and matrix.size == first["w"].size else set())
+    own = [{name: value for name, value in frame.items() if name not in left} for frame in frames]
+    return own, [{name: value for name, value in frame.items() if name in shared} for frame in frames]
 
 
 def _short(value: Any) -> Any:

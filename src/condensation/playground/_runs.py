@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..experiment import Experiment
-from ..networks import Model
+from ..networks import Attention, Model
 from ..networks._layer import LayerShape
 from ..networks._model import find_layer
 from ..runs import Run
@@ -61,8 +61,15 @@ class ShownRun:
     def activation(self, name: str) -> Any:
         """The activation after a layer; None if there is none, or it is unknown."""
         network = None if self.experiment is None else self.experiment.network
+        if isinstance(network, Attention):  # activations are those of the dense hidden layers alone
+            return network.activation if name.startswith(("dense", "up")) else None
         names = [] if network is None else [layer.name for layer in network.layers[:-1]]
         return network.activations[names.index(name)] if network is not None and name in names else None
+
+    @property
+    def shown_first(self) -> str:
+        """The layer that is shown at first: of attention its values, which condense first."""
+        return next((name for name in self.layers if name.startswith("value")), self.layers[0])
 
     def model(self, moment: Moment) -> Model | None:
         """The network at a moment; None if some of its parameters are unknown."""

@@ -73,7 +73,7 @@ class Session:
 
     def show(self, run: ShownRun, title: str, settings: Settings | None) -> Answer:
         """Open a run; ``settings`` is None if the controls cannot express it."""
-        layer = run.layers[0]
+        layer = run.shown_first
         builder = FrameBuilder(run, layer, None, no_forecast(run.weights(run.first, layer, None)))
         header, arrays = describe_run(run, title, settings, builder)
         with self.lock:
@@ -126,6 +126,8 @@ class Session:
             self.shown = moment.step
             header, arrays = builder.build(moment, reduce_to, bool(request.get("settled")))
             arrays["curve"] = np.array([builder.curve_row(new) for new in self._new_moments(run)], float).reshape(-1, 6)
+            if builder.heads is not None:
+                arrays["spectra"] = builder.heads.curve(self._new_moments(run))
             self.curve_end = run.end
             message = ""
             if run.diverged is not None and moment.step >= run.end:

@@ -3,7 +3,7 @@
 import { throttle } from "./dom.js";
 
 /** What the page itself keeps in the address; everything else is a setting. */
-export const OWN = ["step", "speed", "scene", "theme", "layer", "view", "run", "sweep", "cell"];
+export const OWN = ["step", "speed", "scene", "theme", "layer", "view", "head", "run", "sweep", "cell"];
 
 /**
  * @param {string} [hash]

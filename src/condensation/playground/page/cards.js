@@ -1,6 +1,6 @@
 /** The cards with the pictures: laid out, painted, hovered, enlarged, walked through by keys. */
 
-import { make, mark, reveal, throttle, write } from "./dom.js";
+import { find, make, mark, reveal, throttle, write } from "./dom.js";
 import { mount } from "./figure.js";
 
 /** Views whose points are moments rather than neurons: arrow keys there belong to the player. */
@@ -43,11 +43,17 @@ export class Cards {
   /** Paints all cards that have something to show. */
   paint(state) {
     this.#state = state;
+    let moved = false;
     for (const card of this.cards) {
       const shown = Boolean(this.#guard(card.view, () => card.view.shows(state)));
-      if (card.element.hidden === shown) card.element.hidden = !shown;
+      if (card.element.hidden === shown) {
+        card.element.hidden = !shown;
+        moved = true;
+      }
       if (shown) this.#guard(card.view, () => card.figure.paint(state));
     }
+    const watched = this.cards.find(({ element }) => element.classList.contains("watched"));
+    if (moved && watched) reveal(watched.element); // others came or went above it
     this.#tell();
     this.#speak();
     if (this.#pointer) this.#hover(this.#pointer);
@@ -118,6 +124,7 @@ export class Cards {
       make("div", { class: "frame" }, canvas),
       sentence,
     );
+    card.element.hidden = Boolean(view.absent); // until it is known to make sense
     card.figure = mount(view, canvas);
     const point = (event) => ({ card, px: event.offsetX, py: event.offsetY, x: event.clientX, y: event.clientY });
     canvas.addEventListener("pointermove", (event) => this.#hover(point(event)));
@@ -172,6 +179,9 @@ export class Cards {
   }
 
   #sentences() {
+    const left = this.cards.filter((card) => card.element.hidden && !card.element.classList.contains("away"));
+    const reasons = left.map(({ view }) => this.#guard(view, () => view.absent?.(this.#state) ?? "")).filter(Boolean);
+    write(find("absent"), reasons.length ? `Not shown: ${reasons.join("; ")}.` : "");
     for (const { view, element, sentence, canvas } of this.cards) {
       if (element.hidden) continue;
       const text = this.#broken.has(view.name) ? BROKEN : (this.#guard(view, () => view.sentence(this.#state)) ?? "");
@@ -185,7 +195,7 @@ export class Cards {
     if (!this.#state) return;
     const focused = this.cards.find((card) => card.canvas === document.activeElement);
     if (focused && this.#state.hover?.unit !== undefined) return;
-    const { view } = focused ?? this.cards[0];
+    const { view } = focused ?? this.cards.find((card) => !card.element.hidden) ?? this.cards[0];
     write(this.#speaker, this.#guard(view, () => view.sentence(this.#state)) ?? "");
   }
 

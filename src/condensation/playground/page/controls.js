@@ -13,13 +13,19 @@ const FUNCTIONS = "+ - * / ** sin cos tan tanh exp log sqrt abs sign relu max mi
 const HINTS = {
   formula: `in x (summed over the inputs) or in x1, x2, \u2026: ${FUNCTIONS}`,
   turn: "Rotates the samples after their targets were computed",
-  width: "Neurons in each hidden layer, or channels",
+  width: "Neurons in each hidden layer, channels, or coordinates of a token",
+  tokens: "Tokens of a sequence; for regression in context, pairs of x and y before the query",
+  eigenvalues: "Eigenvalues of the covariance of x, one for each coordinate, with commas between",
+  heads: "Heads of attention",
+  rank: "Rows of each head's query and key",
+  merged: "One matrix in the place of the product of query and key",
   std_w: "Standard deviation of the initial hidden weights",
   std_a: "Standard deviation of the initial output weights",
   rate: "Learning rate; for gradient flow, the time of one step",
   seed: "Seed of the initial weights and of random samples",
 };
-const DATA = [["formula", "formula"], ["points", "points, drawn"], ["digits", "digits, images"]];
+const DATA = [["formula", "formula"], ["points", "points, drawn"], ["digits", "digits, images"], ["sequences", "sequences, attention"], ["context", "regression in context"]];
+export const OF_TOKENS = ["sequences", "context"]; // data for networks of attention
 const SPACINGS = [["random", "random"], ["even", "even"]];
 
 /**
@@ -27,6 +33,7 @@ const SPACINGS = [["random", "random"], ["even", "even"]];
  * @property {(settings: Object<string, string>, setting: string|null) => void} open the settings changed, this one last
  * @property {(reduce: string) => void} reduce
  * @property {(layer: string, view: string) => void} layer
+ * @property {(head: string|undefined) => void} head
  * @property {(seed: number) => void} seed another seed of a saved run, by its place
  * @property {() => void} leave back from a saved run to a new training
  */
@@ -34,6 +41,7 @@ export class Controls {
   #hello;
   #acts;
   #draft;
+  #data = "";
   #timer = 0;
   #fields = {};
   #range;
@@ -59,6 +67,7 @@ export class Controls {
     this.#settings = this.#build(hello);
     this.#shown = new Shown(hello.limits.reduce, Boolean(hello.recorded), {
       layer: acts.layer,
+      head: acts.head,
       reduce: (value) => {
         this.#draft.reduce = value;
         acts.reduce(value);
@@ -72,6 +81,7 @@ export class Controls {
   set(settings) {
     if (this.#timer) return;
     this.#draft = { ...settings };
+    this.#data = settings.data;
     this.#refresh();
   }
 
@@ -98,7 +108,12 @@ export class Controls {
     this.#note.hidden = Boolean(opened.settings) && !recorded;
     if (!opened.settings) this.#describe(opened, source);
     else if (recorded) this.#note.replaceChildren(make("p", {}, CANNOT));
-    this.#shown.list(opened.layers);
+    this.#shown.list(opened.layers, !opened.attention);
+  }
+
+  /** Shows which of the heads is looked at. */
+  heads(count, head) {
+    this.#shown.heads(count, head);
   }
 
   /** Shows which layer is looked at. */
@@ -138,6 +153,8 @@ export class Controls {
         add(this.#pad),
         add(number("inputs", "Inputs", limits.inputs, true, change)),
         add(number("n", "Samples", limits.n, true, change)),
+        add(number("tokens", "Tokens", limits.tokens, true, change, HINTS.tokens)),
+        add(line("eigenvalues", "\u03bb of x", change, HINTS.eigenvalues)),
         this.#range,
         add(choice("spacing", "Spacing", SPACINGS, change)),
         add(slider("turn", "Turn, \u00b0", [-180, 180], { whole: true }, change, HINTS.turn)),
@@ -146,6 +163,9 @@ export class Controls {
         "Network",
         add(layersField(activations, change)),
         add(slider("width", "Width", limits.width, { log: true, whole: true }, change, HINTS.width)),
+        add(number("heads", "Heads", limits.heads, true, change, HINTS.heads)),
+        add(number("rank", "Rank", limits.rank, true, change, HINTS.rank)),
+        add(tick("merged", "key and query merged", change, HINTS.merged)),
         make("div", { class: "ticks" }, add(tick("residual", "residual", change)), add(tick("bias", "bias", change))),
       ),
       group(
@@ -186,10 +206,14 @@ export class Controls {
 
   #change(settings, setting) {
     const draft = Object.assign(this.#draft, settings);
-    if (setting === "data" && draft.data === "digits") {
-      // Images need other settings for training: take those of the papers' example.
-      Object.assign(draft, this.#hello.figures.find((figure) => figure.settings.data === "digits")?.settings, { seed: draft.seed });
+    if (setting === "data") {
+      const { seed, data, points } = draft;
+      const example = this.#hello.figures.find((figure) => figure.settings.data === data && !["formula", "points"].includes(data));
+      // Images and attention need other settings for training: take those of the papers' example. Nor are these for other data.
+      if (example) Object.assign(draft, example.settings, { seed });
+      else if (OF_TOKENS.includes(this.#data)) Object.assign(draft, this.#hello.defaults, { seed, data, points });
     }
+    this.#data = draft.data;
     if (draft.data === "points" && !draft.points && setting === "data") draft.points = STARTER;
     const { channels, deep } = this.#hello.widest;
     const most = draft.data === "digits" ? channels : draft.layers.includes(",") ? deep : Infinity;
@@ -208,14 +232,17 @@ export class Controls {
     const draft = this.#draft;
     for (const [setting, field] of Object.entries(this.#fields)) field.set(draft[setting] ?? "");
     this.#shown?.set(draft.reduce);
-    const [formula, points, digits] = ["formula", "points", "digits"].map((name) => draft.data === name);
+    const [formula, points, digits, sequences, context] = DATA.map(([name]) => draft.data === name);
+    const tokens = sequences || context;
     const shows = {
       formula, points, inputs: formula, n: !points, spacing: formula, turn: points || (formula && draft.inputs === "2"),
-      residual: !digits, bias: !digits, eps: draft.optimizer === "adam",
+      residual: formula || points, bias: formula || points, eps: draft.optimizer === "adam", tokens, heads: tokens,
+      eigenvalues: context, rank: context && draft.merged !== "1", merged: context, layers: !context, width: !context,
     };
     for (const [setting, shown] of Object.entries(shows)) this.#fields[setting].show(shown);
     this.#range.hidden = !formula;
-    this.#targets.element.hidden = digits;
+    this.#targets.element.hidden = digits || tokens;
+    this.#fields.layers.element.querySelector(".depth").hidden = sequences;
     this.#about.textContent = this.#figures.match(this.#hello.defaults, draft)?.about ?? "";
     this.#targets.match({}, draft);
   }

@@ -1,13 +1,18 @@
-/** The curve of a training so far: columns that grow, and are thinned when they are many. */
+/** The curves of a training so far: columns that grow, and are thinned when they are many. */
 
 const MOST = 4000;
 const COLUMNS = ["step", "loss", "lines", "keff", "error", "ratio"];
 
+/** Names of the columns of singular values: the step, then a number for each. */
+export const numbered = (width) => ["step", ...Array.from({ length: width - 1 }, (_, k) => k)];
+
 export class Curve {
   length = 0;
 
-  constructor() {
-    for (const name of COLUMNS) this[name] = new Float64Array(MOST);
+  /** @param {(string|number)[]} [columns] the step first */
+  constructor(columns = COLUMNS) {
+    this.columns = columns;
+    for (const name of columns) this[name] = new Float64Array(MOST);
   }
 
   clear() {
@@ -15,15 +20,16 @@ export class Curve {
   }
 
   /**
-   * Adds rows of six numbers. A row at a step that is known already is left out.
-   * @param {Float64Array|undefined} rows
+   * Adds rows of a number for each column. A row at a step that is known already is left out.
+   * @param {Float64Array|Float32Array|undefined} rows
    */
   add(rows) {
     if (!rows) return;
-    for (let at = 0; at + COLUMNS.length <= rows.length; at += COLUMNS.length) {
+    const { columns } = this;
+    for (let at = 0; at + columns.length <= rows.length; at += columns.length) {
       if (this.length && rows[at] <= this.step[this.length - 1]) continue;
       if (this.length === MOST) this.#thin();
-      for (let k = 0; k < COLUMNS.length; k++) this[COLUMNS[k]][this.length] = rows[at + k];
+      for (let k = 0; k < columns.length; k++) this[columns[k]][this.length] = rows[at + k];
       this.length++;
     }
   }
@@ -31,9 +37,10 @@ export class Curve {
   /** Takes other rows in place of these, up to their last step; what came later stays. */
   replace(rows) {
     if (!rows?.length) return;
-    const last = rows[rows.length - COLUMNS.length];
+    const { columns } = this;
+    const last = rows[rows.length - columns.length];
     const later = [];
-    for (let i = 0; i < this.length; i++) if (this.step[i] > last) later.push(...COLUMNS.map((name) => this[name][i]));
+    for (let i = 0; i < this.length; i++) if (this.step[i] > last) later.push(...columns.map((name) => this[name][i]));
     this.clear();
     this.add(rows);
     this.add(Float64Array.from(later));
@@ -58,7 +65,7 @@ export class Curve {
     for (let i = 1; i < this.length; i++) {
       const last = i === this.length - 1;
       if (!last && this.step[i] - this.step[kept - 1] < gap) continue;
-      for (const name of COLUMNS) this[name][kept] = this[name][i];
+      for (const name of this.columns) this[name][kept] = this[name][i];
       kept++;
     }
     this.length = kept;

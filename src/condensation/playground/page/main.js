@@ -22,7 +22,7 @@ const SPEED = 10;
 
 /** What the views draw, the settings, and what the page keeps in the address. */
 const state = {
-  hello: null, opened: null, layer: null, frame: null, curve: null, hover: null, theme: "light", options: {},
+  hello: null, opened: null, layer: null, frame: null, curve: null, spectra: null, hover: null, theme: "light", options: {},
   settings: null, source: null, layerName: null, pinned: null, own: address.read().own,
 };
 let controls = null;
@@ -44,6 +44,7 @@ const keep = address.keeper(() => {
     theme: own.theme && state.theme,
     layer: own.layer,
     view: own.view,
+    head: own.head,
     run: shown === "run" ? source.name : null,
     sweep: map.name,
     cell: shown === "cell" ? source.cell : null,
@@ -142,6 +143,7 @@ const session = new Session(state, link, player, {
   },
   layer: (layer) => {
     controls.layer(state.layerName, session.views(state.layerName), state.own.view, layer?.count ?? null);
+    controls.heads(layer?.attention?.drawn ?? 1, state.own.head);
     say("layer", "");
     if (!state.frame) return; // the picture of before stays until the first frame comes
     header.read(state);
@@ -186,6 +188,11 @@ function begin(hello) {
     layer: (name, view) => {
       Object.assign(state.own, { layer: name, view: session.views(name).length ? view : undefined });
       session.chooseLayer(name, view);
+      keep();
+    },
+    head: (head) => {
+      state.own.head = head;
+      cards.repaint();
       keep();
     },
     seed: again,

@@ -96,9 +96,16 @@ export class Recorded {
   }
 
   /** A layer with its prediction and its frames. */
-  async #load({ layer: number, frames }, key) {
-    const [layer, kept] = await Promise.all([this.#part(number), this.#part(frames)]);
-    const tracks = kept.tracks.map((track) => ({ ...track, values: decodeTrack(track, kept.arrays[track.name]) }));
+  async #load({ layer: number, frames, heads }, key) {
+    const wanted = [number, frames, ...(heads ? [heads] : [])];
+    const [layer, kept, shared] = await Promise.all(wanted.map((one) => this.#part(one)));
+    const values = ({ tracks, arrays }) => tracks.map((track) => ({ ...track, values: decodeTrack(track, arrays[track.name]) }));
+    const [all, curves] = [[kept, shared].filter(Boolean).flatMap(values), ({ name }) => name === "spectra"];
+    const tracks = all.filter((track) => !curves(track));
+    for (const { values: rows, rows: { length }, shape: [width] } of all.filter(curves)) {
+      layer.arrays.spectra = rows;
+      layer.shapes.spectra = [length, width];
+    }
     return { layer: { ...layer, key, prediction: number }, frames: kept.frames, texts: kept.texts, tracks };
   }
 
@@ -116,6 +123,7 @@ export class Recorded {
       frame.arrays[name] = values.subarray(rows[moment] * size, (rows[moment] + 1) * size);
       frame.shapes[name] = shape;
     }
+    weigh(frame, layer);
     derive(frame, layer.arrays.basis);
     return frame;
   }
@@ -126,6 +134,13 @@ export class Recorded {
     const steps = String(Math.max(1, frames[this.#shown].step));
     return { kind: "text", toml: texts.toml.join(steps), python: texts.python.join(steps) };
   }
+}
+
+/** The weights of a layer of attention are those of its matrix, all heads below each other. */
+function weigh({ arrays, shapes }, { name, units, inputs }) {
+  if (arrays.w) return;
+  arrays.w = arrays[`head_${name.replace(/\d+$/, "")}`];
+  shapes.w = [units, inputs];
 }
 
 /** The moment nearest to a step. */

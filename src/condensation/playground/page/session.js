@@ -1,6 +1,6 @@
 /** What is open: a training, a saved run or a cell of a sweep; which layer of it is shown; its frames. */
 
-import { Curve } from "./curve.js";
+import { Curve, numbered } from "./curve.js";
 import { Refused } from "./link.js";
 
 const TOGETHER = 300; // ms for which the first picture waits for the prediction, so that it has its colours at once
@@ -58,9 +58,10 @@ export class Session {
     if (opened.settings) state.settings = opened.settings;
     state.curve.clear();
     state.curve.add(opened.arrays.curve);
+    state.spectra = null;
     this.#ears.opened(opened);
     const names = opened.layers.map((layer) => layer.name);
-    const name = names.includes(state.own.layer) ? state.own.layer : names[0];
+    const name = names.includes(state.own.layer) ? state.own.layer : opened.first;
     const predicted = this.chooseLayer(name, state.own.view ?? null);
     await Promise.race([predicted, new Promise((done) => setTimeout(done, TOGETHER))]);
     if (state.opened === opened) this.#player.begin(opened, how.step ?? 0, how.play ?? this.#player.going);
@@ -100,12 +101,23 @@ export class Session {
     this.state.layer = this.#next;
     this.#next = null;
     this.state.curve.replace(this.state.layer.arrays.curve);
+    this.#spectra(this.state.layer)?.replace(this.state.layer.arrays.spectra);
     this.#ears.layer(this.state.layer);
   }
 
-  /** Takes a frame in: its new rows of the curve. A frame of what was open before is told by its key. */
+  /** Takes a frame in: its new rows of the curves. A frame of what was open before is told by its key. */
   take(frame) {
-    if (frame.key === this.state.opened.key) this.state.curve.add(frame.arrays.curve);
+    if (frame.key !== this.state.opened.key) return;
+    this.state.curve.add(frame.arrays.curve);
+    this.#spectra(frame)?.add(frame.arrays.spectra);
+  }
+
+  /** The singular values of attention over the steps, for rows as a message has them; another block has other ones. */
+  #spectra({ shapes }) {
+    const width = shapes.spectra?.[1];
+    if (!width) return null;
+    if (this.state.spectra?.columns.length !== width) this.state.spectra = new Curve(numbered(width));
+    return this.state.spectra;
   }
 
   /** After the connection came back: the same once more, at the same step. */

@@ -6,11 +6,15 @@ import { field, group, option } from "./fields.js";
 /**
  * @typedef {Object} Acts
  * @property {(layer: string, view: string) => void} layer
+ * @property {(head: string|undefined) => void} head of attention, from 1 on; undefined for all of them
  * @property {(reduce: string) => void} reduce "auto" or a number
  */
 export class Shown {
   #layer = make("select", { "data-setting": "layer", id: "setting-layer" });
   #view = make("select", { id: "setting-view" }, option(["kernel", "kernels"]), option(["filter", "filters"]));
+  #head = make("select", { id: "setting-head" });
+  #heads;
+  #reduced;
   #auto = make("input", { type: "checkbox", id: "reduce-auto" });
   #count;
   #units;
@@ -27,6 +31,7 @@ export class Shown {
     const tell = () => acts.layer(this.#layer.value, this.#view.value);
     this.#layer.addEventListener("change", tell);
     this.#view.addEventListener("change", tell);
+    this.#head.addEventListener("change", () => acts.head(this.#head.value || undefined));
     this.#count = make("input", { type: "number", min: least, max: most, step: 1, class: "short" });
     const reduce = () => {
       const wish = Math.round(Number(this.#count.value)) || this.#predicted || least;
@@ -39,7 +44,10 @@ export class Shown {
     const label = make("label", { class: "inline", for: "reduce-auto", title }, this.#auto, "auto");
     const sized = field("reduce", "Reduce to", this.#count, [label], () => {}, "How many units the reduced network has");
     this.#units = field("view", "Units", this.#view, [], () => {}).element;
-    this.element = group("Shown", field("layer", "Layer", this.#layer, [], () => {}).element, this.#units, sized.element);
+    this.#heads = field("head", "Head", this.#head, [], () => {}).element;
+    this.#reduced = sized.element;
+    const layer = field("layer", "Layer", this.#layer, [], () => {}).element;
+    this.element = group("Shown", layer, this.#units, this.#heads, this.#reduced);
   }
 
   /** Shows the setting "reduce". */
@@ -49,8 +57,9 @@ export class Shown {
     this.#count.value = this.#auto.checked ? "" : reduce;
   }
 
-  /** Lists the layers of what was opened. */
-  list(layers) {
+  /** Lists the layers of what was opened; attention is not reduced. */
+  list(layers, reduced) {
+    this.#reduced.hidden = !reduced;
     this.#layer.replaceChildren(...layers.map((layer) => option([layer.name, `${layer.label} (${layer.units})`])));
   }
 
@@ -60,5 +69,15 @@ export class Shown {
     this.#units.hidden = !views.length;
     if (views.includes(view)) this.#view.value = view;
     this.#predicted = predicted;
+  }
+
+  /** Shows which of the heads of attention is looked at, where there are several. */
+  heads(count, head) {
+    const numbers = Array.from({ length: count }, (_, k) => String(k + 1));
+    if (this.#head.childElementCount !== count + 1) {
+      this.#head.replaceChildren(...[["", `all ${count}`], ...numbers.map((number) => [number, number])].map(option));
+    }
+    this.#heads.hidden = count < 2;
+    this.#head.value = numbers.includes(head) ? head : "";
   }
 }

@@ -4,7 +4,7 @@ import { lineColour, palette } from "../colours.js";
 import { clipTo, crisp, inside, line, linear, say, textSize, ticksOf, widthOf, write } from "../figure.js";
 import { count, percent, power } from "./numbers.js";
 import { validUntil } from "./time.js";
-import { arrayOf, drawDots, drawHover, legendColumn, linesOf, nearestUnit, tellUnit, unitState } from "./units.js";
+import { arrayOf, drawDots, drawHover, legendColumn, linesOf, nearestUnit, nounOf, tellUnit, unitState } from "./units.js";
 
 const ROOM = 1.14; // of the largest coordinate
 const xs = new Float32Array(400);
@@ -174,7 +174,7 @@ function legendOf(scene, long) {
   const lines = linesOf(scene.layer);
   const known = new Set([...lines.attracting.map((k) => lines.rank(k)), ...tally.keys()]);
   const ranks = [...known].filter((rank) => rank >= 0).sort((a, b) => a - b);
-  const units = (number) => (long ? count(number, scene.layer?.image ? "unit" : "neuron") : String(number));
+  const units = (number) => (long ? count(number, nounOf(scene.layer)) : String(number));
   const noun = state.by === "found" ? "found" : lines.oriented ? "direction" : "line";
   const entries = ranks.slice(0, 6).map((rank) => {
     return { kind: "dot", colour: lineColour(rank, theme), text: `${noun} ${rank + 1}: ${units(tally.get(rank) ?? 0)}` };
@@ -239,7 +239,7 @@ function progress(scene) {
   const { frame, layer } = scene;
   const n = unitState(scene).n;
   const [found, expected] = [frame.lines, layer?.count];
-  const noun = layer?.image ? "unit" : "neuron";
+  const noun = nounOf(layer);
   const what = layer?.kind === "orientations" ? "orientation" : "line";
   const until = frame.valid && !frame.valid.holds ? validUntil(scene) : NaN;
   const when = until > 0 ? `for the time until step ${until}` : "before training";

@@ -1,5 +1,6 @@
 /** All pictures of the page, in the order in which they are shown. The map of a sweep stands apart. */
 
+import { view as attention } from "./attention.js";
 import { view as cosine } from "./cosine.js";
 import { view as field } from "./field.js";
 import { view as kernels } from "./kernels.js";
@@ -10,4 +11,4 @@ import { view as output } from "./output.js";
 
 export { map } from "./map.js";
 
-export const VIEWS = [field, orientation, cosine, loss, lines, output, kernels];
+export const VIEWS = [attention, field, orientation, cosine, loss, lines, output, kernels];

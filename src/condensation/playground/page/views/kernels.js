@@ -145,5 +145,6 @@ function sentence(scene) {
 
 export const view = {
   name: "kernels", title: "Kernels", shows: ({ layer }) => Boolean(layer?.image), sentence, draw, hit,
+  absent: ({ layer }) => (layer?.image === null ? "kernels, as the layer has no convolution" : ""),
   tip: (own, scene) => tellUnit(own?.unit, scene),
 };

@@ -67,6 +67,25 @@ function drawClock(g, box, { size, area }, { frame }, pal) {
   write(g, text, x + 1.3 * size, y, { size, colour, base: "middle", weight: 600 });
 }
 
+const levels = ({ layer }) => layer?.attention?.levels ?? [];
+
+/** The levels at which theory says that the loss stands still. */
+function drawLevels(g, { area, up, size }, scene, pal) {
+  g.strokeStyle = pal.good;
+  g.lineWidth = 1.2;
+  g.setLineDash([5, 4]);
+  g.globalAlpha = 0.8;
+  g.beginPath();
+  const inside = levels(scene).filter((level) => level > up.low && level < up.high);
+  for (const level of inside) line(g, area.x, up.to(level), area.x + area.w, up.to(level));
+  g.stroke();
+  g.setLineDash([]);
+  g.globalAlpha = 1;
+  if (!inside.length) return;
+  const at = { size, colour: pal.good, align: "right", halo: pal.ground };
+  write(g, "levels of theory", area.x + area.w, up.to(Math.max(...inside)) - 0.4 * size, at);
+}
+
 function draw(g, box, scene) {
   const pal = palette(scene.theme);
   if (!rows(scene.curve)) {
@@ -83,7 +102,8 @@ function draw(g, box, scene) {
     write(g, "theory holds", area.x + Math.min(width, 0.7 * area.w) / 2, area.y + area.h - 0.6 * size, at);
   }
   if (scene.frame?.valid) drawClock(g, box, spot, scene, pal);
-  const stage = STAGE * first;
+  drawLevels(g, spot, scene, pal);
+  const stage = levels(scene).length ? NaN : STAGE * first;
   if (stage > up.low && stage < up.high) {
     g.strokeStyle = pal.soft;
     g.lineWidth = 1.2;
@@ -125,6 +145,13 @@ function sentence(scene) {
   if (!Number.isFinite(frame.loss)) return `The loss is no longer a number at step ${frame.step}: training diverged.`;
   const now = frame.step === 0 ? `The loss starts at ${num(frame.loss)}` : `At step ${frame.step} the loss is ${percent(ratio)} of the first`;
   const stage = frame.step === 0 || !(ratio > STAGE) ? "" : ", still the initial stage";
+  if (levels(scene).length) {
+    const next = levels(scene).find((level) => level < 0.98 * frame.loss);
+    const best = levels(scene).at(-1);
+    const ahead = next === undefined || next === best ? `the best loss is ${num(best)}` : `theory's next level is ${num(next)}`;
+    return `${now}; ${ahead}, for infinitely many sequences.`;
+  }
+  if (scene.opened?.attention) return `${now}${stage}; the clock of the leading order is for dense networks.`;
   const until = validUntil(scene);
   if (frame.valid?.holds) {
     const exact = exactness(frame.valid.leading_error);

@@ -21,13 +21,14 @@ function drawFit(g, box, scene) {
   const across = linear(targets.low - pad(targets), targets.high + pad(targets), area.x, area.x + area.w);
   const [low, high] = [Math.min(targets.low, given.low), Math.max(targets.high, given.high)];
   const up = linear(low - pad(targets), high + pad(targets), area.y + area.h, area.y);
-  axes(g, area, across, up, { xName: "target y", yName: "output f(x) on the samples", size, pal });
+  axes(g, area, across, up, { xName: scene.opened.loss === "exponential" ? "label y" : "target y", yName: "output f(x) on the samples", size, pal });
   g.strokeStyle = pal.soft;
   g.lineWidth = 1.4;
   g.setLineDash([6, 4]);
   g.beginPath();
   const [from, to] = [Math.max(across.low, up.low), Math.min(across.high, up.high)];
-  line(g, across.to(from), up.to(from), across.to(to), up.to(to));
+  if (scene.opened.loss === "exponential") line(g, area.x, up.to(0), area.x + area.w, up.to(0)); // where the sign changes
+  else line(g, across.to(from), up.to(from), across.to(to), up.to(to));
   g.stroke();
   g.setLineDash([]);
   g.fillStyle = pal.colours[0];
@@ -80,6 +81,12 @@ function draw(g, box, scene) {
   else say(g, box, "The network's output appears with the first frame.", scene);
 }
 
+/** The share of samples whose output has the sign of their label. */
+function signed({ opened, frame }) {
+  const [y, fit] = [arrayOf(opened, "y"), arrayOf(frame, "fit")];
+  return y && fit ? fit.filter((value, k) => value * y[k] > 0).length / fit.length : NaN;
+}
+
 function sentence(scene) {
   const { opened, frame } = scene;
   if (!frame || !opened) return "The output of the network, with its data.";
@@ -90,6 +97,7 @@ function sentence(scene) {
   if (opened.classes) clauses.push(`The network classifies ${known ? `${percent(frame.accuracy)} of its images correctly` : "images"}`);
   else if (Number.isFinite(poly?.error)) clauses.push(`The output differs from the ${order} polynomial of theory by ${percent(poly.error)}`);
   else if (opened.dim === 2) clauses.push("Blue is below zero, orange above, the black curve between; points have the colour of their target");
+  else if (opened.loss === "exponential") clauses.push(`${percent(signed(scene))} of the samples have an output with the sign of their label`);
   else if (opened.dim === null) clauses.push("Samples on the diagonal are fitted");
   if (reduced && Number.isFinite(reduced.error)) {
     const units = reduced.after === 1 ? "1 neuron" : `${reduced.after} neurons`;
@@ -98,6 +106,7 @@ function sentence(scene) {
     const far = `cannot yet replace ${reduced.before}: ${one ? "its" : "their"} output is ${percent(reduced.error)} away`;
     clauses.push(reduced.error <= 0.1 ? `${units} in place of ${reduced.before} ${near}` : `${units} ${far}`);
   }
+  if (opened.attention) clauses.push("networks of attention are not reduced here");
   return clauses.length ? `${clauses.join("; ")}.` : "The output of the network, with its data.";
 }
 

@@ -10,6 +10,9 @@ export function arrayOf(message, name) {
   return found && found.length ? found : null;
 }
 
+/** What a unit of a layer is called. */
+export const nounOf = (layer) => (layer?.attention ? "row" : layer?.image ? "unit" : "neuron");
+
 /** How many units the frame shows. */
 export function unitCount(scene) {
   return arrayOf(scene.frame, "amplitude")?.length ?? (arrayOf(scene.frame, "xy")?.length ?? 0) / 2;
@@ -209,7 +212,7 @@ export function tellUnit(i, scene) {
   const [w, a, amplitude] = ["w", "a", "amplitude"].map((name) => arrayOf(frame, name));
   const chosen = arrayOf(frame, "chosen") ?? arrayOf(layer, "chosen");
   const own = chosen ? chosen[i] : i;
-  const texts = [`${layer?.image ? "unit" : "neuron"} ${own + 1}`];
+  const texts = [`${nounOf(layer)} ${own + 1}`];
   if (w && w.length / n <= 3) texts.push(`w = (${Array.from(w.subarray((i * w.length) / n, ((i + 1) * w.length) / n), (v) => num(v)).join(", ")})`);
   if (amplitude) texts.push(`amplitude |w| = ${num(amplitude[i])}`);
   if (a && a.length === n) texts.push(`output weight a = ${num(a[i])}`);
