@@ -1,5 +1,7 @@
 """The reduction beside the literature: `python benchmarks/reduction lenet`, or resnet56, vgg16, mobilenetv2, starts.
 
+`tables` prints the tables of what a folder has.
+
 Trained networks and one line of JSON a result are kept in ``--folder``; a second call goes on from there. REDUCTION.md
 has the tables.
 """
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import torch
 from compare import OURS, Images, compared, keep, read, some, table
-from mobilenet import mobilenet
+from mobilenet import mobilenet, sizes
 from networks import make
 from rivals import RIVALS
 from starts import starts
@@ -22,7 +24,7 @@ TUNED = ("ours, best", "l1 pruning, least squares", "folding", "Torch-Pruning, l
 def main() -> None:
     """One comparison, as the arguments say."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("lenet", "resnet56", "vgg16", "mobilenetv2", "starts"))
+    parser.add_argument("what", choices=("lenet", "resnet56", "vgg16", "mobilenetv2", "starts", "tables"))
     parser.add_argument(
         "--seeds", type=int, nargs="+", help="which seeds; three, 0 1 2, if not given", default=[0, 1, 2]
     )
@@ -37,12 +39,23 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     given.folder.mkdir(parents=True, exist_ok=True)
-    if given.what == "starts":
+    if given.what == "tables":
+        _tables(given.folder)
+    elif given.what == "starts":
         starts(given.seeds, given.folder)
     elif given.what == "mobilenetv2":
         mobilenet(given.seeds, given.epochs, given.half, given.seen, given.folder)
     else:
         _compare(given)
+
+
+def _tables(folder: Path) -> None:
+    """The tables of what a folder has, trained here or by gpu.py."""
+    for name in ("lenet", "resnet56", "vgg16"):
+        if rows := read(folder / f"{name}.jsonl"):
+            print(name, table(rows), table(rows, tuned=True), sep="\n\n", end="\n\n")
+    if rows := read(folder / "mobilenetv2.jsonl"):
+        print("mobilenetv2", sizes(rows), sep="\n\n")
 
 
 def _compare(given: argparse.Namespace) -> None:
