@@ -30,6 +30,7 @@ from condensation import (  # fmt: skip
     train,
 )
 from condensation import _device as device
+from condensation.training import _chunks as chunks
 from condensation.training import _engine as engine
 from condensation.training import _work as work
 from condensation.training._chunks import RunPlan
@@ -184,10 +185,26 @@ def test_places_for_work(count, cpu, whole, expected, monkeypatch):
 def test_a_batch_has_one_of_two_sizes_and_fits_into_memory():
     assert [engine.batch_size(MEMBER, share) for share in (1, 10, 1024, 8192)] == [1024] * 4
     assert [engine.batch_size(MEMBER, share) for share in (8193, 16384, 10**6)] == [16384] * 3
-    for width, few in ((1000, 1024), (10_000, 128), (100_000, 8)):
+    for width, few in ((1000, 1024), (10_000, 128), (100_000, 8), (1_000_000, 1)):
         wide = member_of(BASE.replace(network=Dense((5, width, 1))), Seed(0, 0))
         assert engine.batch_size(wide, 1) == engine.batch_size(wide, 10**6) == few
         assert few * 80 * width * 8 <= 2**30  # of what the units pass on
+
+
+def test_calls_are_long_beside_what_a_call_takes_by_itself():
+    """A call that takes two seconds and 10 ms a step has steps for eighteen, not the one that 0.3 s would leave."""
+    plan = RunPlan(np.array([0, 10**6]), np.array([0, 10**6]), overhead=2.0)
+    cut = chunks.Chunks(plan, 2, cut=True)
+    for _ in range(5):
+        cut.took(2.0 + 0.01 * plan.most, plan.most)
+    assert 1500 <= plan.most <= 1800
+    plan.overhead = 0.0
+    cut.took(0.01 * plan.most, plan.most)
+    assert 25 <= plan.most <= 30
+    plan.overhead = 100.0  # timed in a bad moment: no call takes so long for that
+    for _ in range(5):
+        cut.took(0.01 * plan.most, plan.most)
+        assert 0.01 * plan.most <= 10
 
 
 @given(recorded=st.integers(1, 60), bits=st.integers(0), room=st.integers(1, 40), networks=st.integers(1, 3))

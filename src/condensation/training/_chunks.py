@@ -15,6 +15,7 @@ import numpy as np
 from ..runs._checkpoints import RunCheckpoints
 
 SECONDS_PER_CALL = 0.3
+TIMES_OVERHEAD = 10  # a call takes at least so many times what a call without steps does
 
 
 @dataclass
@@ -27,6 +28,7 @@ class RunPlan:
     checkpoints: RunCheckpoints | None = None
     stop: threading.Event = field(default_factory=threading.Event)
     most: int = 100  # steps in a call, learned from the calls before
+    overhead: float = 0.0  # seconds that a call takes whatever its steps
 
     @cached_property
     def slots(self) -> np.ndarray:
@@ -76,7 +78,10 @@ class Chunks:
 
     def took(self, seconds: float, steps: int) -> None:
         """Learn how many steps fit into a call."""
-        self.plan.most = max(1, min(10 * self.plan.most, int(SECONDS_PER_CALL * steps / max(seconds, 1e-9))))
+        overhead = self.plan.overhead = min(self.plan.overhead, seconds)
+        wanted = max(SECONDS_PER_CALL, TIMES_OVERHEAD * overhead) - overhead
+        stepping = max(seconds - overhead, 0.1 * seconds, 1e-9)
+        self.plan.most = max(1, min(10 * self.plan.most, int(wanted * steps / stepping)))
 
     def done(self) -> int:
         """Steps taken."""

@@ -127,4 +127,4 @@ def batch_size(member: Member, share: int) -> int:
     units = sum(len(value) for value in values if value.ndim > 1)
     counted = sum(x.size + 4 * units * len(x) for x in inputs) + 6 * sum(value.size for value in values)
     most = LARGE_BATCH if 2 * share > LARGE_BATCH else BATCH
-    return int(np.clip(2 ** np.floor(np.log2(BATCH_BYTES / (8 * counted))), 2, most))
+    return int(np.clip(2 ** np.floor(np.log2(BATCH_BYTES / (8 * counted))), 1, most))
