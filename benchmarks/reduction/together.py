@@ -36,12 +36,12 @@ class Training:
             loss = F.cross_entropy(self.network(self.x).float(), self.y)
         gradients = list(torch.autograd.grad(loss, self.parameters))
         with torch.no_grad():
-            torch._foreach_add_(gradients, self.parameters, alpha=DECAY)
-            torch._foreach_mul_(self.velocity, MOMENTUM)
-            torch._foreach_add_(self.velocity, gradients)
-            torch._foreach_add_(gradients, self.velocity, alpha=MOMENTUM)
-            torch._foreach_mul_(gradients, self.rate)
-            torch._foreach_sub_(self.parameters, gradients)
+            torch._foreach_add_(gradients, self.parameters, alpha=DECAY)  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_mul_(self.velocity, MOMENTUM)  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_add_(self.velocity, gradients)  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_add_(gradients, self.velocity, alpha=MOMENTUM)  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_mul_(gradients, self.rate)  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_sub_(self.parameters, gradients)  # pyright: ignore[reportPrivateImportUsage]
             self.loss += loss.detach()
 
     def _captured(self) -> torch.cuda.CUDAGraph:
@@ -57,7 +57,7 @@ class Training:
             with torch.cuda.graph(graph, stream=self.stream):
                 self._step()
             self.network.load_state_dict(before)
-            torch._foreach_zero_([*self.velocity, self.loss])
+            torch._foreach_zero_([*self.velocity, self.loss])  # pyright: ignore[reportPrivateImportUsage]
         torch.cuda.synchronize()
         return graph
 
@@ -105,7 +105,7 @@ def train_together(
             training.step(k % few, 0.0)
     count = epochs((wait() - began) / few * steps)
     for training in trainings:
-        torch._foreach_zero_(training.velocity)
+        torch._foreach_zero_(training.velocity)  # pyright: ignore[reportPrivateImportUsage]
     wait()
     for epoch in range(count):
         began = wait()

@@ -95,11 +95,15 @@ class Work:
 
     def compile(self, fixed: Any) -> None:
         """Compile before anything is timed: a chunk without rows. A second one tells what a call takes by itself."""
-        nothing = np.array([], int)
-        for _ in range(2):
-            state, began = jax.block_until_ready(self.begin(fixed)), time.perf_counter()
-            jax.block_until_ready(self.advance(Chunk(0, [], nothing, nothing, nothing), state, fixed)[0])
-        self.plan.overhead = time.perf_counter() - began
+        self._without_rows(fixed)
+        self.plan.overhead = self._without_rows(fixed)
+
+    def _without_rows(self, fixed: Any) -> float:
+        """The seconds of a call without rows."""
+        nothing, state = np.array([], int), jax.block_until_ready(self.begin(fixed))
+        began = time.perf_counter()
+        jax.block_until_ready(self.advance(Chunk(0, [], nothing, nothing, nothing), state, fixed)[0])
+        return time.perf_counter() - began
 
     def _gather(self, part: Callable[[Member], Any], dtype: Any = None) -> Any:
         """A part of all members in the program's precision, one above the other if they are a batch."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -11,7 +12,7 @@ from ..._memory import fits as fits_the_machine
 @contextmanager
 def exact_products() -> Iterator[None]:
     """Within this block float32 products are not rounded to TF32, which would be errors of a part in a thousand."""
-    parts = (torch.backends.cudnn, torch.backends.cuda.matmul)
+    parts: tuple[Any, ...] = (torch.backends.cudnn, torch.backends.cuda.matmul)
     try:
         before = [part.allow_tf32 for part in parts]
     except RuntimeError:  # set by PyTorch's newer fp32_precision: the user has chosen
