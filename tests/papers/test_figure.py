@@ -22,6 +22,7 @@ from condensation.papers import (
     PaperFigure,
     PerSeed,
     Variant,
+    _reproduce,
     at_least,
     at_most,
     exactly,
@@ -129,6 +130,16 @@ def test_a_run_that_cannot_be_had_is_told_with_its_claims_and_tried_again(regist
         assert "no network here" in claims["images"]["why"]
         assert "no network here" in section.missing
         assert [claim for claim, plain in claims.items() if plain["verdict"] == "not run"] == ["images"]
+
+
+def test_without_names_figures_on_request_are_left_out(registered, monkeypatch):
+    class Asked(Small):
+        name, on_request = f"{NAME}-asked", True
+
+    monkeypatch.setitem(FIGURES, Asked.name, Asked)
+    monkeypatch.setattr(_reproduce, "FIGURES", {NAME: Small, Asked.name: Asked})
+    assert [section.name for section in reproduce(seeds=2, out=registered, n_jobs=1)] == [NAME]
+    assert [section.name for section in reproduce([Asked.name], seeds=2, out=registered, n_jobs=1)] == [Asked.name]
 
 
 def test_a_wrong_key_fails_and_is_not_passed_over_as_not_run(registered, monkeypatch):

@@ -39,7 +39,7 @@ def reproduce(
     --optimizer on make a variant, a section of its own in the report.
 
     Args:
-        names: figures to make, such as fc-fig3; by default all of them (listed above).
+        names: figures to make, such as fc-fig3; by default all of them (listed above) but those on request.
         scale: paper for the captioned settings, quick for what two cores can do; on a CPU quick by default.
         seeds: number of seeds of data and initialization; by default 10, and 3 for convolutional networks and ResNets
             (5 and 1 at the paper's scale).
@@ -92,7 +92,10 @@ def list_figures() -> None:
     from ..papers import FIGURES
 
     width = max(map(len, FIGURES))
-    rows = "\n    ".join(f"- {name:{width}}  {figure.title}" for name, figure in FIGURES.items())
+    rows = "\n    ".join(
+        f"- {name:{width}}  {figure.title}{' (on request)' if figure.on_request else ''}"
+        for name, figure in FIGURES.items()
+    )
     assert reproduce.__doc__ is not None
     reproduce.__doc__ = reproduce.__doc__.replace("    Args:\n", f"    {rows}\n\n    Args:\n", 1)
 

@@ -74,6 +74,8 @@ class PaperFigure:
         title: what stands above it.
         paper: ``FC``, ``CNN`` or another source that ``_report.PAPERS`` names.
         has_variants: whether its settings can be changed.
+        on_request: whether it is made only where it is asked for by name, so that a whole report stays a matter of
+            minutes.
         settings_of: where the settings are told, if its experiments are those of other figures.
         chosen: what we chose because the text does not tell it; empty where the text tells all settings.
         seed_count: how many seeds are trained where nobody asks for a number, at both scales or at each; by its
@@ -92,6 +94,7 @@ class PaperFigure:
     title: ClassVar[str]
     paper: ClassVar[str]
     has_variants: ClassVar[bool] = True
+    on_request: ClassVar[bool] = False
     settings_of: ClassVar[str] = ""
     chosen: ClassVar[str] = ""
     seed_count: ClassVar[int | Mapping[str, int] | None] = None

@@ -41,7 +41,7 @@ def reproduce(
     out: str | Path = "out", force: bool = False, n_jobs: int | None = None,
     progress: Callable[[str, int, int], Reporter] | None = None,
 ) -> list[Section]:  # fmt: skip
-    """Make the named figures (all without names) and write the report into ``out``.
+    """Make the named figures and write the report into ``out``; without names all but those that are made on request.
 
     The report holds whatever this version has finished in that folder. A figure that fails is named in it and does not
     stop the others.
@@ -77,7 +77,8 @@ def reproduce(
     setup = Setup(Path(out), scale, seeds, variant or Variant(), force)
     for part in ("figures", "data", "runs", "sections", PAGES, EXPERIMENTS):
         make_folder(setup.folder / part)
-    works = [FigureWork(FIGURES[name], setup) for name in dict.fromkeys(names or FIGURES)]
+    chosen = names or [name for name, figure in FIGURES.items() if not figure.on_request]
+    works = [FigureWork(FIGURES[name], setup) for name in dict.fromkeys(chosen)]
     # threads of BLAS that wait for each other beside processes that train take ten times as long
     with one_blas_thread():
         _Report(works, setup, progress).make(n_jobs)

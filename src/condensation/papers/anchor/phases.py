@@ -88,7 +88,7 @@ class Phases(PaperFigure):
     """Answers, groups of W_Q and the embedding's spectrum over gamma, for two depths, a larger rate and decay."""
 
     name, title, paper = "anchor-phases", "Reasoning against memorising: composite anchor functions", "ANCHOR"
-    has_variants = False
+    has_variants, on_request = False, True
     block = 4
     chosen = (
         "12,000 steps (32 epochs) of the paper's 210 epochs, with its warm-up of 10 epochs and its cosine; one seed; "

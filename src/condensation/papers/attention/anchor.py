@@ -154,7 +154,7 @@ class Anchor(PaperFigure):
     """The anchor task with the paper's network: with tanh, without activation, and with tanh and a small eps."""
 
     name, title, paper = "attn-anchor", "The anchor task: which weights change first, and which collapse", "ATTENTION"
-    has_variants = False
+    has_variants, on_request = False, True
     seed_count: ClassVar = {"quick": 3, "paper": 4}
     titles: ClassVar = MODELS
     chosen = (

@@ -113,7 +113,7 @@ class Ranks(PaperFigure):
     """Keys and queries of rank 1, 2, 4 and 8 for eight coordinates."""
 
     name, title, paper = "icl-ranks", "Linear attention in context: rank R learns R eigenvalues at once", "ATTENTION"
-    has_variants = False
+    has_variants, on_request = False, True
     seed_count: ClassVar = {"quick": 2, "paper": 10}
     titles: ClassVar = {f"rank{rank}": f"rank {rank}" for rank in RANKS}
     chosen = (

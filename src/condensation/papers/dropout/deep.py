@@ -70,6 +70,7 @@ class Deep(UnderNoise):
     """Networks of two and three layers; those of two go on with noise once they have fitted the data."""
 
     name, title = "dropout-deep", "Three layers, small batches, and a late switch to R1"
+    on_request = True
     titles: ClassVar = {
         "none": "two layers, no noise", "batches": "two layers, batches of 2", "deep none": "three layers, no noise",
         "deep dropout": "three layers, dropout", "deep penalty": "three layers, R1",

@@ -62,7 +62,7 @@ class MnistImages(PaperFigure):
     """A network of one wide hidden layer on few images."""
 
     name, title, paper = "dropout-mnist", "A thousand images with dropout and with R1", "DROPOUT"
-    has_variants = False
+    has_variants, on_request = False, True
     seed_count: ClassVar = {"quick": 3, "paper": 10}
     titles: ClassVar = KINDS
     chosen = (

@@ -60,7 +60,7 @@ class Kinks(PaperFigure):
     """A relu network on a target with two kinks, without noise, with dropout, and with R1."""
 
     name, title, paper = "dropout-kinks", "R1 merges the kinks of a relu network", "DROPOUT"
-    has_variants = False
+    has_variants, on_request = False, True
     seed_count: ClassVar = 10
     titles: ClassVar = KINDS
     chosen = (

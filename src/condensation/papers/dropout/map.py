@@ -31,7 +31,7 @@ class Map(PaperFigure):
     """Effective lines at the end over what is left out and the exponent of the start, of two sweeps."""
 
     name, title, paper = "dropout-map", "Dropout against the start: a map, and that of R1", "DROPOUT"
-    has_variants = False
+    has_variants, on_request = False, True
     seed_count: ClassVar = SEEDS
     titles: ClassVar = KINDS
     chosen = (

@@ -35,7 +35,7 @@ class SamplesNeeded(PaperFigure):
     """Networks with and without dropout on ever more samples."""
 
     name, title, paper = "dropout-samples", "How many samples two tanh neurons need, with dropout", "DROPOUT"
-    has_variants = False
+    has_variants, on_request = False, True
     seed_count: ClassVar = 10
     chosen = (
         "the network of dropout-line (100 neurons, std m^-0.1, Adam at 1e-3), samples evenly spaced on [-15, 15], 300 "

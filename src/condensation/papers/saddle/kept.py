@@ -92,7 +92,7 @@ class Kept(PaperFigure):
     """Networks on four manifolds, and beside them."""
 
     name, title, paper = "saddle-kept", "Manifolds that gradient flow keeps", "SADDLE"
-    has_variants = False
+    has_variants, on_request = False, True
     seed_count: ClassVar = 10
     titles: ClassVar = {name: text for name, (_, _, _, text) in KINDS.items()}
     chosen = (
