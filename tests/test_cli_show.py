@@ -191,7 +191,8 @@ def test_an_option_that_may_be_left_out_cannot_be_none():
 def test_the_help_of_reproduce_lists_the_figures():
     text = told("reproduce", "--help").stdout
     for name, figure in FIGURES.items():
-        assert re.search(rf"^- {name} +{re.escape(figure.title)}$", text, re.M), name
+        note = " (on request)" if figure.on_request else ""
+        assert re.search(rf"^- {name} +{re.escape(figure.title + note)}$", text, re.M), name
 
 
 # progress in a log

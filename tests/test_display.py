@@ -130,8 +130,10 @@ def test_lines_and_their_history():
 
 
 def test_rows_of_a_model_are_a_list_that_prints_a_line_a_layer():
-    line = measure_units("line", np.outer(np.arange(1.0, 41), np.ones(6)), "neuron", with_null=True)
-    chance = measure_units(HOSTILE, np.random.default_rng(0).normal(size=(40, 6)), "neuron", with_null=True)
+    rng = np.random.default_rng(0)
+    planted = np.outer(rng.normal(size=40), np.ones(6)) + 0.1 * rng.normal(size=(40, 6))
+    line = measure_units("line", planted, "neuron", with_null=True)
+    chance = measure_units(HOSTILE, rng.normal(size=(40, 6)), "neuron", with_null=True)
     rows = most_condensed_first([chance, line, measure_units("bias", np.ones(4))])
     text, _ = checked(rows)
     assert isinstance(rows, list)

@@ -132,7 +132,7 @@ def value_at(part: Any, path: str, plain: Any, folder: Path = Path()) -> Any:
 
     >>> from condensation.optimizers import Adam
     >>> value_at(Adam(1e-3), "schedule", {"kind": "warmup", "steps": 5})
-    Warmup(steps=5)
+    Warmup(steps=5, first=None)
     >>> value_at(Adam(1e-3, schedule=_), "schedule.steps", 7.0)
     7
     """
