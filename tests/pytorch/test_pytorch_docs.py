@@ -31,7 +31,7 @@ def test_a_snippet_runs(number, tmp_path):
 
 def test_mnist_on_digits(tmp_path):
     main = runpy.run_path(str(ROOT / "examples" / "pytorch_mnist.py"))["main"]
-    sizes = {"epochs": 30, "width": 60, "channels": 6, "conv_images": 1000, "conv_epochs": 4}
+    sizes = {"epochs": 30, "width": 60, "channels": 6, "conv_images": 1000, "conv_epochs": 4, "asked": 0.95}
     found = main(tmp_path / "out", name="digits", samples=1000, conv_samples=500, **sizes)
     for start, numbers in found.items():
         assert 0 < numbers["units"] < 60

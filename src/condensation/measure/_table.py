@@ -62,7 +62,7 @@ class Row(Shown):
         quantised: whether the weights were stored as few levels.
         k_eff_error, effective_rank_error, stable_rank_error: standard errors by a bootstrap over units.
         zeros: units of norm zero, or of less than 1e-9 of the largest one.
-        zero_inputs: inputs without weights, the bias left out where it is known.
+        zero_inputs: inputs without weights, the bias left out where it is known; told beside a null.
         reason: why nothing was measured.
     """
 
@@ -193,7 +193,6 @@ def measure_units(
         row = replace(
             row,
             zeros=int((~_with_weights(plain)).sum()),
-            zero_inputs=int((~plain.any(axis=0)).sum()),
             effective_rank=effective,
             stable_rank=stable,
             change=NAN if start is None else relative_change(weights, start),
@@ -204,7 +203,8 @@ def measure_units(
             row = replace(row, **{f"{name}_error": error for name, error in vars(errors).items()})
         if not with_null or row.reason:
             return row
-        return _beside_null(replace(row, kept_rank=dimensions_kept(known)), array, plain, measured, threshold)
+        row = replace(row, kept_rank=dimensions_kept(known), zero_inputs=int((~plain.any(axis=0)).sum()))
+        return _beside_null(row, array, plain, measured, threshold)
     except InputError as error:
         return replace(row, reason=str(error))
 
