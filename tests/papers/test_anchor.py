@@ -61,6 +61,7 @@ def test_the_unseen_pair_is_never_trained_and_tested_keys_never_stood_there():
     assert (y.argmax(axis=1)[own] == keys[own] + OWN).all()
 
 
+@pytest.mark.trials
 def test_untrained_networks_answer_nothing(tmp_path, monkeypatch):
     few = replace(_task.SIZES["quick"], steps=4, saved=(2,), sequences=300)
     monkeypatch.setitem(_task.SIZES, "quick", few)

@@ -80,6 +80,7 @@ def test_stages_by_the_way_to_the_plateau(short):
     assert course_of(short, [0, 0.02, 0.95, 1.5]).on_plateau is None  # left at once
 
 
+@pytest.mark.trials
 def test_the_mean_token_and_f_are_gradients(short):
     """The mean token by its definition, F by finite differences of an own loss."""
     course = AnchorCourse(short, 1)
@@ -117,6 +118,7 @@ def test_relative_changes_by_hand(short):
     assert still.turns(OUTER) == pytest.approx(np.ones(3))
 
 
+@pytest.mark.trials
 def test_what_was_not_trained_reproduces_nothing(short):
     control = untrained(c.train(anchor("quick", "tanh").replace(steps=20, save=c.Evenly(4), record=c.Evenly(4)), 2))
     figure = Anchor(dict.fromkeys(MODELS, control))

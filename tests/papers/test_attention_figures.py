@@ -34,6 +34,7 @@ def test_f_has_one_or_two_largest_singular_values():
     assert two[2] < 0.7 * two[0]
 
 
+@pytest.mark.trials
 def test_assumption_1_by_loops(run):
     course = Course(run, 1)
     for k in (0, 300, course.before(0.99)):
@@ -48,6 +49,7 @@ def test_assumption_1_by_loops(run):
         assert course.shares[k] == pytest.approx(np.mean(true))
 
 
+@pytest.mark.trials
 def test_both_stages_are_seen_in_trained_networks_and_not_in_untrained_ones(run):
     keys = ("slope", "invariants", "assumption", "values", "still", "reverse", "outer-rank", "query-rank")
     for observed, expected in ((run, "reproduced"), (untrained(run), "not reproduced")):
@@ -126,6 +128,7 @@ def test_with_white_inputs_merged_heads_follow_the_sigmoid_and_do_not_before_tra
     assert off_sigmoid(time, 1 / (1 + 5 / 31 + 1e6 * np.exp(-3 * time))) > 0.05  # another rate
 
 
+@pytest.mark.trials
 def test_proposition_5_by_loops(run):
     course = Course(run, 0)
     k = course.before(0.999)

@@ -15,9 +15,8 @@ from condensation.papers.dropout.map import KINDS
 from condensation.sweeps import Local, run_sweep
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param("dropout-samples", marks=pytest.mark.trials), "dropout-kinks", "dropout-deep"]
-)
+@pytest.mark.parametrize("name", ["dropout-samples", "dropout-kinks", "dropout-deep"])
+@pytest.mark.trials
 def test_a_network_that_hardly_moved_fulfils_nothing(name):
     figure, control = small.observed(name, steps=6, seeds=2)
     small.judged(figure)
@@ -59,6 +58,7 @@ class TestKinks:
         assert len(places) > 3
 
 
+@pytest.mark.trials
 def test_untrained_networks_fulfil_nothing_of_the_map(tmp_path):
     sweeps = Map.experiments("quick")
     tables = {}
@@ -78,6 +78,7 @@ def test_untrained_networks_fulfil_nothing_of_the_map(tmp_path):
     assert set(KINDS) == set(tables)
 
 
+@pytest.mark.trials
 def test_the_late_switch_goes_on_from_the_weights_of_each_seed():
     class AllFitted(Deep):
         def fitted(self, name, share=1.0):

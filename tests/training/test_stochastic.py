@@ -141,8 +141,7 @@ def test_the_recorded_loss_is_that_of_all_samples():
             assert trajectory.loss[0, trajectory.recorded == step][0] == pytest.approx(loss, rel=1e-12)
 
 
-@pytest.mark.parametrize("loss", [Loss(), Loss("mse", "sum")])
-@pytest.mark.parametrize("parts", [1, 10, 79])
+@pytest.mark.parametrize(("loss", "parts"), [(Loss(), 1), (Loss(), 10), (Loss("mse", "sum"), 79)])
 def test_a_large_set_is_evaluated_in_parts(monkeypatch, loss, parts):
     own = BASE.replace(batch_size=7, test=DATA, loss=loss, steps=3)
     whole = train(own, 2)
