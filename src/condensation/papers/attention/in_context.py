@@ -244,7 +244,7 @@ class InContext(PaperFigure):
     def learners(self) -> Available[list[Learner]]:
         """Each seed of each network."""
         own = self.runs.each(lambda _, run: [Learner(run, k) for k in range(len(run.seeds))])
-        return Available({name: own[name] for name in STEPS})
+        return Available({name: each for name, each in own.items() if name in STEPS}, own.missing)
 
     @cached_property
     def sigmas(self) -> np.ndarray:
