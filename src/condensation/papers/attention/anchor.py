@@ -155,7 +155,7 @@ class Anchor(PaperFigure):
 
     name, title, paper = "attn-anchor", "The anchor task: which weights change first, and which collapse", "ATTENTION"
     has_variants, on_request = False, True
-    seed_count: ClassVar = {"quick": 3, "paper": 4}
+    seed_count: ClassVar = {"quick": 10, "paper": 4}
     titles: ClassVar = MODELS
     chosen = (
         "140,000 sequences (about 4000 steps of batches of 1000 are 30 epochs), positions added to the embedding and "
