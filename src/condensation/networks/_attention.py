@@ -69,7 +69,7 @@ class AttentionNetwork(eqx.Module):
     def tokens(
         self, x: Float[Array | np.ndarray, "samples length *width"]
     ) -> list[Float[Array, "samples length width"]]:
-        """The tokens that the heads of each block read, where there is a norm before them behind it."""
+        """The tokens that the heads of each block read: behind the norm, where one stands before them."""
         network, h, found = self.network, self._embed(jnp.asarray(x)), []
         for block in range(1, network.depth + 1):
             found.append(self._read(block, h)[1])

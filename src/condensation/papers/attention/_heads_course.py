@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
@@ -109,10 +108,9 @@ class HeadsCourse:
         ]
         return float(min(found)) / self.network.heads
 
-    @property
-    def condensed(self) -> bool:
-        """Whether queries, keys and values of all blocks are so at some saved step."""
-        return all(self.held(part) >= CONDENSED for part in PARTS)
+    def condensed(self, parts: tuple[str, ...] = PARTS) -> bool:
+        """Whether these parts of all blocks are so at some saved step."""
+        return all(self.held(part) >= CONDENSED for part in parts)
 
     def _at_moments(self, parts: tuple[str, ...]) -> Iterator[Float[np.ndarray, "heads rows inputs"]]:
         for part in parts:
@@ -162,20 +160,20 @@ class HeadsCourse:
         """Some of the sequences that are trained on."""
         return self.run.data(self.run.seeds[self.seed])[0][:SEQUENCES]
 
-    @property
-    def unevenness_of_attention(self) -> float:
-        """Largest relative distance of an entry of a pattern from the mean over what it may read, when all condensed.
+    def unevenness_of_attention(self, parts: tuple[str, ...] = PARTS) -> tuple[float, float]:
+        """Distance of a pattern's entries from the mean over what it may read, relative to it: largest and median.
 
-        That is at the last of the steps at which a part of a block has the fewest directions.
+        At the last of the steps at which one of these parts of a block has the fewest directions.
         """
-        last = max(int(self.moments(part).max()) for part in PARTS)
+        last = max(int(self.moments(part).max()) for part in parts)
         model = self.network.assemble(self._parameters(last))
-        worst = 0.0
-        for pattern in jax.jit(lambda x: model.patterns(x))(jnp.asarray(self.sequences)):
+        found = []
+        for pattern in model.patterns(jnp.asarray(self.sequences)):
             seen = np.arange(self.network.length - pattern.shape[2], self.network.length) + 1
             reads = np.arange(self.network.length) < seen[:, None]
-            worst = max(worst, float(np.abs(np.asarray(pattern) * seen[:, None] - 1)[..., reads].max()))
-        return worst
+            found.append(np.abs(np.asarray(pattern) * seen[:, None] - 1)[..., reads].ravel())
+        distances = np.concatenate(found)
+        return float(distances.max()), float(np.median(distances))
 
     @property
     def outputs_follow(self) -> float:

@@ -48,9 +48,9 @@ def _draw_counts(figure: "Heads", panels: np.ndarray) -> None:
 
 def _draw_groups(figure: "Heads", one: HeadsCourse, axes: Axes) -> None:
     """Sizes of the groups of the first block."""
-    for part, colour in zip(PARTS, COLOURS, strict=False):
+    for part, colour, marker in zip(PARTS, COLOURS, ".x+", strict=False):
         sizes = one.sizes[part][0][int(one.moments(part)[0])]
-        axes.plot(range(1, len(sizes) + 1), sizes, ".-", color=colour, linewidth=0.7, label=figure.words[part])
+        axes.plot(range(1, len(sizes) + 1), sizes, marker, color=colour, markersize=5, label=figure.words[part])
     axes.axvline(one.most, color=INK, linestyle=":", linewidth=0.8)
     axes.set(title="groups of block 1", xlabel="group", ylabel="heads")
     axes.legend(fontsize="x-small")

@@ -7,7 +7,7 @@ $s u^T$ with signs $s$ in $\{-1, 1\}^4$, so that 128 heads have sixteen directio
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import ClassVar
 
 from ...data import AnchorFunctions
@@ -76,18 +76,18 @@ def descent() -> Experiment:
 
 def _claim(
     key: str, where: str, text: str, quantity: str, rule: Rule, measure: Callable[[HeadsCourse], float],
-    why: "Callable[[Heads], str] | None" = None, name: str = "adam",
+    name: str = "adam", condensed: tuple[str, ...] = (),
 ) -> "Claim[Heads]":  # fmt: skip
+    """A claim on one network; what is said of heads whose parts are condensed is decided by seeds where they are."""
+
+    def measured(figure: "Heads") -> PerSeed:
+        courses = figure.courses[name]
+        return PerSeed([measure(one) for one in courses], decided=[one.condensed(condensed) for one in courses])
+
     return Claim(
-        key, where or "additional question", text, quantity, rule,
-        lambda figure: PerSeed([measure(one) for one in figure.courses[name]]),
-        why or (lambda figure: figure.in_words()), ours=not where,
+        key, where or "additional question", text, quantity, rule, measured, lambda figure: figure.in_words(name),
+        ours=not where,
     )  # fmt: skip
-
-
-def _when_condensed(measure: Callable[[HeadsCourse], float], one: HeadsCourse) -> float:
-    """What is said of condensed heads, and of no others."""
-    return measure(one) if one.condensed else float("nan")
 
 
 FEWEST = "of the block that has most, at the saved step where it has fewest"
@@ -129,7 +129,10 @@ class Heads(PaperFigure):
         ),
         _claim("uniform", PAPER, "meanwhile each head of each block attends to all tokens alike",
                "largest relative distance of a pattern's entry from the mean, at the last of these steps; where all "
-               "are condensed", at_most(0.1), partial(_when_condensed, lambda one: one.unevenness_of_attention)),
+               "are condensed", at_most(0.1), lambda one: one.unevenness_of_attention()[0], condensed=PARTS),
+        _claim("uniform-values", "", "it does when the values are condensed, before queries and keys are",
+               "the same at the last of the values' steps; where they are condensed", at_most(0.1),
+               lambda one: one.unevenness_of_attention(("value",))[0], condensed=("value",)),
         _claim("outputs", PAPER, "what heads give is condensed as their values are",
                f"of pairs of heads that are alike (cosine above {ALIKE:g}) in values or outputs of a sequence, the "
                "share that is alike in both, median", at_least(0.8), lambda one: one.outputs_follow),
@@ -140,15 +143,14 @@ class Heads(PaperFigure):
                "least over largest norm of a head's rows, median, of the part and block that has least",
                at_least(0.8), lambda one: one.evenness()),
         _claim("signs", "", "the line is a vertex of the cube of sign descent",
-               "its cosine with its own signs, median over parts and blocks", at_least(0.9),
-               partial(_when_condensed, lambda one: one.on_signs)),
+               "its cosine with its own signs, median over parts and blocks; where all are condensed", at_least(0.9),
+               lambda one: one.on_signs, condensed=PARTS),
         _claim("later", "", "it is early only: later the values have more directions",
                "directions of values at the end over those, of the block that has most", at_least(1.5),
                lambda one: one.later),
         _claim("descent", "", "it is Adam's: by gradient descent values have more directions",
                f"fewest directions of W_V, of the block that has fewest, once it has {GROWN:g} times its first size",
-               at_least(DIRECTIONS + 1), lambda one: one.fewest_grown, lambda figure: figure.in_words("descent"),
-               "descent"),
+               at_least(DIRECTIONS + 1), lambda one: one.fewest_grown, name="descent"),
     )  # fmt: skip
 
     @classmethod
@@ -173,7 +175,9 @@ class Heads(PaperFigure):
                     f"{WORDS[part]} {own} ({one.held(part):.0%} of the heads in the {DIRECTIONS} largest groups)"
                 )
             signs = ", ".join(f"{cosine:.2f}" for cosine in one.line_signs)
-            told.append(f"{'; '.join(parts)}; cosines of the lines with their signs {signs}")
+            most, median = one.unevenness_of_attention()
+            attention = f"attention then {most:.2g} from the mean at most, {median:.2g} in the median"
+            told.append(f"{'; '.join(parts)}; {attention}; cosines of the lines with their signs {signs}")
         return f"Fewest directions, block by block. Seed by seed: {'. '.join(told)}."
 
     def draw(self) -> Drawing:

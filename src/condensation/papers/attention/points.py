@@ -138,10 +138,15 @@ def measured(experiment: Experiment, seed: Seed) -> Measured:
         for own in SETS
     ]
     return Measured(
-        *(np.array([expected_gradient(each) for each in these]) for these in (points, others)),
-        *(np.array([sample.gradient(each) for each in these]) for these in (points, others)),
-        np.array([fewer.gradient(each) for each in points]), losses, levels, int((np.array(beyond) < losses).sum()),
-    )  # fmt: skip
+        expected=np.array([expected_gradient(each) for each in points]),
+        random_expected=np.array([expected_gradient(each) for each in others]),
+        found=np.array([sample.gradient(each) for each in points]),
+        random_found=np.array([sample.gradient(each) for each in others]),
+        fewer=np.array([fewer.gradient(each) for each in points]),
+        losses=losses,
+        levels=levels,
+        lowered=int((np.array(beyond) < losses).sum()),
+    )
 
 
 def _size(parts: Parts) -> float:
