@@ -64,7 +64,7 @@ def test_attention_and_outputs_by_hand():
         run.parameters[f"{name}.weight"][:] = rng.normal(size=run.parameters[f"{name}.weight"].shape)
     assert one.unevenness_of_attention()[0] > 1
     for name in ("query1", "key1"):
-        run.parameters[f"{name}.weight"][:] = 0
+        run.parameters[f"{name}.weight"][:] *= 1e-9
     line = SIGNS[rng.integers(16, size=64)][:, :, None] * rng.normal(size=16)
     run.parameters["value1.weight"][:] = line.reshape(-1, 16)
     fresh = HeadsCourse(run, 0)

@@ -115,7 +115,7 @@ class HeadsCourse:
     def _at_moments(self, parts: tuple[str, ...]) -> Iterator[Float[np.ndarray, "heads rows inputs"]]:
         for part in parts:
             for block, place in zip(self.blocks, self.moments(part), strict=True):
-                yield self.heads(part, block, place)
+                yield self.heads(part, block, int(place))
 
     def on_line(self, parts: tuple[str, ...] = PARTS) -> float:
         """Median |cosine| of the rows of a block with its top singular vector, of the block that has least."""
