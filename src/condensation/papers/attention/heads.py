@@ -109,10 +109,9 @@ class Heads(PaperFigure):
         "and the readout no bias, keys are 20 to 100 wherever they stand; three seeds, as one needs minutes. Outputs "
         "are compared in all blocks but the last, which gives something to one token alone. The quick scale has two "
         "blocks of 64 heads, d 16, 512 sequences of 5 tokens. A trial of the quick scale with one seed was seen before "
-        "the rules were written, and another by gradient descent, whose network is the smaller one at both scales. That "
-        "a seed whose heads are not all condensed decides nothing of attention and signs was added after a first run of "
-        "the quick scale, in which it counted as failing: then the former was not reproduced, either, and the latter "
-        "partly"
+        "the rules were written, and another by gradient descent, whose network is the smaller one at both scales. "
+        "In the first run a seed whose heads are not all condensed failed where attention and signs are asked; now it "
+        "decides nothing there. The verdicts were then not reproduced, as now, and partly"
     )
     claims = (
         *(
