@@ -8,8 +8,9 @@ import small_figure as small
 
 from condensation import Seed
 from condensation.papers._claims import judge
+from condensation.papers._trainings import untrained
 from condensation.papers.attention._heads_course import HeadsCourse, alike_in_both, group_sizes
-from condensation.papers.attention.heads import many_heads
+from condensation.papers.attention.heads import Heads, many_heads
 from condensation.papers.attention.in_context import CONTEXT, DIM, EIGENVALUES, LEVELS, in_context
 from condensation.papers.attention.points import SETS, Sample, expected_gradient, heads_of, measured, random_heads
 from condensation.saving import Evenly
@@ -73,14 +74,14 @@ def test_attention_and_outputs_by_hand():
 
 
 @pytest.mark.trials
-def test_adam_gives_heads_sixteen_directions_and_descent_does_not(measured_of):
-    def verdict(key, moved):
-        values, rule, _ = measured_of("attn-heads", moved)[f"attn-heads-{key}"]
-        return judge(values.holds(rule))
-
-    for key in ("value-held", "outputs", "even", "later", "descent"):
-        assert verdict(key, True) == "reproduced", key
-        assert verdict(key, False) == "not reproduced", key
+def test_adam_gives_the_values_of_heads_sixteen_directions():
+    often = Evenly(11)
+    run = train(many_heads("quick").replace(steps=100, save=often, record=often), 2, progress=False)
+    for observed, expected in ((run, "reproduced"), (untrained(run), "not reproduced")):
+        figure = Heads({"adam": observed})
+        for key in ("value-held", "outputs"):
+            assert judge(figure.measured(key).holds(Heads.claim(key).rule)) == expected, key
+        assert all((one.fewest("value") <= 20) == (observed is run) for one in figure.courses["adam"])
 
 
 def change(function, parts, epsilon=1e-6):
