@@ -6,7 +6,15 @@ import pytest
 import condensation as c
 from condensation.derivatives import gradient
 from condensation.prediction import predict
-from condensation.theory import context_losses, context_weights, plateau_amplitude, query_key_matrix, value_direction
+from condensation.theory import (
+    context_gradient,
+    context_loss,
+    context_losses,
+    context_weights,
+    plateau_amplitude,
+    query_key_matrix,
+    value_direction,
+)
 
 STREAM = np.random.default_rng(3)
 X, Y = STREAM.normal(size=(30, 5, 6)), STREAM.choice([-1.0, 1.0], size=30)
@@ -87,3 +95,20 @@ def test_the_levels_of_regression_in_context_are_those_of_the_best_heads():
             context_losses(values, context)[m], rel=0.02
         )
     assert context_losses(values, context)[0] == pytest.approx(1)
+
+
+def test_the_expected_loss_of_any_heads_is_the_mean_over_many_sequences():
+    values, context = np.array([0.7, 0.3]), 8
+    matrix = np.array([[0.9, -0.4], [0.2, 1.1]])
+    x, y = c.InContextRegression(400_000, tuple(values), context).draw(c.Seed(2, 0))
+    read = np.einsum("njd,nj->nd", x[:, :-1, :2], x[:, :-1, 2]) / context
+    errors = (y[:, 0] - np.einsum("nd,de,ne->n", read, matrix, x[:, -1, :2])) ** 2
+    assert context_loss(matrix, values, context) == pytest.approx(
+        errors.mean(), abs=4 * errors.std() / len(errors) ** 0.5
+    )
+    step = 1e-6 * np.eye(4).reshape(4, 2, 2)
+    slopes = [
+        (context_loss(matrix + own, values, context) - context_loss(matrix - own, values, context)) / 2e-6
+        for own in step
+    ]
+    np.testing.assert_allclose(context_gradient(matrix, values, context).ravel(), slopes, rtol=1e-6)

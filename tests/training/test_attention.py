@@ -111,6 +111,23 @@ def test_outputs_are_those_of_multihead_attention():
     np.testing.assert_allclose(net.assemble(model.parameters).patterns(x.numpy())[0], patterns, rtol=0, atol=1e-6)
 
 
+def test_tokens_and_patterns_of_a_block_give_what_its_heads_pass_on():
+    net = c.Attention(5, 8, 3, depth=2, heads=2, head_width=3, norm="pre", residual=True)
+    model = c.Experiment(
+        net, c.Init(c.Normal(0.4)), c.Arrays(np.ones((1, 5, 8)), np.ones((1, 3))), c.GD(1), 1
+    ).initial_model()
+    x, w = np.random.default_rng(2).normal(size=(4, 5, 8)), model.parameters
+    own = net.assemble(w)
+    tokens, patterns = own.tokens(x), own.patterns(x)
+    h = x
+    for k in (1, 2):
+        values = np.einsum("njk,hrk->nhjr", tokens[k - 1], w[f"value{k}.weight"].reshape(2, 3, 8))
+        passed = np.einsum("nhij,nhjr->nihr", patterns[k - 1], values)
+        h = h[:, -passed.shape[1] :] + passed.reshape(*passed.shape[:2], -1) @ w[f"projection{k}.weight"].T
+    last = (h - h.mean(-1, keepdims=True)) / np.sqrt(h.var(-1, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(model(x), last[:, -1] @ w["output.weight"].T, rtol=0, atol=1e-5)
+
+
 def torch_steps(own: c.Experiment, start, x, y, steps):
     weights = {name: torch.tensor(value, requires_grad=True) for name, value in start.items()}
     moved = [value for name, value in weights.items() if name.split(".")[0] not in own.network.fixed]

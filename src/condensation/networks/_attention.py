@@ -66,6 +66,16 @@ class AttentionNetwork(eqx.Module):
             h = self._feed_forward(block, self._heads(block, h))
         return found
 
+    def tokens(
+        self, x: Float[Array | np.ndarray, "samples length *width"]
+    ) -> list[Float[Array, "samples length width"]]:
+        """The tokens that the heads of each block read: behind the norm, where one stands before them."""
+        network, h, found = self.network, self._embed(jnp.asarray(x)), []
+        for block in range(1, network.depth + 1):
+            found.append(self._read(block, h)[1])
+            h = self._feed_forward(block, self._heads(block, h))
+        return found
+
     def _weight(self, name: str, block: int) -> Array:
         """A weight as heads x outputs x inputs."""
         weight = jnp.asarray(self.parameters[f"{name}{block}.weight"])

@@ -22,6 +22,8 @@ from ._growth import Growth as Growth
 from ._growth import predict_growth as predict_growth
 from ._homogeneous import extremal_directions as extremal_directions
 from ._homotopy import generic_count as generic_count
+from ._in_context import context_gradient as context_gradient
+from ._in_context import context_loss as context_loss
 from ._in_context import context_losses as context_losses
 from ._in_context import context_weights as context_weights
 from ._kernels import KernelDynamics as KernelDynamics

@@ -3,6 +3,9 @@ r"""Linear regression in context, learned by linear attention: the levels at whi
 With N pairs and a query of $N(0, \Lambda)$, tasks of $N(0, I)$ and the squared error, heads that have learned the m
 largest eigenvalues leave
 $L_m = \mathrm{tr} \Lambda - \sum_{d \le m} \lambda_d / (1 + (1 + \mathrm{tr} \Lambda/\lambda_d)/N)$.
+Any heads with the output weights $o_h$, keys $k_h$ and queries $q_h$ have the expected loss
+$\mathrm{tr} \Lambda - 2 \mathrm{tr}(M \Lambda^2) + \mathrm{tr}(M^T C M \Lambda)$, where $M = \sum_h o_h k_h q_h^T$ and
+$C = (1 + 1/N) \Lambda^2 + \mathrm{tr} \Lambda\, \Lambda / N$ is the covariance of $\sum_j y_j x_j / N$.
 """
 
 from __future__ import annotations
@@ -32,3 +35,36 @@ def context_losses(eigenvalues: Sequence[float] | np.ndarray, context: int) -> F
     values = np.sort(np.asarray(eigenvalues, float))[::-1]
     gains = values**2 * context_weights(values, context)
     return values.sum() - np.concatenate([[0.0], np.cumsum(gains)])
+
+
+def context_loss(
+    matrix: Float[np.ndarray, "dim dim"], eigenvalues: Sequence[float] | np.ndarray, context: int
+) -> float:
+    """The expected loss of heads whose keys read the mean of y x and whose queries read x by a matrix M.
+
+    >>> best = np.diag(context_weights([0.4, 0.3], 31))  # in coordinates of the eigenvectors, the largest first
+    >>> round(context_loss(best, [0.4, 0.3], 31), 12) == round(context_losses([0.4, 0.3], 31)[-1], 12)
+    True
+    """
+    values = np.asarray(eigenvalues, float)
+    matrix = np.asarray(matrix, float)
+    learned = 2 * (np.diag(matrix) * values**2).sum()
+    return float(values.sum() - learned + np.einsum("d,de,e,de->", _read(values, context), matrix, values, matrix))
+
+
+def context_gradient(
+    matrix: Float[np.ndarray, "dim dim"], eigenvalues: Sequence[float] | np.ndarray, context: int
+) -> Float[np.ndarray, "dim dim"]:
+    """The gradient of that loss by M.
+
+    >>> context_gradient(np.diag(context_weights([0.4, 0.3], 31)), [0.4, 0.3], 31).round(12) + 0.0
+    array([[0., 0.],
+           [0., 0.]])
+    """
+    values = np.asarray(eigenvalues, float)
+    return 2 * (_read(values, context)[:, None] * np.asarray(matrix, float) * values - np.diag(values**2))
+
+
+def _read(values: np.ndarray, context: int) -> np.ndarray:
+    """Variances of the mean of y x along the eigenvectors."""
+    return (1 + 1 / context) * values**2 + values.sum() * values / context
