@@ -2,6 +2,7 @@
 
 from .classes import Classes
 from .cone import Cone
+from .deep import Deep
 from .points import ThreePoints
 
-FIGURES = (ThreePoints, Cone, Classes)
+FIGURES = (ThreePoints, Cone, Classes, Deep)
