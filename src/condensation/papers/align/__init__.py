@@ -1,8 +1,9 @@
 """Early alignment of relu networks: points that are never fitted, one direction for a cone, two for two classes."""
 
+from .again import Again
 from .classes import Classes
 from .cone import Cone
 from .deep import Deep
 from .points import ThreePoints
 
-FIGURES = (ThreePoints, Cone, Classes, Deep)
+FIGURES = (ThreePoints, Cone, Classes, Deep, Again)

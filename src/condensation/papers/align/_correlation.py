@@ -16,6 +16,8 @@ from ..._precision import precision
 from ...networks import Network
 from ...runs import Trajectory
 
+ALIGNED = 0.1  # the sine of the angle between w and the gradient of N
+
 
 def relu2(z: Any) -> Any:
     """Relu squared: a network of one hidden layer has homogeneity 3, and a gradient that is Lipschitz."""
@@ -86,6 +88,33 @@ def between(values: Float[np.ndarray, " saved"], place: float) -> float:
     if np.isnan(place):
         return float("nan")
     return float(np.exp(np.interp(place, np.arange(len(values)), np.log(np.maximum(values, 1e-300)))))
+
+
+def time_at(time: np.ndarray, sines: np.ndarray, place: float, power: int = 1) -> float:
+    """The time at which the sine is at the level of alignment, at a place that ``reached`` found.
+
+    Between saved steps sine^power is straight: near a blow-up of a network of homogeneity L, with the power L - 2.
+
+    >>> time_at(np.array([0.0, 2.0]), np.array([0.2, 0.0]), 0.7)
+    1.0
+    """
+    k = int(np.ceil(place)) if np.isfinite(place) else 0
+    if k == 0:
+        return float("nan")
+    high, low = sines[k - 1] ** power, sines[k] ** power
+    return float(time[k] - (time[k] - time[k - 1]) * (ALIGNED**power - low) / (high - low))
+
+
+def line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """Slope of a straight line, and its R²; NaN where a value is not known, and of less than two.
+
+    >>> line(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 6.0]))
+    (2.0, 1.0)
+    """
+    if len(y) < 2 or not np.isfinite(y).all() or np.ptp(y) == 0:
+        return float("nan"), float("nan")
+    slope, _ = np.polyfit(x, y, 1)
+    return round(float(slope), 12), round(float(np.corrcoef(x, y)[0, 1] ** 2), 12)
 
 
 def two_neurons(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

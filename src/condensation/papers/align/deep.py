@@ -28,10 +28,10 @@ from .._claims import Claim, PerSeed, at_least, at_most
 from .._counts import stack_columns
 from .._figure import Drawing, PaperFigure
 from .._tables import Table
-from ._correlation import between, gradients, reached, relu2, relu3, sine, two_neurons, vectors
+from ._correlation import ALIGNED, between, gradients, line, reached, relu2, relu3, sine, time_at, two_neurons, vectors
 
 SCALES = {"quick": (1e-3, 1e-4, 1e-5), "paper": (1e-3, 3e-4, 1e-4, 3e-5, 1e-5)}
-ALIGNED, GONE = 0.1, 0.99
+GONE = 0.99
 STEPS = 1000
 ABOVE, TWO = "Kumar and Haupt 2024, L > 2", "Kumar and Haupt 2024, L = 2"
 
@@ -152,7 +152,7 @@ class Deep(PaperFigure):
             power, rows = max(KINDS[name].power - 2, 1), []
             for time, sines, norms in (course for own in each for course in own):
                 place = reached(sines, ALIGNED)
-                rows.append((_time_at(time, sines, place, power), between(norms, place)))
+                rows.append((time_at(time, sines, place, power), between(norms, place)))
             found[name] = np.array(rows).reshape(len(each), -1, 2).transpose(2, 0, 1)
         return found
 
@@ -178,7 +178,7 @@ class Deep(PaperFigure):
         found = []
         for own in self.aligned[name][("times", "norms").index(what)].T:
             known = np.isfinite(own)
-            found.append(_line(np.log(self.sizes[known]), np.log(own[known]))[0])
+            found.append(line(np.log(self.sizes[known]), np.log(own[known]))[0])
         return np.array(found)
 
     @cached_property
@@ -186,7 +186,7 @@ class Deep(PaperFigure):
         """R² of the time until 1% of relu's loss is gone against ln(1/δ); NaN where that never comes."""
         ends = np.array([[time[-1] for time, _, _ in own] for own in self.courses["relu"]])
         ends[~self.left["relu"]] = np.nan
-        return np.array([_line(-np.log(self.sizes), own)[1] for own in ends.T])
+        return np.array([line(-np.log(self.sizes), own)[1] for own in ends.T])
 
     def in_words(self, name: str) -> str:
         """Medians of one network."""
@@ -258,24 +258,3 @@ class Deep(PaperFigure):
             },
             "network",
         )  # fmt: skip
-
-
-def _time_at(time: np.ndarray, sines: np.ndarray, place: float, power: int) -> float:
-    """The time at which the sine is at the level of alignment: near a blow-up sine^(L-2) falls as a straight line."""
-    if np.isnan(place) or place == 0:
-        return float("nan")
-    k = int(np.ceil(place))
-    high, low = sines[k - 1] ** power, sines[k] ** power
-    return float(time[k] - (time[k] - time[k - 1]) * (ALIGNED**power - low) / (high - low))
-
-
-def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """Slope of a straight line, and its R²; NaN where a value is not known, and of less than two.
-
-    >>> _line(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 6.0]))
-    (2.0, 1.0)
-    """
-    if len(y) < 2 or not np.isfinite(y).all() or np.ptp(y) == 0:
-        return float("nan"), float("nan")
-    slope, _ = np.polyfit(x, y, 1)
-    return round(float(slope), 12), round(float(np.corrcoef(x, y)[0, 1] ** 2), 12)
