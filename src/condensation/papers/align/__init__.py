@@ -5,5 +5,6 @@ from .classes import Classes
 from .cone import Cone
 from .deep import Deep
 from .points import ThreePoints
+from .pursuit import NeuronPursuit
 
-FIGURES = (ThreePoints, Cone, Classes, Deep, Again)
+FIGURES = (ThreePoints, Cone, Classes, Deep, Again, NeuronPursuit)
