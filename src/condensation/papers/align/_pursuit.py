@@ -171,7 +171,7 @@ def _with(net: Net, widths: dict[str, int], where: str, new: np.ndarray) -> Net:
 
 
 @partial(jax.jit, static_argnames="most")
-def _descend(net: Net, x: Any, y: Any, rate: float, most: int) -> tuple[Net, Any]:
+def _descend(net: Net, x: Any, y: Any, rate: Any, most: int) -> tuple[Net, Any]:
     """Gradient descent until the gradient is zero, and the steps that it took."""
 
     def step(state: Any) -> Any:

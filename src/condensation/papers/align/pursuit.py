@@ -77,8 +77,7 @@ class NeuronPursuit(PaperFigure):
             "random", "small neurons at random directions, in the same layers, do it as well",
             "training error after five iterations, or as many as the pursuit took if fewer, over the targets' mean "
             "square", at_most(EXACT),
-            lambda figure: PerSeed([each[: FIVE][-1].error for each in figure.random]), lambda figure: figure.in_words(),
-            trained=False,
+            lambda figure: PerSeed(figure.at_random), lambda figure: figure.in_words(), trained=False,
         ),
         question(
             "whole", "a network of four and two neurons from an ordinary start fits the example exactly",
@@ -119,6 +118,11 @@ class NeuronPursuit(PaperFigure):
         """As many with random directions, in the same layers."""
         return [self._grown(k, _layers(own)) for k, own in enumerate(self.found)]
 
+    @property
+    def at_random(self) -> list[float]:
+        """The training error of these after five iterations, or where they ended before."""
+        return [own[:FIVE][-1].error for own in self.random]
+
     @cached_property
     def iterations(self) -> list[float]:
         """How many it takes; NaN where it is never exact."""
@@ -149,10 +153,9 @@ class NeuronPursuit(PaperFigure):
             if stuck
             else ""
         )
-        ends = [each[:FIVE][-1].error for each in self.random]
         return (
             f"Iterations until exact, seed by seed: {counts}.{left} Errors of as many random neurons, median "
-            f"{np.median(ends):.2g}; of four and two neurons trained as a whole, {np.median(self.whole):.2g}."
+            f"{np.median(self.at_random):.2g}; of four and two neurons trained as a whole, {np.median(self.whole):.2g}."
         )
 
     def draw(self) -> Drawing:
@@ -196,7 +199,7 @@ class NeuronPursuit(PaperFigure):
         for k, own in enumerate(self.found):
             widths = ", ".join(f"{first}-{second}" for first, second in (each.widths for each in own))
             rows.append(
-                (f"{k}", widths, f"{own[-1].error:.1e}", f"{self.tested[k]:.1e}", f"{self.random[k][:FIVE][-1].error:.1e}",
+                (f"{k}", widths, f"{own[-1].error:.1e}", f"{self.tested[k]:.1e}", f"{self.at_random[k]:.1e}",
                  f"{self.whole[k]:.1e}")
             )  # fmt: skip
         header = (
