@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from ...data import Drawn
 from ...drawing import look
@@ -192,7 +193,7 @@ class NeuronPursuit(PaperFigure):
         needed = ["never" if np.isnan(each) else f"{each:g}" for each in self.iterations]
         axes.bar(words, [needed.count(word) for word in words], color=COLOURS[0])
         axes.set(xlabel="iterations until exact", ylabel="seeds")
-        axes.yaxis.get_major_locator().set_params(integer=True)
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
 
     def _table(self) -> Table:
         rows = []
