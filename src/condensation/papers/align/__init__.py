@@ -4,7 +4,8 @@ from .again import Again
 from .classes import Classes
 from .cone import Cone
 from .deep import Deep
+from .dims import Dims
 from .points import ThreePoints
 from .pursuit import NeuronPursuit
 
-FIGURES = (ThreePoints, Cone, Classes, Deep, Again, NeuronPursuit)
+FIGURES = (ThreePoints, Cone, Dims, Classes, Deep, Again, NeuronPursuit)

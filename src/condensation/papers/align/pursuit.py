@@ -146,12 +146,12 @@ class NeuronPursuit(PaperFigure):
     def in_words(self) -> str:
         """How many iterations it took, and what the controls leave."""
         counts = ", ".join("never" if np.isnan(each) else f"{each:g}" for each in self.iterations)
-        stuck = [own[-1] for own in self.found if own[-1].error > EXACT]
+        late = [own[FIVE - 1] for own in self.found if len(own) > FIVE or own[-1].error > EXACT]
         left = (
-            f" Where it is never exact the error stays at {np.median([each.error for each in stuck]):.2g} (median): "
-            f"the largest correlation there is {np.median([each.correlation for each in stuck]):.1g}, and new small "
-            f"neurons hardly change it."
-            if stuck
+            f" Where five are not enough the error after them is {np.median([each.error for each in late]):.2g} "
+            f"(median): training has come to another critical point, and the fifth neuron was put where the "
+            f"correlation is {np.median([each.correlation for each in late]):.1g} at most."
+            if late
             else ""
         )
         return (
