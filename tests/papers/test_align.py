@@ -6,6 +6,7 @@ import small_figure as small
 
 from condensation.papers import judge
 from condensation.papers.align._cone import better, cone, cone_above, dual_maximum, teacher_of, two_cones
+from condensation.papers.align.dims import Dims
 from condensation.papers.align.points import ROWS
 
 
@@ -75,6 +76,7 @@ def test_a_network_that_hardly_moved_fulfils_nothing(name):
 
 def test_gaps_and_angles_in_more_dimensions_are_those_of_each_neuron():
     figure, _ = small.observed("align-cone-dims", steps=300, seeds=1)
+    assert isinstance(figure, Dims)
     run = figure.runs["16, 4^-9"]
     x, y = run.data(run.seeds[0])
     gamma, model = y[:, 0] @ x / 16, run.model(300, run.seeds[0])
