@@ -6,6 +6,7 @@ import small_figure as small
 
 from condensation.papers import judge
 from condensation.papers.align._cone import better, cone, cone_above, dual_maximum, teacher_of, two_cones
+from condensation.papers.align.dims import Dims
 from condensation.papers.align.points import ROWS
 
 
@@ -64,13 +65,36 @@ def test_neurons_with_a_kink_are_found_as_by_hand():
     assert figure.line[0] == pytest.approx(slope)
 
 
-@pytest.mark.parametrize("name", ["align-points", "align-cone", "align-classes"])
+@pytest.mark.parametrize("name", ["align-points", "align-cone", "align-cone-dims", "align-classes"])
 def test_a_network_that_hardly_moved_fulfils_nothing(name):
     figure, control = small.observed(name)
     small.judged(figure)
     about_training = {claim.key for claim in figure.claims if claim.trained}
     assert not any(any(holds) for key, holds in small.judged(control).items() if key in about_training)
     assert figure.draw().pictures
+
+
+def test_gaps_and_angles_in_more_dimensions_are_those_of_each_neuron():
+    figure, _ = small.observed("align-cone-dims", steps=300, seeds=1)
+    assert isinstance(figure, Dims)
+    run = figure.runs["16, 4^-9"]
+    x, y = run.data(run.seeds[0])
+    gamma, model = y[:, 0] @ x / 16, run.model(300, run.seeds[0])
+    due = 0.25 * np.log(4**9) / np.linalg.norm(gamma)
+    column = next(k for k, step in enumerate(run.saved) if step * 0.1 >= due)
+    gaps, directions = [], []
+    for k in range(50):
+        first, then = run.history(1)[0, 0, k], run.history(1)[0, column, k]
+        if run.parameters["output.weight"][0, 0, 0, k] > 0 and any(first @ x.T > 0):
+            gaps.append((1 - then @ gamma / np.linalg.norm(then) / np.linalg.norm(gamma)) / 4**-2.25)
+        w, a = model.weights(1)[k], model.parameters["output.weight"][0, k]
+        if any(w @ x.T > 0):
+            directions.append((w, abs(a)))
+    assert figure.cones[16].gaps[1, 0] == pytest.approx(max(gaps))
+    assert figure.due[16][1, 0] == pytest.approx(np.mean(np.array(gaps) <= 1))
+    mean = sum(a * w for w, a in directions)
+    cosines = [w @ mean / np.linalg.norm(w) / np.linalg.norm(mean) for w, _ in directions]
+    assert figure.spread[16][1, 0] == pytest.approx(np.degrees(np.arccos(min(cosines))), rel=1e-6)
 
 
 @pytest.mark.trials

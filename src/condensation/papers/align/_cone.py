@@ -33,8 +33,22 @@ def _direction(rng: np.random.Generator, dim: int) -> np.ndarray:
 
 def cone(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """As many samples as coordinates, with the outputs of one relu neuron of norm 1."""
-    teacher = _direction(rng, DIM)
-    x = _near(rng, teacher, DIM)
+    return _cone_of(rng, DIM)
+
+
+def cone16(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """The same in 16 dimensions."""
+    return _cone_of(rng, 16)
+
+
+def cone64(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """The same in 64 dimensions."""
+    return _cone_of(rng, 64)
+
+
+def _cone_of(rng: np.random.Generator, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    teacher = _direction(rng, dim)
+    x = _near(rng, teacher, dim)
     return x, x @ teacher
 
 

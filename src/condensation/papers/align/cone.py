@@ -138,9 +138,14 @@ class Cone(PaperFigure):
         """Which neurons have a positive output weight at the start."""
         return self.runs[name].parameters["output.weight"][:, 0, 0] > 0
 
-    @cached_property
+    @property
     def gaps(self) -> Float[np.ndarray, "scales seeds"]:
         """The largest 1 - cos to γ, over λ^ε, at the time ε ln(1/λ)/|γ|."""
+        return np.nan_to_num(self.gaps_of_neurons).max(-1)
+
+    @cached_property
+    def gaps_of_neurons(self) -> Float[np.ndarray, "scales seeds units"]:
+        """Those of each neuron; NaN where it is not active at first, or its output weight is negative."""
         found = []
         for name, scale in zip(self.runs, self.scales, strict=True):
             run, own = self.runs[name], self.active(name, 0) & self.positive(name)
@@ -150,7 +155,7 @@ class Cone(PaperFigure):
             cosines = np.einsum("sui,si->su", weights, self.gamma) / (
                 np.linalg.norm(weights, axis=-1) * self.rate[:, None]
             )
-            found.append(np.where(own, 1 - cosines, 0).max(1) / scale**PART)
+            found.append(np.where(own, 1 - cosines, np.nan) / scale**PART)
         return np.array(found)
 
     @cached_property
