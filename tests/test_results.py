@@ -38,6 +38,7 @@ def counted(claims, paper, ours):
         (r"saddle to saddle, (\d+)", "SADDLE", False),
         (r"dropout, (\d+)", "DROPOUT", False),
         (r"overview, (\d+)", "OVERVIEW", False),
+        (r"attention, (\d+)", "ATTENTION", False),
     ],
 )
 def test_the_readme_counts_verdicts_rightly(claims, row, paper, ours):
