@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from condensation.measure import _spectrum, effective_rank, measure_units, most_condensed_first, null_count, stable_rank
-from condensation.measure._copies import copies
+from condensation.measure._copies import beyond_chance, copies
 from condensation.measure._reading import NO_MERGING, Action
 from condensation.measure._table import NO_WEIGHTS
 
@@ -48,6 +48,23 @@ def test_planted_copies_are_counted(seed):
     assert row.read.saving == 50 * 60
     assert row.reading.startswith("50 of 1,000 units repeat others: where chance makes none, k_eff ")
     assert "reduce: up to 50 of 1,000 units can go, 3,000 of 60,000 parameters" in row.reading
+
+
+@pytest.mark.parametrize("levels", [(-1, 1), (-1, 0, 1), (-2, -1, 0, 1), (0, 0, 0, 0, -1, 1)])
+@pytest.mark.parametrize("shape", [(16, 9), (64, 9), (64, 16), (256, 9)])
+def test_units_of_few_levels_repeat_others_by_chance(levels, shape):
+    """What a few draws of permuted entries may miss is no finding; planted copies are."""
+    found = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        weights = rng.choice(levels, size=shape).astype(float)
+        own = copies(weights[weights.any(axis=1)])
+        found.append(beyond_chance(own.copies, own.chance_copies) or beyond_chance(own.opposites, own.chance_copies))
+        planted = rng.choice(levels, size=(shape[0], 40)).astype(float)
+        planted[-5:] = planted[:5]
+        own = copies(planted[planted.any(axis=1)])
+        assert beyond_chance(own.copies, own.chance_copies)
+    assert sum(found) <= 1
 
 
 def test_copies_without_the_bias_are_none():

@@ -301,7 +301,8 @@ def _count(lines: int) -> str:
 
 def _empty(row: Row) -> str:
     """Units and inputs without weights, as more evidence."""
-    return (f"; {row.zeros:,} units are zero" if row.zeros else "") + _zero_inputs(row)
+    zero = "1 unit is zero" if row.zeros == 1 else f"{row.zeros:,} units are zero"
+    return (f"; {zero}" if row.zeros else "") + _zero_inputs(row)
 
 
 def _zero_inputs(row: Row) -> str:
