@@ -127,6 +127,19 @@ def test_two_outputs_and_units_that_do_not_merge_are_not_listed_first():
     assert "quantised" in read(np.outer(rng.normal(size=40), one), quantised=True).reading
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_units_that_are_only_turned_round_are_no_saving(seed):
+    """A line with one unit on each side: an odd activation could merge them, and no number is promised."""
+    rng = np.random.default_rng(seed)
+    weights = rng.normal(size=(12, 20))
+    weights[0] *= 5
+    weights[1] = -weights[0] + 0.3 * rng.normal(size=20)
+    row = read(weights)
+    assert (row.lines, row.spare, row.copies) == (1, 0, 0)
+    assert row.read.action is Action.LOOK
+    assert row.reading.endswith("an odd activation would let them be merged, a relu does not")
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_scale_order_and_type_change_no_reading(seed):
     rng = np.random.default_rng(seed)

@@ -70,6 +70,7 @@ NO_MERGING = {  # kinds of units whose lines are no licence to merge, and why
     "embedding": "its units are tokens or positions; rows that repeat are mostly ones that training never met",
     "query": "queries act by their products with keys, so that a smaller head is meant, not merged units",
     "key": "keys act by their products with queries, so that a smaller head is meant, not merged units",
+    "row": "neither its name nor a graph tells that its rows are units of a layer",
     "attention output": "its units write into a stream that other layers share",
     "output": "its units are the outputs of the model, which stay",
     "gate": "a recurrent unit is its rows in all gates at once, and is merged only where all agree",
@@ -78,6 +79,8 @@ NO_MERGING = {  # kinds of units whose lines are no licence to merge, and why
 
 CONSTANT = ("depthwise filter", "gated neuron")  # that have no use without weights, though they are not merged
 OF_CHANNELS = ("filter", "depthwise filter", "kernel", "embedding")  # whose inputs are more than one a channel, or none
+
+TURNED = "an odd activation would let them be merged, a relu does not"  # units on both sides of a line
 
 
 def read(row: Row) -> Reading:
@@ -183,7 +186,7 @@ def _turned_round(row: Row) -> Reading | None:
     if not beyond_chance(row.opposites, row.chance_copies):
         return None
     found = f"{row.opposites:,} of {row.units:,} units are others turned round"
-    what = NO_MERGING.get(row.kind, "an odd activation would let them be merged, a relu does not")
+    what = NO_MERGING.get(row.kind, TURNED)
     return Reading(found, _beside_null(row) + _empty(row), Action.LOOK, what)
 
 
@@ -251,8 +254,10 @@ def _to_merge(row: Row, found: str, number: str, spare: int) -> Reading:
     if row.quantised:
         what = "rounding makes weights alike, so that the model before it was quantised is the one to reduce"
         return Reading(found, number, Action.LOOK, what)
-    if not spare:
+    if not isfinite(row.mean):  # no null was asked for, and what can go was not counted
         return Reading(found, number, Action.REDUCE)
+    if not spare:
+        return Reading(found, number, Action.LOOK, TURNED)
     spare += row.zeros
     saving = spare * row.inputs
     what = f"up to {spare:,} of {row.units:,} units can go, {saving:,} of {row.units * row.inputs:,} parameters"
