@@ -67,6 +67,38 @@ def test_units_of_few_levels_repeat_others_by_chance(levels, shape):
     assert sum(found) <= 1
 
 
+@pytest.mark.parametrize("shape", [(50, 3), (200, 3), (200, 4)])
+def test_random_weights_of_one_sign_repeat_others_by_chance(shape):
+    """Few inputs and a common mean bring units together; nothing of that is a finding."""
+    laws = (
+        lambda rng: rng.random(shape),
+        lambda rng: abs(rng.normal(size=shape)),
+        lambda rng: 2 + rng.normal(size=shape),
+    )
+    rows = [read(law(np.random.default_rng(seed))) for law in laws for seed in range(6)]
+    assert sum(row.copies for row in rows) > 0
+    assert sum("repeat" in row.reading for row in rows) <= 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_all_units_on_one_side_of_one_line_repeat_the_first(seed, dtype):
+    """To the last digit or nearly so: many at one place are compared with a few neighbours only."""
+    rng = np.random.default_rng(seed)
+    for units in (40, 1000):
+        row = read(np.outer(rng.uniform(1, 2, size=units), rng.normal(size=20)).astype(dtype))
+        assert (row.copies, row.read.action) == (units - 1, Action.REDUCE)
+
+
+def test_two_lines_that_are_heavy_units_are_not_said_to_be_a_mean():
+    weights = np.concatenate(
+        [[[9.0, 0.1], [-8, 0.2], [0.2, 9], [0.1, -7]], 0.05 * np.random.default_rng(0).normal(size=(40, 2))]
+    )
+    row = read(weights)
+    assert row.condensed
+    assert "common mean" not in row.reading
+
+
 def test_copies_without_the_bias_are_none():
     rng = np.random.default_rng(0)
     weights = np.column_stack([rng.normal(size=(40, 12)), 1000 + rng.normal(size=40)])

@@ -19,9 +19,10 @@ COPY = 0.999  # cosine from which on a unit repeats another
 PROJECTIONS = 8
 FARTHEST = 5.5  # of a normal number in as many dimensions, but for one in 10^5
 NEIGHBOURS = 4  # that are compared with each unit
-ENTRIES, MOST_DRAWS = 2_000_000, 5  # of permuted orientations, in which chance is looked at
+ENTRIES, MOST_DRAWS = 2_000_000, 20  # of permuted orientations, in which chance is looked at
 NEVER = 1e-12  # pairs
 LEVEL = 1e-4  # of a unit's largest entry: entries so near are of one level
+NEARLY_ONE = 0.9  # share of the squared norm of a mean from which on units differ little but from it
 SAME = 1e-6  # size of what is left of orientations that are all one
 CERTAIN = 1e-3  # probability below which chance did not make the copies
 
@@ -86,20 +87,29 @@ def _orientations(array: np.ndarray) -> np.ndarray:
 
 
 def _kept(views: list[np.ndarray]) -> np.ndarray:
-    """Units of which all others are copies: one of each group, and of a chain of neighbours as many as it needs."""
-    firsts = _equal(views[0])
-    views = [view[firsts] for view in views]
+    """Units of which all others are copies: one of each group, and of a chain of neighbours as many as it needs.
+
+    Each unit is compared with a few neighbours only, so that of many at one place several may be left at first.
+    """
+    kept = _equal(views[0])
+    while not (left := _unlike([view[kept] for view in views])).all():
+        kept = kept[left]
+    return kept
+
+
+def _unlike(views: list[np.ndarray]) -> np.ndarray:
+    """Which units are left when those go that are copies of a neighbour."""
     places = _places(views[0])
     pairs = _pairs(views, _near(places, places))
-    kept = np.ones(len(firsts), bool)
-    for group in _groups(len(firsts), pairs):
+    kept = np.ones(len(places), bool)
+    for group in _groups(len(places), pairs):
         left = group[np.argsort(places[group, 0], kind="stable")]
         while len(left):
             own, left = left[0], left[1:]
             copied = np.all([view[left] @ view[own] >= COPY for view in views], axis=0)
             kept[left[copied]] = False
             left = left[~copied]
-    return firsts[kept]
+    return kept
 
 
 def _opposites(views: list[np.ndarray]) -> int:
@@ -164,7 +174,7 @@ def _pairs_by_chance(u: np.ndarray) -> float:
 def _copies_by_chance(u: np.ndarray, without_bias: bool) -> float:
     """Copies among units with permuted entries; a direction that most of them share is taken away before."""
     mean = u.mean(axis=0, dtype=float)
-    rows = u if float(mean @ mean) <= 0.5 else u - mean.astype(u.dtype)
+    rows = u if float(mean @ mean) <= NEARLY_ONE else u - mean.astype(u.dtype)
     if norms(rows).max() < SAME:
         return 0.0
     found = []

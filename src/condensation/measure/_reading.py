@@ -154,7 +154,7 @@ def _without_weights(row: Row) -> Reading | None:
 
 
 def _common_mean(row: Row) -> Reading | None:
-    if not row.condensed:
+    if not row.condensed or row.mean <= COMMON:
         return None
     share = f"the common mean of its units has {_percent(row.mean)} of the squared norm; without it {_beside_null(row)}"
     what = "if its inputs hardly vary along the mean, that acts as a bias"
