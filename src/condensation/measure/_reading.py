@@ -78,6 +78,7 @@ NO_MERGING = {  # kinds of units whose lines are no licence to merge, and why
 }
 
 CONSTANT = ("depthwise filter", "gated neuron")  # that have no use without weights, though they are not merged
+UNTOLD = ("embedding", "depthwise filter", "kernel", "row")  # that may look random though they are trained, or no layer
 OF_CHANNELS = ("filter", "depthwise filter", "kernel", "embedding")  # whose inputs are more than one a channel, or none
 
 TURNED = "an odd activation would let them be merged, a relu does not"  # units on both sides of a line
@@ -214,7 +215,7 @@ def _hardly_moved(row: Row) -> Reading | None:
 
 def _random(row: Row) -> Reading | None:
     """Nothing tells the weights from random initial ones: lines, rank, norms or biases; layers of some size alone."""
-    large = min(row.units, _inputs(row)) >= TELLING and row.kind not in ("embedding", "depthwise filter", "kernel")
+    large = min(row.units, _inputs(row)) >= TELLING and row.kind not in UNTOLD
     told = row.zeros or row.zero_inputs or row.mean > COMMON or row.bias > COMMON or row.centred_k_eff < row.null_low
     even = row.chance_k_eff > EVEN * row.units
     if not large or told or not even or not abs(row.effective_rank / row.null_rank - 1) < RANDOM:
