@@ -189,8 +189,10 @@ def test_a_narrow_terminal_shows_the_readings(tmp_path, monkeypatch, capsys, wid
     """Columns go first, the reading last."""
     rng = np.random.default_rng(0)
     for step in range(steps):
-        weights = {f"transformer.encoder.layers.{k}.linear.weight": rng.normal(size=(20, 8)) for k in range(2)}
-        np.savez(tmp_path / f"step_{step}.npz", **weights)
+        weights = {
+            f"transformer.encoder.layers.{k}.linear.weight": rng.normal(size=(20, 8)).astype("f4") for k in range(2)
+        }
+        save_file(weights, tmp_path / f"step_{step}.safetensors")
     monkeypatch.setattr(_measure, "console", lambda: Console(width=width))
     _measure._show(measure_path(tmp_path), json=False)
     lines = capsys.readouterr().out.splitlines()

@@ -104,7 +104,8 @@ def _graph(
             k = passed.get(k, k)
         return k if k in constants else None
 
-    final = final_values([(code in _LAYERS or code in _GIVES_ON, *ends) for code, *ends in nodes], outputs)
+    given_on = {*_LAYERS, *_GIVES_ON}
+    final = final_values([(code in given_on, inputs, given) for code, inputs, given in nodes], outputs)
     last: set[int] = set()  # weights of layers whose units are outputs of the model
     readings: dict[int, tuple[str, int | None, str]] = {}
     for code, inputs, given in nodes:
