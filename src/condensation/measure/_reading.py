@@ -154,9 +154,13 @@ def _without_weights(row: Row) -> Reading | None:
     return Reading(found, _beside_null(row) + _zero_inputs(row), Action.REDUCE, what, saving)
 
 
-def _common_mean(row: Row) -> Reading | None:
-    if not row.condensed or row.mean <= COMMON:
+def _lines_by_chance(row: Row) -> Reading | None:
+    """Lines where k_eff is as its null: by a mean that all units share, or by a few heavy units."""
+    if not row.condensed:
         return None
+    if row.mean <= COMMON:
+        what = NO_MERGING.get(row.kind, "a few units carry the norm, and chance would leave about as few lines")
+        return Reading(f"condensed on {_count(row.lines)}", _beside_null(row) + _empty(row), Action.LOOK, what)
     share = f"the common mean of its units has {_percent(row.mean)} of the squared norm; without it {_beside_null(row)}"
     what = "if its inputs hardly vary along the mean, that acts as a bias"
     if row.kind == "embedding":
@@ -232,7 +236,7 @@ def _chance(row: Row) -> Reading | None:
 
 
 RULES: tuple[Callable[[Row], Reading | None], ...] = (
-    *(_not_measured, _without_null, _bias, _two, _lines, _repeated, _without_weights, _common_mean, _beyond_mean),
+    *(_not_measured, _without_null, _bias, _two, _lines, _repeated, _without_weights, _lines_by_chance, _beyond_mean),
     *(_low_rank, _turned_round, _some_alike, _unread, _hardly_moved, _random, _chance),
 )
 
