@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from condensation.measure import _spectrum, effective_rank, measure_units, most_condensed_first, null_count, stable_rank
-from condensation.measure._copies import copies
+from condensation.measure._copies import beyond_chance, copies
 from condensation.measure._reading import NO_MERGING, Action
 from condensation.measure._table import NO_WEIGHTS
 
@@ -48,6 +48,57 @@ def test_planted_copies_are_counted(seed):
     assert row.read.saving == 50 * 60
     assert row.reading.startswith("50 of 1,000 units repeat others: where chance makes none, k_eff ")
     assert "reduce: up to 50 of 1,000 units can go, 3,000 of 60,000 parameters" in row.reading
+
+
+@pytest.mark.parametrize("levels", [(-1, 1), (-1, 0, 1), (-2, -1, 0, 1), (0, 0, 0, 0, -1, 1)])
+@pytest.mark.parametrize("shape", [(16, 9), (64, 9), (64, 16), (256, 9)])
+def test_units_of_few_levels_repeat_others_by_chance(levels, shape):
+    """What a few draws of permuted entries may miss is no finding; planted copies are."""
+    found = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        weights = rng.choice(levels, size=shape).astype(float)
+        own = copies(weights[weights.any(axis=1)])
+        found.append(beyond_chance(own.copies, own.chance_copies) or beyond_chance(own.opposites, own.chance_copies))
+        planted = rng.choice(levels, size=(shape[0], 40)).astype(float)
+        planted[-5:] = planted[:5]
+        own = copies(planted[planted.any(axis=1)])
+        assert beyond_chance(own.copies, own.chance_copies)
+    assert sum(found) <= 1
+
+
+@pytest.mark.parametrize("shape", [(50, 3), (200, 3), (200, 4)])
+def test_random_weights_of_one_sign_repeat_others_by_chance(shape):
+    """Few inputs and a common mean bring units together; nothing of that is a finding."""
+    laws = (
+        lambda rng: rng.random(shape),
+        lambda rng: abs(rng.normal(size=shape)),
+        lambda rng: 2 + rng.normal(size=shape),
+    )
+    rows = [read(law(np.random.default_rng(seed))) for law in laws for seed in range(6)]
+    assert sum(row.copies for row in rows) > 0
+    assert sum("repeat" in row.reading for row in rows) <= 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_all_units_on_one_side_of_one_line_repeat_the_first(seed, dtype):
+    """To the last digit or nearly so: many at one place are compared with a few neighbours only."""
+    rng = np.random.default_rng(seed)
+    for units in (40, 1000):
+        row = read(np.outer(rng.uniform(1, 2, size=units), rng.normal(size=20)).astype(dtype))
+        assert (row.copies, row.read.action) == (units - 1, Action.REDUCE)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_lines_of_a_few_heavy_units_are_not_said_to_be_a_mean(seed):
+    """Chance leaves about as few lines; the lines are told, and nothing of a mean that is not there."""
+    rng = np.random.default_rng(seed)
+    norms = rng.choice([-1, 1], size=(40, 1)) * rng.lognormal(sigma=1.5, size=(40, 1))
+    row = read(norms * np.eye(2)[np.arange(40) % 2] + 0.02 * rng.normal(size=(40, 2)))
+    assert row.mean < 0.1
+    assert "common mean" not in row.reading
+    assert not row.condensed or row.reading.startswith("condensed on 2 lines: k_eff")
 
 
 def test_copies_without_the_bias_are_none():
@@ -108,6 +159,19 @@ def test_two_outputs_and_units_that_do_not_merge_are_not_listed_first():
         assert row.read.action is Action.LOOK
         assert row.reading.endswith(why)
     assert "quantised" in read(np.outer(rng.normal(size=40), one), quantised=True).reading
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_units_that_are_only_turned_round_are_no_saving(seed):
+    """A line with one unit on each side: an odd activation could merge them, and no number is promised."""
+    rng = np.random.default_rng(seed)
+    weights = rng.normal(size=(12, 20))
+    weights[0] *= 5
+    weights[1] = -weights[0] + 0.3 * rng.normal(size=20)
+    row = read(weights)
+    assert (row.lines, row.spare, row.copies) == (1, 0, 0)
+    assert row.read.action is Action.LOOK
+    assert row.reading.endswith("an odd activation would let them be merged, a relu does not")
 
 
 @pytest.mark.parametrize("seed", range(3))

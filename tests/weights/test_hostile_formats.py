@@ -69,6 +69,22 @@ def test_what_no_array_is_gets_one_sentence(tmp_path, name, content, said):
     check_told("measure", tmp_path / name)
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\x89PNG\r\n\x1a\n" + bytes(200), "m.onnx cannot be read as ONNX"),
+        (b"BZh91AY&SY" + bytes(50), "m.onnx is packed with bzip2"),
+        (b"\xfd7zXZ\0" + bytes(50), "m.onnx is packed with xz"),
+        (b"c" + b"a" * 100_000 + b"\nb\n.", "m.onnx "),
+    ],
+)
+def test_a_sentence_says_what_a_file_is_not_and_is_short(tmp_path, content, said):
+    for name in ("m.onnx", "m.pkl") if content[:1] == b"c" else ("m.onnx",):
+        (tmp_path / name).write_bytes(content)
+        code, _, errors = told("measure", tmp_path / name)
+        assert (code, said.replace("m.onnx", name) in errors, len(errors) < 1000) == (2, True, True), errors[:500]
+
+
 def test_a_list_of_tensorflow_js_with_many_axes(tmp_path):
     for name, content in foreign.tfjs_files().items():
         (tmp_path / name).write_bytes(content.replace(b'"shape": [', b'"shape": [' + b"1," * 70, 1))

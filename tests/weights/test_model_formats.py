@@ -41,7 +41,8 @@ def test_all_formats_give_the_units_of_one_network(tmp_path, name, called):
     path.write_bytes(content)
     found = units_in(path)
     conv, dense = NAMES.get(name, ("conv.kernel", "dense.kernel"))
-    assert {conv: "filter", dense: "neuron"} == {own.name: own.kind for own in found.values()}
+    last = "output" if name in ("m.onnx", "m.tflite") else "neuron"  # their graphs tell
+    assert {conv: "filter", dense: last} == {own.name: own.kind for own in found.values()}
     steps = {"m.tflite": (np.abs(foreign.CONV).max() / 254, 2e-3), "model.json": (0, np.ptp(foreign.DENSE) / 510)}
     for own, expected, step in zip((conv, dense), foreign.UNITS.values(), steps.get(name, (0, 0)), strict=True):
         np.testing.assert_allclose(found[own].weights(), expected, atol=step + 1e-6)
@@ -263,6 +264,45 @@ def test_keras_layers_with_orders_of_their_own(tmp_path):
     assert found["embedding.embeddings"].kind == "embedding"
     query = found["layers.attention.query.kernel"]
     assert (query.kind, query.units, query.inputs) == ("query", 8, 7)
+
+
+def test_a_recurrent_layer_of_keras_whatever_it_is_called(tmp_path):
+    """Its kernel for the state tells it, and the two biases of a unit are no weights."""
+    import h5py
+
+    kernel, states = normal(3, 12), normal(4, 12)
+    with h5py.File(tmp_path / "m.weights.h5", "w") as file:
+        for k, values in enumerate((kernel, states, normal(2, 12))):
+            file[f"layers/bidirectional/forward_layer/cell/vars/{k}"] = values
+    cell = "bidirectional.forward_layer.cell"
+    listed = {own.name: own for own in open_model_file(tmp_path / "m.weights.h5").units()}
+    np.testing.assert_array_equal(listed[f"{cell}.kernel[new]"].weights(), kernel[:, 8:].T)
+    np.testing.assert_array_equal(listed[f"{cell}.recurrent_kernel[update]"].weights(), states[:, :4].T)
+    assert listed[f"{cell}.bias"].reason.startswith("biases of a recurrent layer")
+
+
+def test_a_graph_tells_whose_units_are_outputs(tmp_path):
+    """What no other layer reads, through nodes without weights; not what is read on, or given by a graph inside."""
+    nodes = [
+        helper.make_node("Conv", ["x", "stem"], ["a"]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["b", "boxes"], ["c"]),
+        helper.make_node("Conv", ["b", "scores"], ["d"]),
+        helper.make_node("Sigmoid", ["d"], ["e"]),
+        helper.make_node("Concat", ["c", "e"], ["y"], axis=1),
+        helper.make_node("Conv", ["b", "unused"], ["f"]),
+        helper.make_node("Split", ["b"], ["g", "h"], axis=1),
+        helper.make_node("Conv", ["g", "branch"], ["i"]),
+        helper.make_node("Conv", ["i", "last"], ["z"]),
+    ]
+    constants = {name: normal(6, 6, 1, 1) for name in ("stem", "boxes", "scores", "unused")}
+    constants |= {"branch": normal(6, 3, 1, 1), "last": normal(2, 6, 1, 1)}
+    model = foreign.as_onnx(nodes, constants, [1, 6, 4, 4])
+    model.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
+    onnx.save(model, tmp_path / "m.onnx")
+    kinds = {name: own.kind for name, own in units_in(tmp_path / "m.onnx").items()}
+    ends = ("boxes", "scores", "last")
+    assert kinds == {name: "output" if name in ends else "filter" for name in constants}
 
 
 def test_arrays_in_a_plain_hdf5_file(tmp_path):

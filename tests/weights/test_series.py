@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from rich.console import Console
 from safetensors.numpy import save_file
 
 from condensation import InputError, find_lines
+from condensation.cli import _measure
 from condensation.weights import measure_path
 from condensation.weights._series import find_steps
 
@@ -179,3 +181,22 @@ def test_folders_that_are_ambiguous_say_so(tmp_path, names, said):
     with pytest.raises(InputError, match=said) as refused:
         measure_path(tmp_path)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_narrow_terminal_shows_the_readings(tmp_path, monkeypatch, capsys, width, steps):
+    """Columns go first, the reading last."""
+    rng = np.random.default_rng(0)
+    for step in range(steps):
+        weights = {
+            f"transformer.encoder.layers.{k}.linear.weight": rng.normal(size=(20, 8)).astype("f4") for k in range(2)
+        }
+        save_file(weights, tmp_path / f"step_{step}.safetensors")
+    monkeypatch.setattr(_measure, "console", lambda: Console(width=width))
+    _measure._show(measure_path(tmp_path), json=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= width
+    assert sum("as chance" in line for line in lines) == 2 * steps
+    assert ("rank" in "".join(lines[:2])) == (width == 200)
+    assert not any("…" in line[35:] for line in lines)

@@ -1,7 +1,7 @@
 """``condensation measure``."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from ..weights import Measured
 
 SHORTEST = 24  # a layer's name
-READ_IN = 48  # columns at least
+READ_IN = 40  # columns at least
 _NOT_IN_SERIES = ("kind", "inputs")  # columns that would repeat at every step
 _NOT_SHOWN = {  # columns that the reading has where they matter, or that JSON and page have room for
     *("orientations", "centred_lines", "centred_k_eff", "null_k_eff", "null_rank", "stable_rank", "copies"),
 }
+_LEAVING = ("mean", "cover", "effective_rank", "lines", "inputs", "kind", "change", "seeds", "condensed_seeds")
 
 
 def measure(
@@ -100,19 +101,35 @@ def _show(measured: "Measured", json: bool) -> None:
     headings = columns(shown, series=series)
     left_out = {"layer", *_NOT_SHOWN, *(_NOT_IN_SERIES if series else ())}
     names = [name for name in headings if name not in left_out]
-    cells = [[cell_with_error(record, name) for name in names] for record in shown]
-    console().print(_table([record["layer"] for record in shown], [headings[name] for name in names], cells))
+    cells = {name: [cell_with_error(record, name) for record in shown] for name in names}
+    names = _fitting({name: _width(headings[name], cells[name]) for name in names}, console().width)
+    rows = [list(row) for row in zip(*(cells[name] for name in names), strict=True)]
+    console().print(_table([record["layer"] for record in shown], [headings[name] for name in names], rows))
     for reason, layers in measured.reasons.items():
         print(f" {layers[0]}: {reason}" if len(layers) == 1 else f" {len(layers)} such as {layers[0]}: {reason}")
 
 
+def _width(heading: str, cells: Sequence[str]) -> int:
+    """Columns of the terminal that a column takes."""
+    return min(READ_IN, max(map(len, [*cells, *heading.split("\n")]))) + 1
+
+
+def _fitting(widths: Mapping[str, int], room: int) -> list[str]:
+    """The columns for which a terminal has room beside the layers' names; the reading stays.
+
+    >>> _fitting({"kind": 10, "units": 6, "k_eff": 6, "mean": 5, "reading": 49}, 94)
+    ['units', 'k_eff', 'reading']
+    """
+    names = list(widths)
+    for name in _LEAVING:
+        if SHORTEST + 1 + sum(widths[own] for own in names) > room and name in names:
+            names.remove(name)
+    return names
+
+
 def _table(layers: Sequence[str], headings: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
     """The table, with names of layers as short as the other columns need it: what is read is never cut, but wrapped."""
-    widths = [
-        max(max((len(row[k]) for row in cells), default=0), *(len(line) for line in heading.split("\n"))) + 1
-        for k, heading in enumerate(headings)
-    ]
-    widths[-1] = min(widths[-1], READ_IN)  # the reading goes on in the next line
+    widths = [_width(heading, [row[k] for row in cells]) for k, heading in enumerate(headings)]  # readings go on below
     room = max(SHORTEST, console().width - sum(widths) - 1)
     table = Table(box=None, padding=(0, 1, 0, 0))
     table.add_column("layer", no_wrap=True)

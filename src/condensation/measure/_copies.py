@@ -19,7 +19,10 @@ COPY = 0.999  # cosine from which on a unit repeats another
 PROJECTIONS = 8
 FARTHEST = 5.5  # of a normal number in as many dimensions, but for one in 10^5
 NEIGHBOURS = 4  # that are compared with each unit
-ENTRIES, MOST_DRAWS = 2_000_000, 5  # of permuted orientations, in which chance is looked at
+ENTRIES, MOST_DRAWS = 2_000_000, 20  # of permuted orientations, in which chance is looked at
+NEVER = 1e-12  # pairs
+LEVEL = 1e-4  # of a unit's largest entry: entries so near are of one level
+NEARLY_ONE = 0.9  # share of the squared norm of a mean from which on units differ little but from it
 SAME = 1e-6  # size of what is left of orientations that are all one
 CERTAIN = 1e-3  # probability below which chance did not make the copies
 
@@ -35,8 +38,9 @@ class Copies(NamedTuple):
 def copies(array: Float[np.ndarray, "units inputs"], without_bias: bool = False) -> Copies:
     """How many units repeat others that stay.
 
-    Chance is the larger of the expected pairs among random directions and the copies among orientations whose entries
-    are permuted: where weights have few values (signs, zeros, levels of a quantisation), these make the more.
+    Chance is the largest of three: the expected pairs among random directions, the copies among orientations whose
+    entries are permuted, and the pairs that agree in all inputs if inputs are independent. Where weights have few
+    values (signs, zeros, levels of a quantisation) the others make the more, and a few draws may miss a rare copy.
 
     Args:
         array: of units x inputs that ``as_weights`` gave.
@@ -54,7 +58,9 @@ def copies(array: Float[np.ndarray, "units inputs"], without_bias: bool = False)
     count, opposites = len(views[0]) - len(kept), _opposites([view[kept] for view in views])
     if not count and not opposites:
         return Copies(0, 0, 0.0)
-    return Copies(count, opposites, max(_pairs_by_chance(views[0]), _copies_by_chance(views[0], without_bias)))
+    by_chance = [_pairs_by_chance(views[0]), _copies_by_chance(views[0], without_bias)]
+    by_chance += [_equal_by_chance(len(views[0]), views[0][kept])]
+    return Copies(count, opposites, max(by_chance))
 
 
 def beyond_chance(count: int, expected: float) -> bool:
@@ -81,20 +87,29 @@ def _orientations(array: np.ndarray) -> np.ndarray:
 
 
 def _kept(views: list[np.ndarray]) -> np.ndarray:
-    """Units of which all others are copies: one of each group, and of a chain of neighbours as many as it needs."""
-    firsts = _equal(views[0])
-    views = [view[firsts] for view in views]
+    """Units of which all others are copies: one of each group, and of a chain of neighbours as many as it needs.
+
+    Each unit is compared with a few neighbours only, so that of many at one place several may be left at first.
+    """
+    kept = _equal(views[0])
+    while not (left := _unlike([view[kept] for view in views])).all():
+        kept = kept[left]
+    return kept
+
+
+def _unlike(views: list[np.ndarray]) -> np.ndarray:
+    """Which units are left when those go that are copies of a neighbour."""
     places = _places(views[0])
     pairs = _pairs(views, _near(places, places))
-    kept = np.ones(len(firsts), bool)
-    for group in _groups(len(firsts), pairs):
+    kept = np.ones(len(places), bool)
+    for group in _groups(len(places), pairs):
         left = group[np.argsort(places[group, 0], kind="stable")]
         while len(left):
             own, left = left[0], left[1:]
             copied = np.all([view[left] @ view[own] >= COPY for view in views], axis=0)
             kept[left[copied]] = False
             left = left[~copied]
-    return firsts[kept]
+    return kept
 
 
 def _opposites(views: list[np.ndarray]) -> int:
@@ -159,7 +174,7 @@ def _pairs_by_chance(u: np.ndarray) -> float:
 def _copies_by_chance(u: np.ndarray, without_bias: bool) -> float:
     """Copies among units with permuted entries; a direction that most of them share is taken away before."""
     mean = u.mean(axis=0, dtype=float)
-    rows = u if float(mean @ mean) <= 0.5 else u - mean.astype(u.dtype)
+    rows = u if float(mean @ mean) <= NEARLY_ONE else u - mean.astype(u.dtype)
     if norms(rows).max() < SAME:
         return 0.0
     found = []
@@ -167,3 +182,16 @@ def _copies_by_chance(u: np.ndarray, without_bias: bool) -> float:
         views = _views(np.random.default_rng(seed).permuted(rows, axis=0), without_bias)
         found.append(len(views[0]) - len(_kept(views)) if len(views[0]) > 1 else 0)
     return float(np.mean(found))
+
+
+def _equal_by_chance(units: int, u: np.ndarray) -> float:
+    """Expected pairs of so many units with the same level in every input, drawn for each input as unlike units have."""
+    if len(u) < 2:
+        return 0.0
+    largest, expected = np.abs(u).max(axis=1), units * (units - 1) / 2
+    for column in u.T:
+        counts = np.unique(np.rint(column / largest / LEVEL), return_counts=True)[1].astype(float)
+        expected *= float((counts * (counts - 1)).sum()) / (len(u) * (len(u) - 1))
+        if expected < NEVER:
+            return 0.0
+    return expected

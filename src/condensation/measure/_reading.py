@@ -70,6 +70,7 @@ NO_MERGING = {  # kinds of units whose lines are no licence to merge, and why
     "embedding": "its units are tokens or positions; rows that repeat are mostly ones that training never met",
     "query": "queries act by their products with keys, so that a smaller head is meant, not merged units",
     "key": "keys act by their products with queries, so that a smaller head is meant, not merged units",
+    "row": "neither its name nor a graph tells that its rows are units of a layer",
     "attention output": "its units write into a stream that other layers share",
     "output": "its units are the outputs of the model, which stay",
     "gate": "a recurrent unit is its rows in all gates at once, and is merged only where all agree",
@@ -77,7 +78,10 @@ NO_MERGING = {  # kinds of units whose lines are no licence to merge, and why
 }
 
 CONSTANT = ("depthwise filter", "gated neuron")  # that have no use without weights, though they are not merged
+UNTOLD = ("embedding", "depthwise filter", "kernel", "row")  # that may look random though they are trained, or no layer
 OF_CHANNELS = ("filter", "depthwise filter", "kernel", "embedding")  # whose inputs are more than one a channel, or none
+
+TURNED = "an odd activation would let them be merged, a relu does not"  # units on both sides of a line
 
 
 def read(row: Row) -> Reading:
@@ -150,9 +154,13 @@ def _without_weights(row: Row) -> Reading | None:
     return Reading(found, _beside_null(row) + _zero_inputs(row), Action.REDUCE, what, saving)
 
 
-def _common_mean(row: Row) -> Reading | None:
+def _lines_by_chance(row: Row) -> Reading | None:
+    """Lines where k_eff is as its null: by a mean that all units share, or by a few heavy units."""
     if not row.condensed:
         return None
+    if row.mean <= COMMON:
+        what = NO_MERGING.get(row.kind, "a few units carry the norm, and chance would leave about as few lines")
+        return Reading(f"condensed on {_count(row.lines)}", _beside_null(row) + _empty(row), Action.LOOK, what)
     share = f"the common mean of its units has {_percent(row.mean)} of the squared norm; without it {_beside_null(row)}"
     what = "if its inputs hardly vary along the mean, that acts as a bias"
     if row.kind == "embedding":
@@ -183,7 +191,7 @@ def _turned_round(row: Row) -> Reading | None:
     if not beyond_chance(row.opposites, row.chance_copies):
         return None
     found = f"{row.opposites:,} of {row.units:,} units are others turned round"
-    what = NO_MERGING.get(row.kind, "an odd activation would let them be merged, a relu does not")
+    what = NO_MERGING.get(row.kind, TURNED)
     return Reading(found, _beside_null(row) + _empty(row), Action.LOOK, what)
 
 
@@ -211,7 +219,7 @@ def _hardly_moved(row: Row) -> Reading | None:
 
 def _random(row: Row) -> Reading | None:
     """Nothing tells the weights from random initial ones: lines, rank, norms or biases; layers of some size alone."""
-    large = min(row.units, _inputs(row)) >= TELLING and row.kind not in ("embedding", "depthwise filter", "kernel")
+    large = min(row.units, _inputs(row)) >= TELLING and row.kind not in UNTOLD
     told = row.zeros or row.zero_inputs or row.mean > COMMON or row.bias > COMMON or row.centred_k_eff < row.null_low
     even = row.chance_k_eff > EVEN * row.units
     if not large or told or not even or not abs(row.effective_rank / row.null_rank - 1) < RANDOM:
@@ -228,7 +236,7 @@ def _chance(row: Row) -> Reading | None:
 
 
 RULES: tuple[Callable[[Row], Reading | None], ...] = (
-    *(_not_measured, _without_null, _bias, _two, _lines, _repeated, _without_weights, _common_mean, _beyond_mean),
+    *(_not_measured, _without_null, _bias, _two, _lines, _repeated, _without_weights, _lines_by_chance, _beyond_mean),
     *(_low_rank, _turned_round, _some_alike, _unread, _hardly_moved, _random, _chance),
 )
 
@@ -251,8 +259,10 @@ def _to_merge(row: Row, found: str, number: str, spare: int) -> Reading:
     if row.quantised:
         what = "rounding makes weights alike, so that the model before it was quantised is the one to reduce"
         return Reading(found, number, Action.LOOK, what)
-    if not spare:
+    if not isfinite(row.mean):  # no null was asked for, and what can go was not counted
         return Reading(found, number, Action.REDUCE)
+    if not spare:
+        return Reading(found, number, Action.LOOK, TURNED)
     spare += row.zeros
     saving = spare * row.inputs
     what = f"up to {spare:,} of {row.units:,} units can go, {saving:,} of {row.units * row.inputs:,} parameters"
@@ -301,7 +311,8 @@ def _count(lines: int) -> str:
 
 def _empty(row: Row) -> str:
     """Units and inputs without weights, as more evidence."""
-    return (f"; {row.zeros:,} units are zero" if row.zeros else "") + _zero_inputs(row)
+    zero = "1 unit is zero" if row.zeros == 1 else f"{row.zeros:,} units are zero"
+    return (f"; {zero}" if row.zeros else "") + _zero_inputs(row)
 
 
 def _zero_inputs(row: Row) -> str:

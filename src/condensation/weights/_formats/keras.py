@@ -25,8 +25,9 @@ from .orders import beside_weights, kind_of, units_first
 
 _DEEPEST, _MOST = 40, 200_000  # groups in groups, and datasets
 _FILTERS = {1, 2, 3, 4, 5, 6, 32000}  # that come with h5py; others would be looked for on this machine
+_RECURRENT = ("kernel", "recurrent_kernel", "bias")
 _VARIABLES = {  # the names of a layer's variables, which new files only count
-    **dict.fromkeys(("lstm", "gru", "simple_rnn", "lstm_cell", "gru_cell"), ("kernel", "recurrent_kernel", "bias")),
+    **dict.fromkeys(("lstm", "gru", "simple_rnn", "lstm_cell", "gru_cell"), _RECURRENT),
     **dict.fromkeys(("depthwise_conv1d", "depthwise_conv2d"), ("depthwise_kernel", "bias")),
     **dict.fromkeys(("separable_conv1d", "separable_conv2d"), ("depthwise_kernel", "pointwise_kernel", "bias")),
     "embedding": ("embeddings",),
@@ -187,11 +188,11 @@ def _name(place: str, shape: tuple[int, ...]) -> tuple[str, str]:
         where = parts.index("vars")
         layers = [part for part in parts[:where] if part not in ("layers", "_layer_checkpoint_dependencies")]
         own = next((re.sub(r"_\d+$", "", part) for part in reversed(layers) if part != "cell"), "")
-        known = _VARIABLES.get(own, ("kernel", "bias"))
+        known = _VARIABLES.get(own, _RECURRENT if "cell" in layers else ("kernel", "bias"))
         index = parts[-1]
         number = int(index) if index.isdecimal() and len(index) < 4 else len(known)
         short = known[number] if number < len(known) else f"variable{index}"
-        if own not in _VARIABLES and short == "bias" and len(shape) > 1:
+        if known == ("kernel", "bias") and short == "bias" and len(shape) > 1:
             short = f"variable{index}"
         return ".".join([*layers, short]), layers[-1] if layers else ""
     layer = parts[0]

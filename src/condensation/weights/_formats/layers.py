@@ -1,14 +1,14 @@
 """How the layers of an ONNX graph read their weights."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..._files import Stored
-from .._roles import DEPTHWISE
-from .opened import turned
+from .._roles import DEPTHWISE, OUTPUT
+from .opened import final_values, turned
 
 if TYPE_CHECKING:
     from .onnxs import Graph
@@ -32,6 +32,7 @@ _WEIGHT = {  # which input is the weight, its scale, its zero point and the bias
     "Attention": (1, -1, -1, 2),
     "QAttention": (1, 4, 7, -1),
 }
+_GIVES_ON = ("Einsum", "If", "Loop", "Scan", "DynamicQuantizeLSTM")  # that have weights or graphs in them, too
 _THROUGH = ("Identity", "Cast", "Transpose", "DequantizeLinear")
 _FARTHEST = 8  # nodes between a constant and its layer
 
@@ -69,9 +70,12 @@ class Reader:
 
     graph: "Graph"
     arrays: Mapping[str, Stored]
+    outputs: Collection[str] = ()  # of the graph
 
     def readings(self) -> Iterator[Reading]:
         """The weights in the order of the layers."""
+        nodes = [(_has_weights(node.op_type), node.input, node.output) for node in self.graph.nodes]
+        final = final_values(nodes, self.outputs)
         for node in self.graph.nodes:
             if node.op_type in _GATES or node.op_type == "DynamicQuantizeLSTM":
                 yield from self._recurrent(node)
@@ -80,7 +84,9 @@ class Reader:
                 if found and len(found[1].shape) == 2 and self._constant(node.input[-1]) is None:
                     yield Reading(found[0], found[0], found[1], node.name, "embedding", beside=found[2])
             elif node.op_type in _WEIGHT:
-                yield from self._weight(node)
+                for found in self._weight(node):
+                    ends = found.kind != DEPTHWISE and not found.parts and node.output[:1] and node.output[0] in final
+                    yield replace(found, kind=OUTPUT) if ends else found
 
     def _weight(self, node: Any) -> Iterator[Reading]:
         place, scale, zero, bias = _WEIGHT[node.op_type]
@@ -206,6 +212,12 @@ class Reader:
                 one = _slice(stored, k, (units, inputs))
                 name = source if directions == 1 else f"{source}.{('forward', 'reverse')[k % 2]}"
                 yield Reading(name, source, one, node.name, parts=parts, beside=beside)
+
+
+def _has_weights(operation: str) -> bool:
+    """Whether what a node reads may meet weights in it."""
+    known = operation in _WEIGHT or operation in _GATES or operation in _GIVES_ON
+    return known or "MatMul" in operation or "Attention" in operation
 
 
 def _slice(stored: Stored, k: int, shape: tuple[int, ...]) -> Stored:

@@ -98,6 +98,8 @@ def open_onnx(path: Path) -> Opened:
     graph = Graph()
     try:
         model = onnx.load(path, format="protobuf", load_external_data=False)
+        if not model.HasField("graph"):
+            raise InputError(f"{path} cannot be read as ONNX: it has no graph, and is truncated or of another kind")
         graph.add(model.graph, iter(range(_MOST_GRAPHS + 2)))
     except InputError:
         raise
@@ -107,7 +109,7 @@ def open_onnx(path: Path) -> Opened:
     arrays = {name: _stored(onnx, path, name, tensor, files) for name, tensor in graph.tensors.items()}
     if not arrays:
         raise InputError(f"{path} is an ONNX model without weights: it has no initializers and no constants")
-    readings = list(Reader(graph, arrays).readings())
+    readings = list(Reader(graph, arrays, [_text(own.name) for own in model.graph.output]).readings())
     return _opened(arrays, readings, graph, tuple(files))
 
 

@@ -1,12 +1,12 @@
 """What a reader gives: the arrays of a file, none of them read yet, and what the file tells of their units."""
 
 import importlib
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from .._layout import UnitLayout
 
 MOST_TIMES = 200  # that a member may be larger than its packed bytes, where it is large: weights hardly shrink
 LARGE = 2**26
+V = TypeVar("V", int, str)  # how a value of a graph is called
 _AXES = 64  # that an array of NumPy may have
 
 
@@ -104,3 +105,20 @@ def turned(stored: Stored, axes: tuple[int, ...], shape: tuple[int, ...] | None 
 def without_values(shape: tuple[int, ...], dtype: str, reason: str) -> Stored:
     """An array that cannot be read, and why."""
     return Stored(shape, dtype, lambda: np.empty(0), reason=reason)
+
+
+def final_values(nodes: Sequence[tuple[bool, Sequence[V], Sequence[V]]], outputs: Collection[V]) -> set[V]:
+    """The values of a graph that reach its outputs, and no other layer's weights.
+
+    Args:
+        nodes: in their order, each with whether it may have weights, what it reads and what it gives.
+        outputs: of the graph.
+
+    >>> sorted(final_values([(True, "a", "b"), (False, "b", "c"), (True, "c", "d"), (False, "d", "e")], "e"))
+    ['d', 'e']
+    """
+    final, read_on = set(outputs), set[V]()
+    for weighted, inputs, given in reversed(nodes):
+        ends = not weighted and all(value in final and value not in read_on for value in given)
+        (final if ends else read_on).update(inputs)
+    return final - read_on

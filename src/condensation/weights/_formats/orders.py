@@ -67,7 +67,7 @@ def units_first(
         if len(shape) < 2 or name in taken or stored.reason:
             found.setdefault(name, stored)
             continue
-        kind = (kinds or {}).get(name) or kind_of(name, shape)
+        kind = (kinds or {}).get(name) or _recurrent(name, arrays) or kind_of(name, shape)
         bias = (biases or {}).get(name) or bias_beside(name, arrays)
         own, layout = _turned(name, stored, kind, arrays)
         found[name] = own
@@ -94,6 +94,17 @@ def bias_beside(name: str, arrays: Mapping[str, Stored]) -> str | None:
     return None
 
 
+def _state(name: str) -> str:
+    """The name that the kernel for the state has in a layer with a kernel of this name."""
+    return re.sub(r"(^|\.)(recurrent_)?kernel$", r"\1recurrent_kernel", name)
+
+
+def _recurrent(name: str, arrays: Mapping[str, Stored]) -> str:
+    """The kind of a kernel that has one for the state beside it, or is one."""
+    state = _state(name)
+    return "recurrent" if state.endswith("recurrent_kernel") and state in arrays else ""
+
+
 def _turned(name: str, stored: Stored, kind: str, arrays: Mapping[str, Stored]) -> tuple[Stored, UnitLayout | str]:
     shape, axes = stored.shape, len(stored.shape)
     if kind == "turned":
@@ -115,7 +126,7 @@ def _turned(name: str, stored: Stored, kind: str, arrays: Mapping[str, Stored]) 
     if name.rpartition(".")[2].startswith("bias"):
         return stored, "biases of a recurrent layer: one number a unit is no direction"
     if kind == "recurrent":
-        states = arrays.get(re.sub(r"(recurrent_)?kernel$", "recurrent_kernel", name))
+        states = arrays.get(_state(name))
         size = states.shape[0] if states is not None and states.shape else 0
         gates = _GATES.get(shape[1] // size, ()) if size and shape[1] % size == 0 else ()
         return turned(stored, (1, 0)), UnitLayout(parts=tuple((gate, size) for gate in gates))

@@ -24,7 +24,7 @@ from .tensors import Storages, dtype_of, storage_type
 _MAGIC = 0x1950A86A20F9469CFC6C  # the number that old files begin with
 _OLD = b"\x80\x02\x8a\x0a" + _MAGIC.to_bytes(10, "little")
 _INSTEAD = "save model.state_dict() with torch.save, or the weights as .safetensors"
-_SHOWN = 3  # names that a note has
+_SHOWN, _LONG = 3, 100  # names that a note has, and characters of each
 _KNOWN = ("torch.", "torch._utils.", "collections.", "builtins.", "__builtin__.", "numpy.", "_codecs.", "__torch__.")
 _FREE = ("torch.nn.", "torch.optim.")  # classes, whose objects are stand-ins
 
@@ -183,11 +183,9 @@ def found(path: Path, content: Any, names: list[str], notes: tuple[str, ...] = (
     """The weights of a value that was read, with what was left out of it."""
     arrays, told, left = weights_of(content, path.name.partition(".")[0] or path.name)
     foreign = [name for name in dict.fromkeys(names) if not _is_known(name)]
-    shown = ", ".join(map(printable, foreign[:_SHOWN])) + (
-        f", {len(foreign) - _SHOWN} more" if foreign[_SHOWN:] else ""
-    )
+    shown = ", ".join(map(_shown, foreign[:_SHOWN])) + (f", {len(foreign) - _SHOWN} more" if foreign[_SHOWN:] else "")
     if not arrays:
-        beside = f" ({', '.join(map(printable, left[:_SHOWN]))} not being called as weights are)" if left else ""
+        beside = f" ({', '.join(map(_shown, left[:_SHOWN]))} not being called as weights are)" if left else ""
         named = f"; it names {shown}, of which nothing was imported or called" if foreign else ""
         kind = "dict" if isinstance(content, dict) else "list" if isinstance(content, tuple) else type(content).__name__
         raise InputError(f"{path} holds no tensors by name but a {kind}{beside}{named}: {_INSTEAD}")
@@ -197,6 +195,11 @@ def found(path: Path, content: Any, names: list[str], notes: tuple[str, ...] = (
         own = units_first(arrays)
         return Opened(own.arrays, own.layouts, notes=(*told, *notes))
     return Opened(arrays, notes=(*told, *notes))
+
+
+def _shown(name: str) -> str:
+    """A name as a sentence shows it: printable, and the middle of a long one left out."""
+    return printable(name if len(name) <= _LONG else f"{name[: _LONG // 2]}…{name[-_LONG // 2 :]}")
 
 
 def _is_haiku(arrays: dict[str, Stored]) -> bool:

@@ -10,8 +10,8 @@ from ..._files import ADVICE, Stored
 from ..._memory import require
 from ...errors import InputError
 from .._layout import UnitLayout
-from .._roles import DEPTHWISE
-from .opened import Opened, check_shape, free_name, library, turned, without_values
+from .._roles import DEPTHWISE, OUTPUT
+from .opened import Opened, check_shape, final_values, free_name, library, turned, without_values
 
 _TYPES = {
     0: "float32",
@@ -38,6 +38,8 @@ _LAYERS = {  # the inputs of a layer that are weights, each with its kind of uni
     "LSTM": tuple((place, "dense", -1) for place in range(1, 9)),
     "BATCH_MATMUL": ((1, "product", -1),),
 }
+_GIVES_ON = ("IF", "WHILE", "CALL", "CALL_ONCE")  # that have graphs in them
+_ENDS = ("CONV_2D", "CONV_3D", "TRANSPOSE_CONV", "FULLY_CONNECTED")  # whose units may be outputs of the model
 
 
 def open_tflite(path: Path) -> Opened:
@@ -58,8 +60,9 @@ def open_tflite(path: Path) -> Opened:
         graphs = [model.Subgraphs(k) for k in range(_count(model.SubgraphsLength(), size))]
         for entries in ("TensorsLength", "OperatorsLength"):  # offsets may lead to one list again and again
             _count(sum(getattr(graph, entries)() for graph in graphs), size)
-        for graph in graphs:
-            _graph(model, graph, codes, size, arrays, layouts)
+        for graph in graphs:  # the first one is the model
+            outputs = _whole(graph.OutputsAsNumpy()) if graph is graphs[0] else ()
+            _graph(model, graph, outputs, codes, size, arrays, layouts)
     except InputError:
         raise
     except Exception as error:  # offsets that lead nowhere fail in many ways
@@ -77,9 +80,15 @@ def _count(number: int, size: int) -> int:
 
 
 def _graph(
-    model: Any, graph: Any, codes: list[str], size: int, arrays: dict[str, Stored], layouts: dict[str, UnitLayout | str]
+    model: Any,
+    graph: Any,
+    outputs: tuple[int, ...],
+    codes: list[str],
+    size: int,
+    arrays: dict[str, Stored],
+    layouts: dict[str, UnitLayout | str],
 ) -> None:
-    """Take in the constants of one graph as its layers read them."""
+    """Take in the constants of one graph, of the model with these outputs, as its layers read them."""
     tensors = {k: graph.Tensors(k) for k in range(_count(graph.TensorsLength(), size))}
     nodes = [
         (codes[node.OpcodeIndex()], _whole(node.InputsAsNumpy()), _whole(node.OutputsAsNumpy()))
@@ -95,12 +104,16 @@ def _graph(
             k = passed.get(k, k)
         return k if k in constants else None
 
+    given_on = {*_LAYERS, *_GIVES_ON}
+    final = final_values([(code in given_on, inputs, given) for code, inputs, given in nodes], outputs)
+    last: set[int] = set()  # weights of layers whose units are outputs of the model
     readings: dict[int, tuple[str, int | None, str]] = {}
-    for code, inputs, _ in nodes:
+    for code, inputs, given in nodes:
         for place, kind, bias in _LAYERS.get(code, ()):
             k = constant(inputs, place)
             if k is not None:
                 readings.setdefault(k, (kind, constant(inputs, bias), code))
+                last |= {k} if final.intersection(given[:1]) and code in _ENDS else set()
     others = {k: code for code, inputs, _ in nodes for k in inputs}
     for k in dict.fromkeys((*readings, *constants)):  # in the order of the layers
         stored = constants[k]
@@ -118,6 +131,7 @@ def _graph(
         unit = {"conv": "filter", "conv3d": "filter", "depthwise": DEPTHWISE, "embedding": "embedding"}.get(
             kind, "neuron"
         )
+        unit = OUTPUT if k in last else unit
         fits = bias is not None and constants[bias].shape == (own.shape[0],)
         layouts[name] = UnitLayout(unit, bias=(names[bias], 0) if bias is not None and fits else None)
 
