@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,33 +113,38 @@ class Training:
                     self.watcher.step(loss)
 
 
-def watching() -> list[str]:
-    """What watching adds to a training of PyTorch's, eager and compiled, within the default budget and without one.
+def pair(compiled: bool, options: dict[str, Any] | None) -> tuple[float, float, float, int, float]:
+    """CPU seconds without watching, the ratios of CPU and of wall time with it, the measured steps, and the load.
 
-    The trainings with and without it take turns of 100 steps, so that what else the machine does slows both; a pair of
-    which none is watched tells how far such a ratio can be trusted. Beginning and end are counted.
+    The trainings with and without it take turns of 100 steps, so that what else the machine does slows both. Beginning
+    and end are counted.
+    """
+    from condensation.pytorch import watch
+
+    plain, watched = Training(compiled), Training(compiled)
+    with tempfile.TemporaryDirectory() as folder:
+        if options is not None:
+            with watched.counted():
+                watched.watcher = watch(watched.model, Path(folder) / "run", **options)
+        for turn in range(STEPS // TURN):
+            for training in (plain, watched) if turn % 2 else (watched, plain):
+                training.train(TURN)
+        measured = 0
+        if watched.watcher is not None:
+            with watched.counted():
+                watched.watcher.close()
+            measured = len({row.step for row in watched.watcher.rows})
+    return plain.cpu, watched.cpu / plain.cpu, watched.wall / plain.wall, measured, os.getloadavg()[0]
+
+
+def watching(compiled: bool = False) -> list[str]:
+    """What watching adds to a training of PyTorch's within the default budget and without one.
+
+    A pair of which none is watched tells how far such a ratio can be trusted.
     """
     import torch
 
     from condensation import Every
-    from condensation.pytorch import watch
-
-    def pair(compiled: bool, options: dict[str, Any] | None) -> tuple[float, float, float, int, float]:
-        """CPU seconds without, the ratios of CPU and of wall time, the measured steps, and the load."""
-        plain, watched = Training(compiled), Training(compiled)
-        with tempfile.TemporaryDirectory() as folder:
-            if options is not None:
-                with watched.counted():
-                    watched.watcher = watch(watched.model, Path(folder) / "run", **options)
-            for turn in range(STEPS // TURN):
-                for training in (plain, watched) if turn % 2 else (watched, plain):
-                    training.train(TURN)
-            measured = 0
-            if watched.watcher is not None:
-                with watched.counted():
-                    watched.watcher.close()
-                measured = len({row.step for row in watched.watcher.rows})
-        return plain.cpu, watched.cpu / plain.cpu, watched.wall / plain.wall, measured, os.getloadavg()[0]
 
     ways: dict[str, dict[str, Any] | None] = {
         "not watched": None,
@@ -149,19 +155,19 @@ def watching() -> list[str]:
     }
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # else CPU time counts threads that wait
+    how = "torch.compile" if compiled else "eager"
     lines = [
-        f"Watching {STEPS:,} steps of a 784-400-10 network (batches of 64, Adam), all layers, with files; one thread."
+        f"Watching {STEPS:,} steps of a 784-400-10 network (batches of 64, Adam), all layers, with files; {how}, one "
+        f"thread. A training with and one without it, in turns of {TURN} steps; beginning and end are counted.",
+        "",
+        "| how | without | CPU, with / without | wall, with / without | measured steps | load |",
+        "| --- " * 6 + "|",
     ]
-    lines += [f"A training with and one without it, in turns of {TURN} steps; beginning and end are counted.", ""]
-    lines += ["| PyTorch | how | without | CPU, with / without | wall, with / without | measured steps | load |"]
-    lines += ["| --- " * 7 + "|"]
-    for compiled in (False, True):
-        Training(compiled).train(TURN)
-        for name, options in ways.items():
-            plain, cpu, wall, measured, load = pair(compiled, options)
-            how = "torch.compile" if compiled else "eager"
-            lines += [f"| {how} | {name} | {plain:.1f} s | {cpu:.3f} | {wall:.3f} | {measured} | {load:.0f} |"]
-            print(lines[-1], file=sys.stderr, flush=True)
+    Training(compiled).train(TURN)
+    for name, options in ways.items():
+        plain, cpu, wall, measured, load = pair(compiled, options)
+        lines += [f"| {name} | {plain:.1f} s | {cpu:.3f} | {wall:.3f} | {measured} | {load:.0f} |"]
+        print(lines[-1], file=sys.stderr, flush=True)
     torch.set_num_threads(threads)
     return lines
 
@@ -226,7 +232,13 @@ def mnist() -> list[str]:
     return [*lines, "", f"{asked} *Pruned*: by Torch-Pruning's magnitude importance, to the same number of units."]
 
 
-SECTIONS = {"gpt2": gpt2, "watching": watching, "reducing": reducing, "mnist": mnist}
+SECTIONS = {
+    "gpt2": gpt2,
+    "watching": watching,
+    "compiled": partial(watching, True),
+    "reducing": reducing,
+    "mnist": mnist,
+}
 
 
 def main() -> None:
