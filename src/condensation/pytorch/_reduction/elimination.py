@@ -72,9 +72,8 @@ def eliminate(readers: Sequence[Reader], blocks: Sequence[Int[np.ndarray, " memb
         energy = float(np.sum(reader.gram * reader.squares))
         if energy > 0 and reader.ridge > 0:
             inverse = np.linalg.inv(reader.gram + reader.ridge * np.eye(len(alive)))
-            states.append(
-                (inverse, reader.squares / (energy * len(readers)), reader.ridge, np.diag(reader.gram).clip(0))
-            )
+            own = np.diag(reader.gram).clip(0)
+            states.append((inverse, reader.squares / (energy * len(readers)), reader.ridge, own))
     steps, costs = [], []
     while len(alive):
         cost = np.zeros(len(alive))
