@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,33 +113,38 @@ class Training:
                     self.watcher.step(loss)
 
 
-def watching() -> list[str]:
-    """What watching adds to a training of PyTorch's, eager and compiled, within the default budget and without one.
+def pair(compiled: bool, options: dict[str, Any] | None) -> tuple[float, float, float, int, float]:
+    """CPU seconds without watching, the ratios of CPU and of wall time with it, the measured steps, and the load.
 
-    The trainings with and without it take turns of 100 steps, so that what else the machine does slows both; a pair of
-    which none is watched tells how far such a ratio can be trusted. Beginning and end are counted.
+    The trainings with and without it take turns of 100 steps, so that what else the machine does slows both. Beginning
+    and end are counted.
+    """
+    from condensation.pytorch import watch
+
+    plain, watched = Training(compiled), Training(compiled)
+    with tempfile.TemporaryDirectory() as folder:
+        if options is not None:
+            with watched.counted():
+                watched.watcher = watch(watched.model, Path(folder) / "run", **options)
+        for turn in range(STEPS // TURN):
+            for training in (plain, watched) if turn % 2 else (watched, plain):
+                training.train(TURN)
+        measured = 0
+        if watched.watcher is not None:
+            with watched.counted():
+                watched.watcher.close()
+            measured = len({row.step for row in watched.watcher.rows})
+    return plain.cpu, watched.cpu / plain.cpu, watched.wall / plain.wall, measured, os.getloadavg()[0]
+
+
+def watching(compiled: bool = False) -> list[str]:
+    """What watching adds to a training of PyTorch's within the default budget and without one.
+
+    A pair of which none is watched tells how far such a ratio can be trusted.
     """
     import torch
 
     from condensation import Every
-    from condensation.pytorch import watch
-
-    def pair(compiled: bool, options: dict[str, Any] | None) -> tuple[float, float, float, int, float]:
-        """CPU seconds without, the ratios of CPU and of wall time, the measured steps, and the load."""
-        plain, watched = Training(compiled), Training(compiled)
-        with tempfile.TemporaryDirectory() as folder:
-            if options is not None:
-                with watched.counted():
-                    watched.watcher = watch(watched.model, Path(folder) / "run", **options)
-            for turn in range(STEPS // TURN):
-                for training in (plain, watched) if turn % 2 else (watched, plain):
-                    training.train(TURN)
-            measured = 0
-            if watched.watcher is not None:
-                with watched.counted():
-                    watched.watcher.close()
-                measured = len({row.step for row in watched.watcher.rows})
-        return plain.cpu, watched.cpu / plain.cpu, watched.wall / plain.wall, measured, os.getloadavg()[0]
 
     ways: dict[str, dict[str, Any] | None] = {
         "not watched": None,
@@ -149,19 +155,19 @@ def watching() -> list[str]:
     }
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # else CPU time counts threads that wait
+    how = "torch.compile" if compiled else "eager"
     lines = [
-        f"Watching {STEPS:,} steps of a 784-400-10 network (batches of 64, Adam), all layers, with files; one thread."
+        f"Watching {STEPS:,} steps of a 784-400-10 network (batches of 64, Adam), all layers, with files; {how}, one "
+        f"thread. A training with and one without it, in turns of {TURN} steps; beginning and end are counted.",
+        "",
+        "| how | without | CPU, with / without | wall, with / without | measured steps | load |",
+        "| --- " * 6 + "|",
     ]
-    lines += [f"A training with and one without it, in turns of {TURN} steps; beginning and end are counted.", ""]
-    lines += ["| PyTorch | how | without | CPU, with / without | wall, with / without | measured steps | load |"]
-    lines += ["| --- " * 7 + "|"]
-    for compiled in (False, True):
-        Training(compiled).train(TURN)
-        for name, options in ways.items():
-            plain, cpu, wall, measured, load = pair(compiled, options)
-            how = "torch.compile" if compiled else "eager"
-            lines += [f"| {how} | {name} | {plain:.1f} s | {cpu:.3f} | {wall:.3f} | {measured} | {load:.0f} |"]
-            print(lines[-1], file=sys.stderr, flush=True)
+    Training(compiled).train(TURN)
+    for name, options in ways.items():
+        plain, cpu, wall, measured, load = pair(compiled, options)
+        lines += [f"| {name} | {plain:.1f} s | {cpu:.3f} | {wall:.3f} | {measured} | {load:.0f} |"]
+        print(lines[-1], file=sys.stderr, flush=True)
     torch.set_num_threads(threads)
     return lines
 
@@ -203,6 +209,47 @@ def reducing() -> list[str]:
     return [f"{what}: {cpu:.1f} s of CPU time, {wall:.1f} s of wall time, the best of 3."]
 
 
+def resnet56() -> list[str]:
+    """Seconds in which a ResNet-56 is reduced, by 2000 images of 32 x 32 and without any; random weights and images."""
+    import torch
+
+    from condensation.pytorch import reduce_model
+
+    sys.path.insert(0, str(Path(__file__).with_name("reduction")))
+    from networks import make  # pyright: ignore[reportMissingImports]
+
+    model, x = make("resnet56", 0), torch.randn(2000, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        for _ in range(5):  # batch norms see what there is to see
+            model(x[:128])
+    model.eval()
+    ways: dict[str, dict[str, Any]] = {
+        "`inputs=x[:2]`, no data": {"inputs": x[:2]},
+        '`x, ratio=0.5, method="merge"`': {"data": x, "ratio": 0.5, "method": "merge"},
+        '`x, ratio=0.5, method="prune_fit"`': {"data": x, "ratio": 0.5, "method": "prune_fit"},
+        "`x, ratio=0.5`": {"data": x, "ratio": 0.5},
+        "`x`, the default": {"data": x},
+    }
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    lines = [
+        "`reduce_model` of a ResNet-56 (0.85 million parameters, 125 million multiply-adds, 27 sets of channels), `x` "
+        "2000 images of 32 x 32, of which 768 are used; one thread.",
+        "",
+        "| how | CPU time | asked | load |",
+        "| --- " * 4 + "|",
+    ]
+    with threadpool_limits(1):
+        for name, how in ways.items():
+            began = time.process_time()
+            reduce_model(model, **how)
+            seconds = time.process_time() - began
+            lines += [f"| {name} | {seconds:.1f} s | < 20 s | {os.getloadavg()[0]:.0f} |"]
+            print(lines[-1], file=sys.stderr, flush=True)
+    torch.set_num_threads(threads)
+    return lines
+
+
 def mnist() -> list[str]:
     """The table of `examples/pytorch_mnist.py`, its dense networks, three seeds."""
     sys.path.insert(0, str(ROOT / "examples"))
@@ -226,7 +273,14 @@ def mnist() -> list[str]:
     return [*lines, "", f"{asked} *Pruned*: by Torch-Pruning's magnitude importance, to the same number of units."]
 
 
-SECTIONS = {"gpt2": gpt2, "watching": watching, "reducing": reducing, "mnist": mnist}
+SECTIONS = {
+    "gpt2": gpt2,
+    "watching": watching,
+    "compiled": partial(watching, True),
+    "reducing": reducing,
+    "resnet56": resnet56,
+    "mnist": mnist,
+}
 
 
 def main() -> None:

@@ -71,6 +71,18 @@ def test_dead_and_duplicate_units_cost_nothing_with_fewer_samples_than_units():
     assert not combine[3].any()
 
 
+def test_units_that_do_not_vary_cost_nothing_that_is_infinite():
+    """What is left of their Gram matrix is rounding, which need not be positive."""
+    rng = np.random.default_rng(0)
+    noise, b = 1e-16 * rng.normal(size=(20, 20)), rng.normal(size=(4, 20))
+    gram = noise + noise.T
+    gram *= np.sign(np.trace(gram))
+    with np.errstate(over="raise"):
+        found = eliminate([Reader(gram, b.T @ b, 60)], [np.arange(20)])
+    assert np.isfinite(found.costs).all()
+    assert len({*found.order[:, 0]}) == 20
+
+
 def test_a_wide_set_loses_several_units_at_a_time_and_nearly_the_best():
     rng = np.random.default_rng(0)
     h = rng.normal(size=(2000, 40)) @ rng.normal(size=(40, 600)) + 0.1 * rng.normal(size=(2000, 600))

@@ -172,6 +172,17 @@ def test_names_sizes_table_and_file(tmp_path):
     assert all(0 <= share <= 1 for _, share in told)
 
 
+def test_the_table_says_how_many_layers_stay_however_many_go():
+    torch.manual_seed(0)
+    model = nn.Sequential()
+    for k in range(9):
+        model.add_module(f"a_long_name_of_a_layer_{k}", nn.Linear(6, 6))
+        model.add_module(f"{k}", nn.Tanh())
+    model.append(nn.Linear(6, 2))
+    shown = repr(reduce_model(model, torch.randn(100, 6), ratio=0.5))
+    assert "1 layer not reduced" in shown
+
+
 def test_convolutions_with_norms_are_refitted_in_several_batches_as_in_one(monkeypatch):
     from condensation.pytorch._reduction import observed
 

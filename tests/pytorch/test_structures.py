@@ -10,6 +10,7 @@ from condensation import InputError
 from condensation.pytorch import load_reduced, reduce_model
 from condensation.pytorch._reduction.attention import OpenAttention
 from condensation.pytorch._reduction.follow import Follower
+from condensation.pytorch._reduction.judge import relative_error
 from condensation.pytorch._reduction.recurrent import OpenRecurrent
 
 pytestmark = pytest.mark.pytorch
@@ -163,6 +164,36 @@ def test_an_encoder_without_copies_keeps_its_modules():
     small = reduce_model(model, torch.randn(300, 7, 5), ratio=0.25)
     assert all(isinstance(layer.self_attn, OpenAttention) for layer in small.model.encoder.layers)
     assert small.relative_error < 0.5
+
+
+class Between(nn.Module):
+    """An attention between two dense layers, nothing else: all that it reads and gives can be left out."""
+
+    def __init__(self):
+        super().__init__()
+        self.before, self.after = nn.Linear(6, WIDTH), nn.Linear(WIDTH, 3)
+        self.attention = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
+
+    def forward(self, x):
+        x = self.before(x)
+        return self.after(self.attention(x, x, x)[0].mean(1))
+
+
+@pytest.mark.parametrize("how", [{"error": 0.1}, {"ratio": 0.5}])
+def test_channels_that_an_attention_reads_and_gives_are_left_out(how, tmp_path):
+    for seed in range(3):
+        torch.manual_seed(seed)
+        model = Between().eval()
+        small = reduce_model(model, torch.randn(300, 7, 6), **how)
+        before, after = small.sizes["before"]
+        assert after < before
+        assert isinstance(small.model.attention, OpenAttention)
+        small.save(tmp_path / "small.safetensors")
+        x = torch.randn(300, 7, 6)
+        with torch.no_grad():
+            again = load_reduced(Between(), tmp_path / "small.safetensors")
+            assert torch.equal(again(x), small.model(x))
+            assert relative_error(model(x).numpy(), small.model(x).numpy()) <= small.most_error
 
 
 @pytest.mark.parametrize("batch_first", [True, False])

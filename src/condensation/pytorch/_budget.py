@@ -27,8 +27,9 @@ class Budget:
     >>> allowed = []
     >>> for step in range(101):
     ...     now[0] += 1
-    ...     with budget.told():
-    ...         allowed.append(budget.allows())
+    ...     began = budget.begin()
+    ...     allowed.append(budget.allows())
+    ...     budget.end(began)
     >>> allowed.index(True)  # 67 steps of a second pay for two measurements of a second
     66
     """
@@ -40,18 +41,18 @@ class Budget:
         self._times: deque[float] = deque(maxlen=KEPT)
         self._look = 0  # the step until which nothing more can be paid for
 
-    @contextmanager
-    def told(self) -> Iterator[None]:
-        """Around all that is done when a step is told."""
+    def begin(self) -> float:
+        """Before all that is done when a step is told; when that was, which ``end`` is told."""
         began = self._clock()
         self._steps += 1
-        if not math.isnan(self._left):
+        if self._left == self._left:  # a number
             self._times.append(began - self._left)
-        try:
-            yield
-        finally:
-            self._left = self._clock()
-            self.spent += self._left - began
+        return began
+
+    def end(self, began: float) -> None:
+        """After all that is done when a step is told."""
+        self._left = self._clock()
+        self.spent += self._left - began
 
     @contextmanager
     def spending(self) -> Iterator[None]:
@@ -69,11 +70,16 @@ class Budget:
         yield
         self.expected = self._clock() - began
 
+    @property
+    def exhausted(self) -> bool:
+        """Whether it is known that nothing can be paid for yet."""
+        return self._steps < self._look
+
     def allows(self) -> bool:
         """Whether one more measurement can be paid for, with one at the end."""
         if self.share is None:
             return True
-        if self._steps < self._look:
+        if self.exhausted:
             return False
         needed = self.spent + 2 * self.expected
         each = self.share * median(self._times) if self._times else 0.0

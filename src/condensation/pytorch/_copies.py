@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from ..weights import Units
+from ._looking import undisturbed
 
 Key = tuple[str, str]  # the path of a module, and the name of its parameter
 MOST = 2**28  # bytes of copies that wait to be measured
@@ -85,14 +86,17 @@ class Copier:
         finally:
             _SOURCE.reset(token)
 
-    def take(self, step: int, loss: Any) -> Copies | None:
-        """The parameters as they are now; None where one of them cannot be copied."""
+    def take(self, step: int, loss: Any, waiting: int = 0) -> Copies | None:
+        """The parameters as they are now; None where one cannot be copied, or as many wait as there is room for."""
+        if waiting >= MANY or (waiting + 1) * sum(4 * layer.units * layer.inputs for layer in self._units) > MOST:
+            return None
         try:
-            if not self._now:
-                self._look()
-            copies = Copies(step, loss)
-            for key, now in self._now.items():
-                copies.values[key] = self._copied(now().detach())
+            with undisturbed():
+                if not self._now:
+                    self._look()
+                copies = Copies(step, loss)
+                for key, now in self._now.items():
+                    copies.values[key] = self._copied(now().detach())
             for stream in self._streams.values():
                 event = torch.cuda.Event()
                 event.record(stream)

@@ -25,7 +25,7 @@ from ..measure._table import NAN
 from ..runs import Watched, WatchedLayer, WatchedRow, WatchedRun, WatchWriter
 from ..runs._watched import QUANTITIES
 from ._budget import Budget
-from ._copies import MANY, MOST, Copier, Copies
+from ._copies import Copier, Copies
 from ._loggers import as_loggers, guarded, named
 from ._looking import as_float, threads, undisturbed, versions
 from ._options import BUDGET, DEFAULT, Options, check_options
@@ -170,10 +170,18 @@ class Watcher:
         """
         if self._closed:
             raise InputError("this watcher was closed; watch(model) begins another one")
-        now = self._step + 1 if step is None else step
-        check_whole("step", now, least=0, bits=63)
-        with self._budget.told():
-            self._told(now, loss)
+        if step is not None:
+            check_whole("step", step, least=0, bits=63)
+        began = self._budget.begin()
+        try:
+            now = self._step + 1 if step is None else step
+            nothing = self._begun and self._step <= now < self._due and (not self._waiting or self._budget.exhausted)
+            if nothing:  # is to be done, nearly always: steps may be short, and each call counts
+                self._step, self._loss = now, loss.detach() if isinstance(loss, torch.Tensor) else loss
+            else:
+                self._told(now, loss)
+        finally:
+            self._budget.end(began)
 
     def _told(self, now: int, loss: torch.Tensor | float | None) -> None:
         new = not self._begun
@@ -209,7 +217,7 @@ class Watcher:
         measured = not self._waiting and not self._beside and self._budget.allows()
         if measured:
             self._measure(now, self._loss)
-        elif (copies := self._copied(now)) is not None:
+        elif (copies := self._copier.take(now, self._loss, len(self._waiting))) is not None:
             self._waiting.append(copies)
         elif not self._waiting and self._budget.allows():
             self._measure(now, self._loss)
@@ -218,14 +226,6 @@ class Watcher:
             return False
         self._due = self._next_due(now)
         return measured
-
-    def _copied(self, now: int) -> Copies | None:
-        """The weights of this step, if there is room for them."""
-        size = sum(4 * layer.units * layer.inputs for layer in self._units)
-        if len(self._waiting) >= MANY or (len(self._waiting) + 1) * size > MOST:
-            return None
-        with undisturbed():
-            return self._copier.take(now, self._loss)
 
     def _measure_waiting(self) -> None:
         copies = self._waiting[0]

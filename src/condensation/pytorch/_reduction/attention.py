@@ -124,15 +124,13 @@ class OpenAttention(nn.Module):
         return total
 
     def folded(self, module: nn.MultiheadAttention) -> nn.Module:
-        """The module that it was, where as many heads and values are left; or itself."""
-        if self.q_proj.out_features != self.embed_dim or self.v_proj.out_features != self.embed_dim:
+        """The module that it was, where all of it is left; or itself."""
+        given = OpenAttention(module).state_dict()
+        left = self.state_dict()
+        if {key: value.shape for key, value in left.items()} != {key: value.shape for key, value in given.items()}:
             return self
         whole = deepcopy(module)
         biases = [layer.bias for layer in (self.q_proj, self.k_proj, self.v_proj)]
-        if (module.in_proj_bias is None) != (biases[0] is None) or (module.out_proj.bias is None) != (
-            self.out_proj.bias is None
-        ):
-            return self
         with torch.no_grad():
             weights = [self.q_proj.weight, self.k_proj.weight, self.v_proj.weight]
             if module.in_proj_weight is not None:

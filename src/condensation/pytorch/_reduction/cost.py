@@ -12,7 +12,7 @@ from .samples import length
 from .trace import ModelInputs, call
 
 REPEATS = 5
-LONG = 2.0  # seconds after which a batch is not run again to be timed
+LONG = 1.0  # seconds after which a batch is not run again to be timed
 
 
 @dataclass(frozen=True)

@@ -72,15 +72,14 @@ def eliminate(readers: Sequence[Reader], blocks: Sequence[Int[np.ndarray, " memb
         energy = float(np.sum(reader.gram * reader.squares))
         if energy > 0 and reader.ridge > 0:
             inverse = np.linalg.inv(reader.gram + reader.ridge * np.eye(len(alive)))
-            states.append((inverse, reader.squares / (energy * len(readers)), reader.ridge))
+            own = np.diag(reader.gram).clip(0)
+            states.append((inverse, reader.squares / (energy * len(readers)), reader.ridge, own))
     steps, costs = [], []
     while len(alive):
         cost = np.zeros(len(alive))
-        for inverse, squares, ridge in states:
-            new = (
-                1 / np.maximum(np.diag(inverse), np.finfo(float).tiny) - ridge
-            )  # the square that no other unit explains
-            cost += np.maximum(np.diag(squares), 0) * np.maximum(new, 0)
+        for inverse, squares, ridge, own in states:
+            new = 1 / np.maximum(np.diag(inverse), np.finfo(float).tiny) - ridge  # the square that no other explains
+            cost += np.maximum(np.diag(squares), 0) * np.clip(new, 0, own[alive])  # rounding may say more than all
         many = max(1, len(alive) // len(blocks) // SINGLE)
         rising = np.argsort(cost, kind="stable")
         gone = np.stack([rising[block_of[alive[rising]] == k][:many] for k in range(len(blocks))], axis=1)
@@ -88,7 +87,7 @@ def eliminate(readers: Sequence[Reader], blocks: Sequence[Int[np.ndarray, " memb
         costs += cost[gone].sum(axis=1).tolist()
         left = np.ones(len(alive), bool)
         left[gone] = False
-        states = [(*_without(inverse, squares, gone.reshape(-1), left), ridge) for inverse, squares, ridge in states]
+        states = [(*_without(inverse, squares, gone.reshape(-1), left), *fixed) for inverse, squares, *fixed in states]
         alive = alive[left]
     return Elimination(np.array(steps), np.array(costs))
 

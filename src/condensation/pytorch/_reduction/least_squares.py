@@ -1,8 +1,11 @@
 """Least squares with a ridge that every fifth sample chooses, for the groups of a layer at once.
 
 What is fitted is a change of the weights that a formula gave: where the formula is exact nothing is left to change. One
-of the ridges is infinite, which leaves it as it is. With fewer rows than columns the equations are solved for rows.
+of the ridges is infinite, which leaves it as it is. The equations are sums over rows, and those of the fold and of the
+rest add up to those of all. With fewer rows than columns they are solved for rows instead.
 """
+
+from dataclasses import dataclass, fields
 
 import torch
 from jaxtyping import Bool, Float
@@ -10,52 +13,103 @@ from jaxtyping import Bool, Float
 RIDGES = (1e-6, 1e-4, 1e-2, 1.0)  # relative to the mean square of the columns
 FOLDS = 5
 EXACT = 1000  # columns up to which the equations are summed in float64
+ENTRIES = 300_000  # of the rows that are summed at a time: they stay in the processor's cache
 
 Matrices = Float[torch.Tensor, "groups rows columns"]
+Outputs = Float[torch.Tensor, "groups rows outputs"]
+Solution = tuple[torch.Tensor, torch.Tensor]  # weights (groups x columns x outputs) and bias (groups x outputs)
 
 
-def change(
-    x: Matrices, rest: Float[torch.Tensor, "groups rows outputs"], held: Bool[torch.Tensor, " rows"], constant: bool
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """What is added to the weights (groups x columns x outputs) and to the bias (groups x outputs)."""
+def change(x: Matrices, rest: Outputs, held: Bool[torch.Tensor, " rows"], constant: bool) -> Solution:
+    """What is added to the weights and to the bias."""
     kind = torch.float64 if x.shape[2] <= EXACT and x.device.type != "mps" else torch.float32
-    x, rest = x.to(kind), rest.to(kind)
     nothing = torch.zeros(x.shape[0], x.shape[2], rest.shape[2], dtype=kind, device=x.device)
     none = nothing, nothing.new_zeros(x.shape[0], rest.shape[2])
-    if not bool(held.any()) or bool(held.all()):
+    train, test = (torch.nonzero(rows)[:, 0] for rows in (~held, held))
+    if not len(train) or not len(test):
         return none
-    train, test = _Equations(x[:, ~held], rest[:, ~held], constant), (x[:, held], rest[:, held])
-    losses = [float(test[1].square().sum())]
+    middle = [part.mean(1, keepdim=True).to(kind) * constant for part in (x, rest)]  # what is small is summed exactly
+
+    def rows(places: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x[:, places].to(kind) - middle[0], rest[:, places].to(kind) - middle[1]
+
+    def summed(places: torch.Tensor) -> _Sums:
+        first, *more = places.split(max(1, ENTRIES // x[:, 0].numel()))
+        sums = _Sums.of(*rows(first))
+        for some in more:
+            sums.add(_Sums.of(*rows(some)))
+        return sums
+
+    tall = x.shape[2] <= len(train)
+    sums = summed(train) if tall else None
+    seen = _by_rows(*rows(train), constant) if sums is None else sums.equations(constant)
+    held_x, held_rest = rows(test)
+    losses = [float(held_rest.square().sum())]
     for ridge in RIDGES:
-        weights, bias = train.solve(ridge)
-        losses.append(float((test[1] - test[0] @ weights - bias[:, None]).square().sum()))
+        weights, bias = seen.solve(ridge)
+        losses.append(float((held_rest - held_x @ weights - bias[:, None]).square().sum()))
     best = min(range(len(losses)), key=lambda k: losses[k] if losses[k] == losses[k] else float("inf"))
-    return none if best == 0 else _Equations(x, rest, constant).solve(RIDGES[best - 1])
+    if best == 0:
+        return none
+    if sums is None:
+        every = _by_rows(*rows(torch.arange(x.shape[1], device=x.device)), constant)
+    else:
+        sums.add(summed(test))
+        every = sums.equations(constant)
+    weights, bias = every.solve(RIDGES[best - 1])
+    return weights, bias + (middle[1] - middle[0] @ weights)[:, 0]
 
 
+@dataclass
+class _Sums:
+    """Over rows x and what is wanted of them, y: sums of ones, x, y, and of their products."""
+
+    count: int
+    x: torch.Tensor
+    y: torch.Tensor
+    gram: torch.Tensor
+    cross: torch.Tensor
+
+    @classmethod
+    def of(cls, x: torch.Tensor, y: torch.Tensor) -> "_Sums":
+        return cls(x.shape[1], x.sum(1, keepdim=True), y.sum(1, keepdim=True), x.mT @ x, x.mT @ y)
+
+    def add(self, other: "_Sums") -> None:
+        """Take in the sums over other rows."""
+        for part in fields(self):
+            setattr(self, part.name, getattr(self, part.name) + getattr(other, part.name))
+
+    def equations(self, constant: bool) -> "_Equations":
+        """The normal equations, about the means where there is a constant."""
+        mean, target = (part / self.count * constant for part in (self.x, self.y))
+        gram, cross = self.gram - self.count * mean.mT @ mean, self.cross - self.count * mean.mT @ target
+        return _Equations(gram, cross, mean, target, gram.shape[1])
+
+
+def _by_rows(x: torch.Tensor, y: torch.Tensor, constant: bool) -> "_Equations":
+    """The equations for a factor of each row: there are fewer rows than columns."""
+    mean, target = (part.mean(1, keepdim=True) * constant for part in (x, y))
+    x = x - mean
+    return _Equations(x @ x.mT, y - target, mean, target, x.shape[2], x)
+
+
+@dataclass(frozen=True)
 class _Equations:
-    """The normal equations, about the means where there is a constant."""
+    gram: torch.Tensor
+    cross: torch.Tensor
+    mean: torch.Tensor
+    target: torch.Tensor
+    columns: int
+    x: torch.Tensor | None = None  # where the unknowns are factors of its rows
 
-    def __init__(self, x: torch.Tensor, rest: torch.Tensor, constant: bool) -> None:
-        self.mean, self.target = x.mean(1, keepdim=True), rest.mean(1, keepdim=True)
-        if not constant:
-            self.mean, self.target = torch.zeros_like(self.mean), torch.zeros_like(self.target)
-        self.x, self.rest = x - self.mean, rest - self.target
-        self.wide = x.shape[2] > x.shape[1]
-        self.gram = self.x @ self.x.mT if self.wide else self.x.mT @ self.x
-        self.size = self.x.square().sum((1, 2)) / x.shape[2]
-
-    def solve(self, ridge: float) -> tuple[torch.Tensor, torch.Tensor]:
-        """Weights and bias."""
-        tiny = torch.finfo(self.gram.dtype).tiny
-        added = (ridge * self.size).clamp_min(tiny)[:, None, None] * torch.eye(
-            self.gram.shape[1], dtype=self.gram.dtype, device=self.gram.device
-        )
-        factor, failed = torch.linalg.cholesky_ex(self.gram + added)
+    def solve(self, ridge: float) -> Solution:
+        """Weights and bias; NaN where there are none."""
+        size = self.gram.diagonal(dim1=1, dim2=2).sum(1) / self.columns
+        added = (ridge * size).clamp_min(torch.finfo(size.dtype).tiny)[:, None, None]
+        unit = torch.eye(self.gram.shape[1], dtype=size.dtype, device=size.device)
+        factor, failed = torch.linalg.cholesky_ex(self.gram + added * unit)
+        weights = torch.cholesky_solve(self.cross, factor)
         if bool(failed.any()):
-            weights = torch.full_like(self.x.mT @ self.rest, float("nan"))
-        elif self.wide:
-            weights = self.x.mT @ torch.cholesky_solve(self.rest, factor)
-        else:
-            weights = torch.cholesky_solve(self.x.mT @ self.rest, factor)
+            weights = torch.full_like(weights, float("nan"))
+        weights = weights if self.x is None else self.x.mT @ weights
         return weights, (self.target - self.mean @ weights)[:, 0]

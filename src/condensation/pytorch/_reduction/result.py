@@ -82,7 +82,7 @@ class ReducedModel(Shown):
         facts = {name: _row(values) for name, values in rows.items() if values is not None}
         changed = [f"{name} {after}/{before}" for name, (before, after) in self.sizes.items() if after < before]
         left = [f"{plural(len(self.skipped), 'layer')} not reduced"] if self.skipped else []
-        facts["layers"] = "; ".join([*([short_list(changed, 4)] if changed else []), *left])
+        facts["layers"] = "; ".join([*left, *([short_list(changed, 4)] if changed else [])])
         return {name: fact for name, fact in facts.items() if fact} | {"note": "; ".join(self.notes)}
 
     def save(self, path: str | Path) -> None:

@@ -57,7 +57,8 @@ class _Layer(_Stop):
         module, groups = self.module, groups_of(self.module)
         weight = cast(nn.Parameter, module.weight)
         bias = module._parameters.get("bias")
-        x = torch.cat(self.seen, 1).to(torch.promote_types(weight.dtype, torch.float32))
+        seen = self.seen[0] if len(self.seen) == 1 else torch.cat(self.seen, 1)
+        x = seen.to(torch.promote_types(weight.dtype, torch.float32))
         target = self._target().to(x.dtype)
         outs = weight.shape[0] // groups
         matrix = weight.detach().reshape(groups, outs, -1).to(x.dtype)
