@@ -92,13 +92,13 @@ class Phases(PaperFigure):
     has_variants, on_request = False, True
     block = 4
     chosen = (
-        "12,000 steps (32 epochs) of the paper's 210 epochs, with its warm-up of 10 epochs and its cosine, and "
-        "there one seed; no biases, layer norms without weights, no clipping of gradients; a vocabulary of 201 and "
-        "trained positions (the authors' code); a rate four times and a decay a hundred times as large, as the text gives none; a cell "
-        f"is judged only where {FITTED:.0%} of the training sequences are answered rightly. The authors' log at depth "
-        "2, γ = 0.8 was seen before: 94% reasoning after 26 epochs. The quick scale is another task, with 24 keys, "
-        "sequences of 5 and width 32; its rate, steps and keys were chosen on seed 100, so that training sequences "
-        "are answered in seconds; there it was seen that less than half is reasoned at all γ from 0.5 to 1.7"
+        "12,000 steps (32 epochs) of the paper's 210 epochs, with its warm-up of 10 epochs and its cosine, and there "
+        "one seed; no biases, layer norms without weights, no clipping of gradients; a vocabulary of 201 and trained "
+        "positions (the authors' code); a rate four times and a decay a hundred times as large, as the text gives "
+        f"none; a cell is judged only where {FITTED:.0%} of the training sequences are answered rightly. The authors' "
+        "log at depth 2, γ = 0.8 was seen before: 94% reasoning after 26 epochs. The quick scale is another task, with "
+        "24 keys, sequences of 5 and width 32; its rate, steps and keys were chosen on seed 100, so that training "
+        "sequences are answered in seconds; there it was seen that less than half is reasoned at all γ from 0.5 to 1.7"
     )
     titles: ClassVar = {
         "depth2": "2 blocks", "depth3": "3 blocks", "rate": "learning rate ×4", "decay": "weight decay ×100",
