@@ -135,7 +135,7 @@ def test_the_search_finds_more_than_random_directions_and_one_neuron_is_learned_
     assert control[0].correlation < found[0].correlation
 
 
-@pytest.mark.parametrize("name", ["align-deep", "align-again"])
+@pytest.mark.parametrize("name", [pytest.param("align-deep", marks=pytest.mark.trials), "align-again"])
 def test_a_network_that_hardly_moved_fulfils_nothing(name):
     figure, control = small.observed(name)
     assert not any(any(holds) for holds in small.judged(figure).values())

@@ -44,6 +44,7 @@ def test_pairs_that_are_alike_are_counted_by_loops():
     assert np.isnan(alike_in_both(np.eye(3), np.eye(3)))
 
 
+@pytest.mark.trials
 def test_heads_that_hardly_moved_fulfil_nothing_and_attend_to_all_alike():
     figure, control = small.observed("attn-heads", steps=2, seeds=1)
     small.judged(figure)
