@@ -34,6 +34,7 @@ def counted(claims, paper, ours):
         (r"FC, (\d+) additional questions", "FC", True),
         (r"CNN, (\d+)", "CNN", False),
         (r"CNN, (\d+) additional questions", "CNN", True),
+        (r"after the initial stage, (\d+)", "BEYOND", False),
         (r"early alignment, (\d+)", "ALIGN", False),
         (r"saddle to saddle, (\d+)", "SADDLE", False),
         (r"dropout, (\d+)", "DROPOUT", False),
