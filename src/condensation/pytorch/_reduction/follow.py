@@ -7,6 +7,7 @@ k-th binary digit. A column that moves in both runs of a pair reads several unit
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import nn
 
+from .channels import ChannelSet
 from .matrix import in_size
 from .trace import LAYERS, ModelInputs, call, tensors
 
@@ -116,6 +118,24 @@ class Follower:
                 module = self.model.get_submodule(name)
                 hooks.enter_context(module.register_forward_hook(partial(answer, name)))
             yield
+
+
+def with_moved_columns(coupled: ChannelSet, model: nn.Module, inputs: ModelInputs) -> ChannelSet | None:
+    """A set that is flattened, with the columns that its units are seen in; or nothing, where that tells nothing new.
+
+    Torch-Pruning knows but one order of the entries; where axes are turned or joined before, there are others.
+    """
+    if coupled.declared or all(where.shape[1] == 1 for where in coupled.columns.values()):
+        return None
+    makes = {name: where for name, where in coupled.channels.items() if isinstance(model.get_submodule(name), LAYERS)}
+    found = Follower(model, inputs).columns({name: where[:, None] for name, where in makes.items()})
+    if isinstance(found, str):
+        return None
+    columns = {name: where for name, where in found.items() if name not in makes}
+    known = coupled.columns
+    if columns.keys() != known.keys() or any((where < 0).any() for where in columns.values()):
+        return None
+    return None if all(np.array_equal(columns[name], known[name]) for name in known) else replace(coupled, columns=columns)
 
 
 def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
