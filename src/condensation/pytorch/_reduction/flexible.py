@@ -1,8 +1,8 @@
-"""Modules whose views follow: where their code asks for ``x.view(-1, 256)`` and x has fewer sizes, for as many as it has.
+"""Modules whose views follow: where their code asks for ``x.view(-1, 256)``, and x has only 240 left, they take 240.
 
-A run of the model tells which axes of x a number stands for: those whose sizes, joined, it is. The module then gets a
-class derived from its own, of the same name, whose forward puts the smaller number in its place. The first axis, that
-of the samples, is never meant; a number that cuts an axis into several (heads) stays.
+A run of the model tells which axes of x a number stands for: those whose sizes it is the product of. The module then
+gets a class derived from its own, of the same name, whose forward puts the smaller product in its place. The first
+axis, that of the samples, is never meant; numbers that cut an axis into several (heads) stay as they are.
 """
 
 import copyreg
@@ -76,7 +76,7 @@ class Following(TorchFunctionMode):
 
 
 class Flexible(nn.Module):
-    """A module of a class of its own, derived from another one, whose views follow. It is copied and pickled as that."""
+    """A module whose views follow, of a class derived from the user's; it is copied and pickled like the user's own."""
 
     _numbers: Numbers
     _plain: type[nn.Module]
@@ -103,7 +103,8 @@ def _flexible(plain: type[nn.Module], numbers: Numbers) -> type[nn.Module]:
 
     names = {key: getattr(plain, key) for key in ("__module__", "__qualname__", "__doc__")}
     own = {"forward": forward, "_numbers": numbers, "_plain": plain}
-    return type(plain)(plain.__name__, (Flexible, plain), names | own)
+    make: Any = type(plain)
+    return make(plain.__name__, (Flexible, plain), names | own)
 
 
 def _made(plain: type[nn.Module], numbers: Numbers) -> nn.Module:
@@ -120,7 +121,8 @@ def numbers_of(module: nn.Module) -> Numbers:
 def set_numbers(module: nn.Module, numbers: Iterable[Number]) -> None:
     """Let numbers follow in a module's views; without any it gets its own class back."""
     plain, numbers = module._plain if isinstance(module, Flexible) else type(module), tuple(sorted(numbers))
-    module.__class__ = _flexible(plain, numbers) if numbers else plain
+    changed: Any = module
+    changed.__class__ = _flexible(plain, numbers) if numbers else plain
 
 
 def make_flexible(model: nn.Module, inputs: ModelInputs) -> None:
@@ -175,7 +177,7 @@ def read_numbers(model: nn.Module, told: Mapping[str, Any], where: str) -> None:
     for name, rows in told.items():
         numbers = {Number(*row) for row in rows if _is_number(row)} if isinstance(rows, list) else set()
         if name not in modules or not numbers or len(numbers) != len(rows):
-            raise InputError(f"{where} tells of views of {name or 'the model'!r} that this {type(model).__name__} has not")
+            raise InputError(f"{where} tells of views in {name!r} that no {type(model).__name__} can have")
         set_numbers(modules[name], numbers)
 
 
@@ -212,7 +214,8 @@ class _Owned(Views):
 def _takes_class(module: nn.Module) -> bool:
     """Whether a module is of the user's code, and its class says what its forward is."""
     library = f"{type(module).forward.__module__}.".startswith(LIBRARIES)
-    return not library and "forward" not in vars(module) and not isinstance(module, torch.jit.ScriptModule)
+    made = isinstance(module, torch.fx.GraphModule | torch.jit.ScriptModule)  # and makes its copies in its own way
+    return not library and not made and "forward" not in vars(module)
 
 
 def _numbers(view: View) -> set[Number]:
@@ -251,4 +254,7 @@ def _views(model: nn.Module, inputs: ModelInputs, views: Views | None = None) ->
 
 def _survives(model: nn.Module) -> bool:
     """Whether copies of the model, which may copy itself in a way of its own, follow as well."""
-    return plain_numbers(deepcopy(model)) == plain_numbers(model)
+    try:
+        return plain_numbers(deepcopy(model)) == plain_numbers(model)
+    except Exception:  # its own copies want its own class
+        return False

@@ -131,11 +131,15 @@ def with_moved_columns(coupled: ChannelSet, model: nn.Module, inputs: ModelInput
     found = Follower(model, inputs).columns({name: where[:, None] for name, where in makes.items()})
     if isinstance(found, str):
         return None
-    columns = {name: where for name, where in found.items() if name not in makes}
-    known = coupled.columns
+    columns, known = {name: where for name, where in found.items() if name not in makes}, coupled.columns
     if columns.keys() != known.keys() or any((where < 0).any() for where in columns.values()):
         return None
-    return None if all(np.array_equal(columns[name], known[name]) for name in known) else replace(coupled, columns=columns)
+    return None if equal_columns(columns, known) else replace(coupled, columns=columns)
+
+
+def equal_columns(one: Columns, other: Columns) -> bool:
+    """Whether the same layers read the same units in the same columns."""
+    return one.keys() == other.keys() and all(np.array_equal(one[key], other[key]) for key in one)
 
 
 def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -54,8 +54,7 @@ class ModelSets:
                 trial = trial or PlantedProbe(given, inputs)
                 passed = trial.passed(coupled, self.trace)
                 if isinstance(passed, str) and (other := with_moved_columns(coupled, given, inputs)) is not None:
-                    again = trial.passed(other, self.trace)
-                    passed = passed if isinstance(again, str) else again
+                    passed = trial.passed(other, self.trace)
                 if isinstance(passed, Merging):
                     self.sets[name] = passed
                 else:
