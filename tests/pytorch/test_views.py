@@ -226,6 +226,21 @@ def test_layers_before_and_behind_a_view_are_fitted(method):
     assert same.relative_error < (1e-3 if method.endswith("fit") or method == "merge" else 1)
 
 
+@pytest.mark.parametrize("batch", [1, 4])
+def test_entries_in_another_order_behind_a_norm(batch):
+    """Batch norm with factors of both signs, of which relu lets those through that are moved up or down."""
+    model = planted(Viewed(lambda x: F.max_pool2d(x, 2).permute(0, 3, 2, 1).reshape(-1, 64)))
+    model.conv, model.head = nn.Sequential(model.conv, nn.BatchNorm2d(16)), nn.Linear(64, 3)
+    norm = model.eval().conv[1]
+    for value in (norm.weight, norm.bias, norm.running_mean):
+        value.data.copy_(torch.randn(16))
+        value.data[1] = value.data[4]
+    reduced = reduce_model(model, inputs=images(batch))
+    assert reduced.sizes == {"conv.0": (16, 15)}
+    assert reduced.model.head.in_features == 60
+    check(model, reduced, images())
+
+
 class Copying(Viewed):
     """Its copies are made by its own class, whatever is changed on it."""
 
