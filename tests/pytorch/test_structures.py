@@ -1,4 +1,4 @@
-"""Reduction of heads, values, feed-forward units, recurrent units; views; reduced models in files."""
+"""Reduction of heads, values, feed-forward units, recurrent units; reduced models in files."""
 
 import pytest
 import torch
@@ -377,36 +377,6 @@ class Viewed(nn.Module):
 
     def forward(self, x):
         return self.head(self.view(F.relu(self.conv(x))))
-
-
-@pytest.mark.parametrize(
-    "view",
-    [
-        lambda x: x.view(len(x), -1),
-        lambda x: x.flatten(1),
-        lambda x: x.reshape(x.size(0), -1),
-        lambda x: x.view(-1, x.size(1) * x.size(2) * x.size(3)),
-    ],
-)
-def test_views_that_follow_the_channels(view):
-    model = drawn(Viewed(view)).double()
-    for value in (model.conv.weight, model.conv.bias):
-        copy_rows(value, 1, 4)
-    reduced = reduce_model(model, inputs=torch.randn(2, 1, 6, 6).double())
-    assert reduced.sizes == {"conv": (16, 15)}
-    assert reduced.model.head.in_features == 240
-    x = torch.randn(5, 1, 6, 6).double()
-    assert distance(model(x), reduced.model(x)) < 1e-12
-
-
-@pytest.mark.parametrize("batch", [1, 2, 16])
-@pytest.mark.parametrize("call", ["view", "reshape"])
-def test_views_by_a_number_are_named_with_what_would_work(call, batch):
-    model = drawn(Viewed(lambda x: getattr(x, call)(-1, 256)))
-    reduced = reduce_model(model, inputs=torch.randn(batch, 1, 6, 6))
-    assert reduced.sizes == {}
-    assert "flatten(1)" in reduced.skipped["conv"]
-    assert "256" in reduced.skipped["conv"]
 
 
 CASES = {

@@ -7,7 +7,9 @@ k-th binary digit. A column that moves in both runs of a pair reads several unit
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import nn
 
+from .channels import ChannelSet
 from .matrix import in_size
 from .trace import LAYERS, ModelInputs, call, tensors
 
@@ -52,44 +55,34 @@ class Follower:
         """
         units = len(next(iter(sources.values())))
         digits = max(1, int(units - 1).bit_length())
-        numbers = np.arange(units)
-        codes = {name: np.zeros(in_size(layer), int) for name, layer in self._layers.items()}
-        moved = {name: np.zeros((2, digits, len(code)), bool) for name, code in codes.items()}
-        for digit in range(digits):
-            for value in (0, 1):
-                chosen = (numbers >> digit) & 1 == value
-                if not chosen.any():
-                    continue
-                for name, columns in self._moved(sources, chosen).items():
+        moved = {name: np.zeros((2, digits, in_size(layer)), bool) for name, layer in self._layers.items()}
+        found: Columns | str = ""
+        for sign in (1, -1):  # a norm may turn what is moved up, so that relu lets nothing through
+            for digit, value in product(range(digits), (0, 1)):
+                chosen = (np.arange(units) >> digit) & 1 == value
+                for name, columns in (self._moved(sources, chosen, sign) if chosen.any() else {}).items():
                     if not name:
                         return "its channels are part of the model's output"
-                    moved[name][value, digit] = columns
-        found: Columns = {}
-        for name, ((zeros, ones), code) in ((name, (moved[name], code)) for name, code in codes.items()):
-            reads = (zeros | ones).any(axis=0)
-            if not reads.any():
-                continue
-            if (zeros & ones)[:, reads].any() or not (zeros | ones)[:, reads].all():
-                return f"its channels are mixed before {name} reads them"
-            code = (ones * (1 << np.arange(digits))[:, None]).sum(axis=0)
-            each = [np.flatnonzero(reads & (code == unit)) for unit in numbers]
-            counts = {len(columns) for columns in each if len(columns)}
-            if len(counts) > 1 or code[reads].max() >= units:
-                return f"its channels meet those of {name} in different numbers"
-            absent = np.full(counts.pop(), -1)
-            found[name] = np.stack([columns if len(columns) else absent for columns in each])
-        return found or "no layer reads it"
+                    moved[name][value, digit] |= columns
+            found = _read(moved, units)
+            if not isinstance(found, str) and all((where >= 0).all() for where in found.values()):
+                break
+        return found
 
-    def _moved(self, sources: Mapping[str, np.ndarray], chosen: Bool[np.ndarray, " units"]) -> dict[str, Any]:
+    def _moved(
+        self, sources: Mapping[str, np.ndarray], chosen: Bool[np.ndarray, " units"], sign: int
+    ) -> dict[str, Any]:
         """Of each layer that sees a change when some units move, which columns do; the outputs are the layer ''."""
         seen: dict[str, np.ndarray] = {}
-        with self._frozen(sources, chosen, seen):
+        with self._frozen(sources, chosen, sign, seen):
             outputs = self._run()
         same = len(outputs) == len(self._outputs) and all(map(_equal, outputs, self._outputs))
         return seen if same else seen | {"": True}
 
     @contextmanager
-    def _frozen(self, sources: Mapping[str, np.ndarray], chosen: np.ndarray, seen: dict[str, Any]) -> Iterator[None]:
+    def _frozen(
+        self, sources: Mapping[str, np.ndarray], chosen: np.ndarray, sign: int, seen: dict[str, Any]
+    ) -> Iterator[None]:
         random = torch.Generator().manual_seed(SEED)
         turns: dict[str, int] = {}
 
@@ -106,7 +99,7 @@ class Follower:
                 axis = 1 if name in self._layers and not isinstance(layer, nn.Linear) else made.ndim - 1
                 places = torch.as_tensor(sources[name][chosen].reshape(-1), device=made.device)
                 parts = made.index_select(axis, places)
-                size = float(parts.abs().max()) or 1.0  # all become positive, so that relu lets them through
+                size = sign * float(parts.abs().max()) or 1.0  # all become positive, so that relu lets them through
                 moved = 1 + torch.rand(parts.shape, generator=random).to(made.device, made.dtype)
                 made = made.clone().index_copy_(axis, places, parts + size * moved)
             return made
@@ -116,6 +109,47 @@ class Follower:
                 module = self.model.get_submodule(name)
                 hooks.enter_context(module.register_forward_hook(partial(answer, name)))
             yield
+
+
+def _read(moved: Mapping[str, Bool[np.ndarray, "2 digits columns"]], units: int) -> Columns | str:
+    """The columns of each unit, where it is known which of them move as a digit of its number is zero or one."""
+    found: Columns = {}
+    for name, (zeros, ones) in moved.items():
+        reads = (zeros | ones).any(axis=0)
+        if not reads.any():
+            continue
+        if (zeros & ones)[:, reads].any() or not (zeros | ones)[:, reads].all():
+            return f"its channels are mixed before {name} reads them"
+        code = (ones * (1 << np.arange(len(ones)))[:, None]).sum(axis=0)
+        each = [np.flatnonzero(reads & (code == unit)) for unit in range(units)]
+        counts = {len(columns) for columns in each if len(columns)}
+        if len(counts) > 1 or code[reads].max() >= units:
+            return f"its channels meet those of {name} in different numbers"
+        absent = np.full(counts.pop(), -1)
+        found[name] = np.stack([columns if len(columns) else absent for columns in each])
+    return found or "no layer reads it"
+
+
+def with_moved_columns(coupled: ChannelSet, model: nn.Module, inputs: ModelInputs) -> ChannelSet | None:
+    """A set that is flattened, with the columns that its units are seen in; or nothing, where that tells nothing new.
+
+    Torch-Pruning knows but one order of the entries; where axes are turned or joined before, there are others.
+    """
+    if coupled.declared or all(where.shape[1] == 1 for where in coupled.columns.values()):
+        return None
+    makes = {name: where for name, where in coupled.channels.items() if isinstance(model.get_submodule(name), LAYERS)}
+    found = Follower(model, inputs).columns({name: where[:, None] for name, where in makes.items()})
+    if isinstance(found, str):
+        return None
+    columns, known = {name: where for name, where in found.items() if name not in makes}, coupled.columns
+    if columns.keys() != known.keys() or any((where < 0).any() for where in columns.values()):
+        return None
+    return None if equal_columns(columns, known) else replace(coupled, columns=columns)
+
+
+def equal_columns(one: Columns, other: Columns) -> bool:
+    """Whether the same layers read the same units in the same columns."""
+    return one.keys() == other.keys() and all(np.array_equal(one[key], other[key]) for key in one)
 
 
 def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -23,7 +23,7 @@ from torch_pruning.ops import OPTYPE
 from .channels import ChannelSet as ChannelSet
 from .channels import Indices
 from .declared import declared_sets
-from .follow import Columns, Follower
+from .follow import Follower, equal_columns
 from .matrix import out_size
 from .trace import LAYERS, REFUSED, ModelInputs, Trace, call, is_own, random_inputs, steady, tensors, trace
 
@@ -114,7 +114,7 @@ def _followed_sets(
             reason = columns if isinstance(columns, str) else f"not all its channels are read ({problem})"
             sets[name] = replace(coupled, reason=reason)
             continue
-        same = [other for other, known in sets.items() if _equal_columns(known.columns, columns)]
+        same = [other for other, known in sets.items() if equal_columns(known.columns, columns)]
         if same:
             known = sets[same[0]]
             both = replace(known, producers=(*known.producers, name), channels=known.channels | own)
@@ -128,10 +128,6 @@ def _followed_sets(
             coupled = replace(coupled, blocks=blocks)
             sets[name] = replace(coupled, reason=_reason(coupled, model, traced))
     return sets
-
-
-def _equal_columns(one: Columns, other: Columns) -> bool:
-    return one.keys() == other.keys() and all(np.array_equal(one[key], other[key]) for key in one)
 
 
 def _dependencies(model: nn.Module, inputs: ModelInputs) -> Any:

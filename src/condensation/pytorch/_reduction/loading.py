@@ -24,6 +24,8 @@ from ...errors import InputError
 from ...weights._attention import Heads, projection
 from .._units import unwrapped
 from .attention import COUNTS, WIDTHS, OpenAttention
+from .flexible import KEY as VIEWS
+from .flexible import plain_numbers, read_numbers
 from .graph import is_depthwise
 from .matrix import is_conv1d
 from .opening import replace_module
@@ -39,7 +41,8 @@ def write_reduced(model: nn.Module, path: str | Path, about: Mapping[str, Any] |
         if not isinstance(value, torch.Tensor) or value.is_quantized:
             raise InputError(f"{name} of the model is no plain tensor: safetensors has no place for it")
         arrays[name] = _array(value)
-    write_tensors(Path(path), arrays, {ABOUT: json.dumps({"class": type(model).__qualname__, **(about or {})})})
+    told = {"class": type(model).__qualname__, VIEWS: plain_numbers(model), **(about or {})}
+    write_tensors(Path(path), arrays, {ABOUT: json.dumps(told)})
 
 
 def load_reduced(model: nn.Module, source: str | Path | State) -> nn.Module:
@@ -48,7 +51,8 @@ def load_reduced(model: nn.Module, source: str | Path | State) -> nn.Module:
     Args:
         model: of the class, and made with the arguments, of the one that was reduced; its weights do not matter, and it
             stays as it is.
-        source: a file written by ``ReducedModel.save``, or the ``state_dict`` of a reduced model.
+        source: a file written by ``ReducedModel.save``, or the ``state_dict`` of a reduced model; as it is, where views
+            of the model follow (another dictionary of its tensors does not say so).
 
     >>> make = lambda: nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
     >>> small = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1))
@@ -60,12 +64,14 @@ def load_reduced(model: nn.Module, source: str | Path | State) -> nn.Module:
         raise InputError("the model is compiled by TorchScript, whose shapes cannot be changed: pass a fresh nn.Module")
     if isinstance(source, Mapping):
         state, where = dict(source), "the state"
+        views = {name: about[VIEWS] for name, about in getattr(source, "_metadata", {}).items() if VIEWS in about}
         wrong = next((key for key, value in state.items() if not isinstance(value, torch.Tensor)), None)
         if wrong is not None:
             raise InputError(f"a state_dict holds tensors, and {wrong!r} is a {type(state[wrong]).__name__}")
     else:
-        state, where = _read(Path(source), type(model).__qualname__), str(source)
+        state, views, where = *_read(Path(source), type(model).__qualname__), str(source)
     fresh = deepcopy(model)
+    read_numbers(fresh, views, where)
     _fit_modules(fresh, state)
     _check_names(fresh, state, where)
     for name, module in fresh.named_modules():
@@ -80,7 +86,7 @@ def load_reduced(model: nn.Module, source: str | Path | State) -> nn.Module:
     return fresh
 
 
-def _read(path: Path, wanted: str) -> dict[str, torch.Tensor]:
+def _read(path: Path, wanted: str) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     about, stored = map_tensors(path)
     if ABOUT not in about:
         raise InputError(f"{path} holds no reduced model: it was not written by ReducedModel.save")
@@ -92,7 +98,10 @@ def _read(path: Path, wanted: str) -> dict[str, torch.Tensor]:
         raise InputError(f"{path} does not say of which class its model is: {error}") from error
     if own != wanted:
         raise InputError(f"{path} holds a reduced {own}, and the model is a {wanted}: pass a fresh {own}")
-    return {name: _tensor(value.load(), value.dtype) for name, value in stored.items()}
+    views = told.get(VIEWS, {})
+    if not isinstance(views, dict):
+        raise InputError(f"{path} does not say which views of its model follow")
+    return {name: _tensor(value.load(), value.dtype) for name, value in stored.items()}, views
 
 
 def _array(value: torch.Tensor) -> np.ndarray:

@@ -15,6 +15,7 @@ from ..._serialization import coerce
 from ...errors import InputError, unknown_name
 from .choose import Candidate, Chooser, Goal
 from .cost import Cost, cost, count_parameters, operations, seconds
+from .flexible import drop_unneeded, make_flexible
 from .given import checked_model, own_copy
 from .gpu import exact_products
 from .judge import Judge
@@ -91,6 +92,7 @@ def reduce_model(
         example = as_inputs(inputs, model) if inputs is not None else source.example() if source is not None else None
         assert example is not None
         plain = own_copy(model, example)
+        make_flexible(plain, example)
         given, unopened = opened(plain, example)
         counted = None if given is plain else operations(given, example)
         drop_values(given)
@@ -106,6 +108,7 @@ def reduce_model(
             result = _with_data(work, parts, decided, units, method, recalibrate, report)
         if given is not plain:
             result = _closed(result, plain, counted, example)
+        drop_unneeded(result.model, example)
     modes = {name: module.training for name, module in model.named_modules()}
     for name, module in result.model.named_modules():
         module.training = modes.get(name, modes.get(name.rpartition(".")[0], model.training))

@@ -30,7 +30,8 @@ class ReducedModel(Shown):
     Pairs are before and after. What cannot be said is None: without data there is no error.
 
     Attributes:
-        model: the reduced model, an ordinary one of the same class, in the mode of the given one.
+        model: the reduced model, an ordinary one of the same class, in the mode of the given one. Modules in whose code
+            a view has a size as a number that is smaller now are of a class derived from theirs, of the same name.
         method: how it was made: "merge", "merge_fit", "prune" or "prune_fit".
         sizes: units, by the layer that makes them; layers whose channels a residual connection adds up are one, under
             the name of the first.

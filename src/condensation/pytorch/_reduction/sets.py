@@ -7,6 +7,7 @@ from torch import nn
 
 from ...errors import InputError, check_whole, unknown_name
 from ...reduction._search import LayerSizes
+from .follow import with_moved_columns
 from .given import channel_sets, not_finite
 from .merging import Labels, Merging
 from .probe import PlantedProbe
@@ -52,6 +53,8 @@ class ModelSets:
             if not problem:
                 trial = trial or PlantedProbe(given, inputs)
                 passed = trial.passed(coupled, self.trace)
+                if isinstance(passed, str) and (other := with_moved_columns(coupled, given, inputs)) is not None:
+                    passed = trial.passed(other, self.trace)
                 if isinstance(passed, Merging):
                     self.sets[name] = passed
                 else:

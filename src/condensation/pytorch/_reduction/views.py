@@ -1,6 +1,7 @@
 """Sizes that a model's code has as numbers: ``x.view(-1, 256)`` does not follow when there are fewer channels."""
 
 import math
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,17 @@ class View:
         return f"{self.name}({', '.join(map(str, self.asked))})"
 
 
+def asked_sizes(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[torch.Tensor, list[Any]] | None:
+    """The tensor and the sizes of a call, where that is a view, however they are passed."""
+    if getattr(func, "__name__", "") not in NAMES:
+        return None
+    tensor = args[0] if args else kwargs.get("input")
+    sizes = args[1:] or (kwargs.get("shape", kwargs.get("size")),)
+    if len(sizes) == 1 and isinstance(sizes[0], tuple | list):
+        sizes = sizes[0]
+    return (tensor, list(sizes)) if isinstance(tensor, torch.Tensor) else None
+
+
 class Views(TorchFunctionMode):
     """Writes down all views within a block."""
 
@@ -36,14 +48,16 @@ class Views(TorchFunctionMode):
         super().__init__()
         self.seen: list[View] = []
 
+    def note(self, view: View) -> None:
+        """Write down a view."""
+        self.seen.append(view)
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Note a view, and go on."""
-        name = getattr(func, "__name__", "")
-        if name in NAMES and args and isinstance(args[0], torch.Tensor):
-            asked = (kwargs or {}).get("shape", args[1] if len(args) == 2 else args[1:])
-            asked = (asked,) if isinstance(asked, int) else asked
+        if (called := asked_sizes(func, args, kwargs or {})) is not None:
+            tensor, sizes = called
             with suppress(TypeError, ValueError):  # a view as another type
-                self.seen.append(View(name, tuple(int(size) for size in asked), tuple(args[0].shape)))
+                self.note(View(func.__name__, tuple(int(size) for size in sizes), tuple(tensor.shape)))
         return func(*args, **(kwargs or {}))
 
 
