@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -195,6 +196,18 @@ class Course:
         weights = self.weights(layer)
         first, middle, last = (effective_rank(weights[k]) for k in (0, self.before(STAGE_1), -1))
         return first, middle, last
+
+    @property
+    def least_kept(self) -> float:
+        """Least cosine of W_V's top singular vectors between successive saved steps of the second stage."""
+        stage = range(self.before(STAGE_1), self.stopped + 1)
+        tops = [np.linalg.svd(self.weights("value1")[k])[2][0] for k in stage]
+        return float(min((abs(one @ other) for one, other in pairwise(tops)), default=np.nan))
+
+    @property
+    def stopped(self) -> int:
+        """The first saved step of the stop, after which nothing moves."""
+        return int((self.loss <= self.loss[-1]).argmax())
 
     @property
     def same_values(self) -> float:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
+from ..._phrases import plural
 from ...data import Gaussian, Teacher
 from ...drawing import look
 from ...drawing._style import COLOURS, FAINT, PAGE
@@ -167,8 +168,7 @@ class Samples(PaperFigure):
                 for width, colour in zip(widths(kind, self.scale), COLOURS, strict=False):
                     errors = np.array([self.errors[f"{kind}, {width}, {n}"] for n in numbers])
                     axes.semilogy(numbers, np.maximum(errors, 1e-9), ".-", color=colour, alpha=0.4, linewidth=0.7)
-                    word = "neurons" if kind == "dense" else "kernels"
-                    axes.plot([], [], color=colour, label=f"{width} {word}")
+                    axes.plot([], [], color=colour, label=plural(width, "neuron" if kind == "dense" else "kernel"))
                 axes.axvline(NEEDED[kind], color=FAINT, linestyle=":")
                 axes.set(title=kind, xlabel="samples")
                 axes.legend(fontsize=6)
