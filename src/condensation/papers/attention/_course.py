@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from ...measure import effective_rank
 from ...runs import Trajectory
 from ...theory import query_key_matrix, value_direction
 from ._data import WIDTH, matrix_at_plateau
@@ -14,13 +15,6 @@ OUTER, ATTENTION = ("value1", "dense1", "output"), ("query1", "key1")
 STAGE_1 = 0.99  # of the first loss, where the first stage ends
 SMALL = 0.999  # where the slope of the energy is taken
 FALLEN = 0.9  # what counts as the blow-up
-
-
-def effective_rank(matrix: np.ndarray) -> float:
-    """The exponential of the entropy of the singular values, as shares of their sum."""
-    values = np.linalg.svd(matrix, compute_uv=False)
-    shares = values / values.sum()
-    return float(np.exp(-(shares * np.log(np.where(shares > 0, shares, 1))).sum()))
 
 
 def rank(matrix: np.ndarray, share: float = 0.1) -> int:
