@@ -22,13 +22,15 @@ def claims():
     return json.loads((ROOT / "results" / "claims.json").read_text())
 
 
-def counted(claims, paper, ours):
-    found = Counter(one["verdict"] for one in claims if one["paper"] == paper and one.get("ours", False) == ours)
+def counted(claims, names, ours):
+    found = Counter(
+        one["verdict"] for one in claims if one["paper"] in names.split() and one.get("ours", False) == ours
+    )
     return tuple(found[verdict] for verdict in VERDICTS)
 
 
 @pytest.mark.parametrize(
-    ("row", "paper", "ours"),
+    ("row", "names", "ours"),
     [
         (r"FC, (\d+)", "FC", False),
         (r"FC, (\d+) additional questions", "FC", True),
@@ -40,15 +42,16 @@ def counted(claims, paper, ours):
         (r"dropout, (\d+)", "DROPOUT", False),
         (r"overview, (\d+)", "OVERVIEW", False),
         (r"attention, (\d+)", "ATTENTION", False),
+        (r"later sources, (\d+) additional questions", "BEYOND ALIGN SADDLE DROPOUT OVERVIEW ATTENTION", True),
     ],
 )
-def test_the_readme_counts_verdicts_rightly(claims, row, paper, ours):
+def test_the_readme_counts_verdicts_rightly(claims, row, names, ours):
     found = re.search(
         rf"^\| {row} \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", (ROOT / "README.md").read_text(), re.M
     )
     assert found is not None
     total, *numbers = map(int, found.groups())
-    assert tuple(numbers) == counted(claims, paper, ours)
+    assert tuple(numbers) == counted(claims, names, ours)
     assert total == sum(numbers)
 
 

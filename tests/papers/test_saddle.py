@@ -9,9 +9,18 @@ import small_figure as small
 from condensation import GradientFlow, train
 from condensation.data import Drawn
 from condensation.papers import judge
-from condensation.papers.saddle._growth import exponents, half, linear_rest, modes, other_units, reached, unit_norms
+from condensation.papers.saddle._growth import (
+    between_drops,
+    exponents,
+    half,
+    linear_rest,
+    modes,
+    other_units,
+    reached,
+    unit_norms,
+)
 from condensation.papers.saddle.kept import KINDS, placed
-from condensation.papers.saddle.modes import linear, near_low_rank, quadratic, two_squares
+from condensation.papers.saddle.modes import LEARNED, equal_squares, linear, near_low_rank, quadratic, two_squares
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +58,17 @@ def test_the_norm_of_a_unit_has_all_its_weights():
     ]
     np.testing.assert_allclose(unit_norms(short)[0, -1], expected)
     assert np.isnan(other_units(short)).all()
+
+
+def test_quadratic_units_follow_the_scale_and_stand_still_between_them():
+    scales = np.array([1e-3, 1e-5])
+    runs = [train(quadratic(Drawn(two_squares), scale), 2, progress=False) for scale in scales]
+    np.testing.assert_allclose(exponents(scales, np.array([other_units(each) for each in runs])), 1, atol=0.05)
+    steps = [reached(each, np.sort(unit_norms(each))[..., -1], 0.5) for each in runs]
+    np.testing.assert_allclose(*steps, rtol=0.02)  # a step is a time over the scale: times go as one over it
+    assert between_drops(runs[1], 2 * LEARNED).tolist() == [1, 1]
+    assert np.isnan(between_drops(runs[1], LEARNED / 2)).all()
+    assert between_drops(train(quadratic(Drawn(equal_squares), 1e-5, time=2.0), 2, progress=False), 0.02).min() == 1
 
 
 @pytest.mark.trials

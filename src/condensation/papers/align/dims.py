@@ -21,10 +21,10 @@ from ...optimizers import GD
 from ...saving import Geometric
 from .._claims import Claim, PerSeed, at_least, at_most, exactly
 from .._counts import stack_columns
-from .._figure import Drawing, PaperFigure
+from .._figure import Available, Drawing, PaperFigure
 from .._tables import Table
 from ._cone import cone16, cone64
-from .cone import PART, SETTINGS, WHERE, Cone, rank_correlation
+from .cone import EARLY, EARLY_STEPS, LATER, PART, SETTINGS, SMALL, WHERE, Cone, rank_correlation
 
 DATA = {16: cone16, 64: cone64}
 POWERS, STEPS = (5, 9, 13), 1000
@@ -35,8 +35,8 @@ def _claims(dim: int) -> "tuple[Claim[Dims], ...]":
         Claim(
             f"{dim}-aligned", WHERE,
             f"{dim} inputs: neurons of positive output weight come within λ^ε of γ by the time ε ln(1/λ)/|γ|",
-            "largest 1 - cos of those active at first, over λ^ε, at that time and the smallest λ", at_most(1),
-            lambda figure: PerSeed(figure.cones[dim].gaps[-1]), lambda figure: figure.in_words(dim),
+            f"largest 1 - cos of those active at first, over λ^ε, at that time, {SMALL}", at_most(1),
+            lambda figure: PerSeed(figure.cones[dim].early_gaps), lambda figure: figure.in_words(dim),
         ),
         Claim(
             f"{dim}-negative", WHERE, f"{dim} inputs: those of negative output weight die",
@@ -68,7 +68,7 @@ class Dims(PaperFigure):
     chosen = (
         "16 and 64 of the text's 4 to 1024 inputs, the samples' law as in align-cone; rate 0.1, and 1000 steps in "
         "place of up to 2e7: a time of 100, in which the loss falls and all neurons have turned or died, and not to "
-        "the end of training; what counts as one neuron"
+        f"the end of training; what counts as one neuron; {LATER}"
     )
     claims = tuple(claim for dim in DATA for claim in _claims(dim))
 
@@ -77,20 +77,22 @@ class Dims(PaperFigure):
         """Both numbers of inputs at each scale of the start, the largest first."""
         width, rate, _ = SETTINGS[scale]
         often = Geometric(60)
+        steps = {f"4^-{power}": STEPS for power in POWERS} | {EARLY: EARLY_STEPS}
         return {
-            f"{dim}, 4^-{power}": Experiment(
+            f"{dim}, {name}": Experiment(
                 Dense((dim, width, 1), "relu", bias=False),
-                Init(Normal(4.0**-power / (dim * width) ** 0.5), balance="balanced"), Drawn(data), GD(rate), STEPS,
-                save=often, record=often,
+                Init(Normal(4.0 ** int(name.split("^")[1]) / (dim * width) ** 0.5), balance="balanced"), Drawn(data),
+                GD(rate), steps[name], save=often, record=often,
             )
-            for dim, data in DATA.items() for power in POWERS
+            for dim, data in DATA.items() for name in steps
         }  # fmt: skip
 
     @cached_property
     def cones(self) -> dict[int, Cone]:
         """The runs of each number of inputs, measured as those of four."""
-        own = {dim: {f"4^-{power}": self.runs[f"{dim}, 4^-{power}"] for power in POWERS} for dim in DATA}
-        return {dim: Cone(runs, scale=self.scale) for dim, runs in own.items()}
+        names = [*(f"4^-{power}" for power in POWERS), EARLY]
+        own = {dim: {name: self.runs[f"{dim}, {name}"] for name in names} for dim in DATA}
+        return {dim: Cone(Available(runs), scale=self.scale) for dim, runs in own.items()}
 
     @property
     def scales(self) -> Float[np.ndarray, " scales"]:
@@ -100,7 +102,7 @@ class Dims(PaperFigure):
     @cached_property
     def fallen(self) -> dict[int, np.ndarray]:
         """Whether 90% of the loss is gone at the end: scales x seeds."""
-        return {dim: np.array([run.loss[:, -1] < 0.1 * run.loss[:, 0] for run in cone.runs.values()])
+        return {dim: np.array([run.loss[:, -1] < 0.1 * run.loss[:, 0] for run in cone.scaled.values()])
                 for dim, cone in self.cones.items()}  # fmt: skip
 
     @cached_property
@@ -109,7 +111,7 @@ class Dims(PaperFigure):
         found = {}
         for dim, cone in self.cones.items():
             rows = []
-            for name, run in cone.runs.items():
+            for name, run in cone.scaled.items():
                 active = cone.active(name, -1)
                 weights = np.where(active[..., None], run.history(1)[:, -1], 0)
                 sizes = np.abs(run.parameters["output.weight"][:, -1, 0])
@@ -134,12 +136,13 @@ class Dims(PaperFigure):
             f"λ = {name}: largest 1 - cos over λ^ε {np.median(gap):.2g}, {np.median(due):.0%} of the neurons within, "
             f"negative ones alive {np.median(alive):.2g}, largest angle {np.median(angle):.2g}°"
             for name, gap, due, alive, angle in zip(
-                cone.runs, cone.gaps, self.due[dim], cone.survivors, self.spread[dim], strict=True
+                cone.scaled, cone.gaps, self.due[dim], cone.survivors, self.spread[dim], strict=True
             )
         )
         return (
-            f"Medians. {'; '.join(parts)}. Neurons that are active on few samples at first turn later; some of "
-            "them still do when the loss, and with it their pace, is gone."
+            f"Medians. {'; '.join(parts)}. Neurons that are active on few samples at first turn later, by a time that "
+            "does not depend on λ; some of them still do when the loss, and with it their pace, is gone. Largest 1 - "
+            f"cos over λ^ε at {SMALL}: {', '.join(f'{gap:.2g}' for gap in cone.early_gaps)}."
         )
 
     def draw(self) -> Drawing:
@@ -148,7 +151,7 @@ class Dims(PaperFigure):
             picture = Figure(figsize=(PAGE, 2.4), layout="constrained")
             left, middle, right = picture.subplots(1, 3)
             for (dim, cone), colour in zip(self.cones.items(), COLOURS, strict=False):
-                for run in cone.runs.values():
+                for run in cone.scaled.values():
                     time = run.recorded[1:] * SETTINGS[self.scale][1]
                     curves = (run.loss / run.loss[:, :1])[:, 1:]
                     left.loglog(time, curves.T, color=colour, alpha=0.3, linewidth=0.7)
@@ -178,7 +181,7 @@ class Dims(PaperFigure):
                 f"{np.median(cone.survivors[k]):.2g}",
                 f"{np.median(self.spread[dim][k]):.2g}°",
             )
-            for dim, cone in self.cones.items() for k, name in enumerate(cone.runs)
+            for dim, cone in self.cones.items() for k, name in enumerate(cone.scaled)
         ]  # fmt: skip
         header = "inputs", "λ", "1 - cos over λ^ε", "share of neurons within", "negative ones alive", "largest angle"
         return Table("By inputs and scale, medians", header, tuple(rows))
@@ -190,7 +193,7 @@ class Dims(PaperFigure):
                     "seed": np.arange(self.seeds), "gap": cone.gaps[k], "alive": cone.survivors[k],
                     "angle": self.spread[dim][k],
                 }
-                for dim, cone in self.cones.items() for k, name in enumerate(cone.runs)
+                for dim, cone in self.cones.items() for k, name in enumerate(cone.scaled)
             },
             "network",
         )  # fmt: skip

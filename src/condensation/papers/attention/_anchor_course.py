@@ -10,6 +10,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from ..._precision import precision
+from ...measure._rank import ranks_of
+from ...measure._spectrum import Spectrum as Sizes
 from ...networks import Attention
 from ...runs import Trajectory
 
@@ -28,8 +30,8 @@ class Spectrum(NamedTuple):
     @property
     def effective_rank(self) -> float:
         """The exponential of the entropy of the singular values' shares."""
-        shares = self.values[self.values > 0] / self.values.sum()
-        return float(np.exp(-(shares * np.log(shares)).sum()))
+        values = self.values[self.values > 0]
+        return ranks_of(Sizes(values, np.ones(len(values))))[0]
 
 
 def spectrum_of(weights: Float[np.ndarray, "units inputs"]) -> Spectrum:

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
+from ...measure import effective_rank
 from ...runs import Trajectory
 from ...theory import query_key_matrix, value_direction
 from ._data import WIDTH, matrix_at_plateau
@@ -13,13 +15,6 @@ OUTER, ATTENTION = ("value1", "dense1", "output"), ("query1", "key1")
 STAGE_1 = 0.99  # of the first loss, where the first stage ends
 SMALL = 0.999  # where the slope of the energy is taken
 FALLEN = 0.9  # what counts as the blow-up
-
-
-def effective_rank(matrix: np.ndarray) -> float:
-    """The exponential of the entropy of the singular values, as shares of their sum."""
-    values = np.linalg.svd(matrix, compute_uv=False)
-    shares = values / values.sum()
-    return float(np.exp(-(shares * np.log(np.where(shares > 0, shares, 1))).sum()))
 
 
 def rank(matrix: np.ndarray, share: float = 0.1) -> int:
@@ -195,6 +190,18 @@ class Course:
         weights = self.weights(layer)
         first, middle, last = (effective_rank(weights[k]) for k in (0, self.before(STAGE_1), -1))
         return first, middle, last
+
+    @property
+    def least_kept(self) -> float:
+        """Least cosine of W_V's top singular vectors between successive saved steps of the second stage."""
+        stage = range(self.before(STAGE_1), self.stopped + 1)
+        tops = [np.linalg.svd(self.weights("value1")[k])[2][0] for k in stage]
+        return float(min((abs(one @ other) for one, other in pairwise(tops)), default=np.nan))
+
+    @property
+    def stopped(self) -> int:
+        """The first saved step of the stop, after which nothing moves."""
+        return int((self.loss <= self.loss[-1]).argmax())
 
     @property
     def same_values(self) -> float:

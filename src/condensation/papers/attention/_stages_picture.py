@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 
 from ...drawing import look
 from ...drawing._style import COLOURS, INK, PAGE
-from ._course import STAGE_1, effective_rank
+from ...measure import effective_rank
+from ._course import STAGE_1
 
 if TYPE_CHECKING:
     from .stages import Stages

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ...measure import LineHistory, count_lines
+from ...runs import Trajectory
 from .._claims import PerSeed
 from .._counts import relative_loss
 from .._figure import Available, PaperFigure
@@ -46,6 +47,21 @@ class UnderNoise(PaperFigure):
     def orientations(self, name: str) -> PerSeed:
         """The number of orientations at the end, where the layer is condensed."""
         own = self.histories[name]
+        return PerSeed(own.orientations[:, -1], valid=own.condensed[:, -1] & self.fitted(name))
+
+    @cached_property
+    def carried(self) -> Available[LineHistory]:
+        """Lines at the end of neurons that are weighed by what they add, |a||w|."""
+
+        def of(_: str, run: Trajectory) -> LineHistory:
+            sizes = np.abs(run.parameters["output.weight"][:, -1:, 0, :, None])
+            return count_lines(sizes * run.history(1)[:, -1:])
+
+        return self.runs.each(of)
+
+    def carriers(self, name: str) -> PerSeed:
+        """The number of orientations of what carries the output, where it is condensed."""
+        own = self.carried[name]
         return PerSeed(own.orientations[:, -1], valid=own.condensed[:, -1] & self.fitted(name))
 
     def fitted(self, name: str) -> np.ndarray:

@@ -1,5 +1,4 @@
-"""Ten inputs, one target neuron: what noise makes of a hundred neurons from an ordinary start (Zhang and Xu, Fig. "
-"7)."""
+"""Ten inputs, one target neuron: what noise makes of a hundred neurons (Zhang and Xu, Fig. 7)."""
 
 from matplotlib.figure import Figure
 

@@ -25,24 +25,35 @@ class Line(UnderNoise):
     name, title = "dropout-line", "Two tanh neurons with 10% dropout"
     chosen = (
         "20 points evenly spaced on [-15, 15], width 50 or 100 in place of 1000, Adam at 1e-3 (the caption's; the text "
-        "has 1e-4), the steps, float32; few is at most six orientations"
+        "has 1e-4), the steps, float32; few is at most six orientations. What carries the output was asked after the "
+        "first run"
     )
     claims = (
         Claim(
             "dropout", f"{WHERE}, Fig. 4", "with dropout few orientations are left",
             "orientations at the end, the layer condensed", at_most(6),
-            lambda figure: figure.orientations("dropout"), lambda figure: figure.in_words(),
+            lambda figure: figure.orientations("dropout"), lambda figure: figure.all_in_words(),
         ),
         Claim(
             "penalty", f"{WHERE}, Fig. 4", "with R1 in place of dropout the same",
             "orientations at the end, the layer condensed", at_most(6),
-            lambda figure: figure.orientations("penalty"), lambda figure: figure.in_words(),
+            lambda figure: figure.orientations("penalty"), lambda figure: figure.all_in_words(),
         ),
         Claim(
             "none", f"{WHERE}, Fig. 4", "without dropout it does not condense",
             "1 where the layer is not condensed and the loss at 1% of the first", at_least(1),
             lambda figure: PerSeed(1 - figure.histories["none"].condensed[:, -1], valid=figure.fitted("none")),
             lambda figure: figure.in_words(),
+        ),
+        question(
+            "carried", "with dropout what carries the output has few orientations",
+            "orientations at the end of neurons weighed by |a||w|, these condensed", at_most(6),
+            lambda figure: figure.carriers("dropout"), lambda figure: figure.carriers_in_words(),
+        ),
+        question(
+            "carried-penalty", "and so it has with R1",
+            "orientations at the end of neurons weighed by |a||w|, these condensed", at_most(6),
+            lambda figure: figure.carriers("penalty"), lambda figure: figure.carriers_in_words(),
         ),
         question(
             "fewer", "R1 leaves fewer effective lines than no noise",
@@ -67,6 +78,21 @@ class Line(UnderNoise):
             "penalty": plain.replace(dropout_penalty=SHARE),
         }
 
+    def carriers_in_words(self) -> str:
+        """The orientations of what carries the output, and the share of it that lines have."""
+        parts = []
+        for name, own in self.carried.items():
+            counts = ", ".join(f"{count:g}" for count in own.orientations[:, -1])
+            parts.append(f"{self.titles[name]} {counts} (lines have {np.median(own.cover[:, -1]):.0%}, median)")
+        return f"Orientations of neurons weighed by |a||w|, seed by seed: {'; '.join(parts)}."
+
+    def all_in_words(self) -> str:
+        """The same, beside the effective lines of all neurons."""
+        return (
+            "Neurons are weighed by |w|: those that add next to nothing to the output count as well, and hardly turn. "
+            f"{self.carriers_in_words()} {self.in_words()}"
+        )
+
     def draw(self) -> Drawing:
         """Neurons of a seed at the end, and k_eff."""
         with look():
@@ -83,10 +109,8 @@ class Line(UnderNoise):
             panels[-1].set(title="k_eff", xlabel="step")
         return Drawing(
             caption="A tanh network on a target of two tanh neurons, from an ordinary start. First three: the "
-            "neurons of the "
-            "first seed at the end, at their angle and at |a||w|. Right: effective number of lines of each seed, in "
-            "the "
-            "colours of these.",
+            "neurons of the first seed at the end, at their angle and at |a||w|. Right: effective number of lines of "
+            "each seed, in the colours of these.",
             pictures={"": picture},
             data=self.columns_of_claims(),
         )

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Int
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from ...data import Expression
 from ...drawing import look
@@ -94,6 +95,7 @@ class Clusters(PaperFigure):
             left.plot((np.arange(1, len(run.saved)) + shift).T, self.counts[:, 1:].T, ".-", color=COLOURS[0], alpha=0.5)
             left.set_xticks(range(1, len(run.saved)), [str(step) for step in run.saved[1:]], rotation=30)
             left.set(xlabel="epoch", ylabel="orientations")
+            left.yaxis.set_major_locator(MaxNLocator(integer=True))
             for e, colour in zip((1, 3, len(run.saved) - 1), COLOURS, strict=False):
                 weights, a = run.history(1)[0, e], np.abs(run.parameters["output.weight"][0, e, 0])
                 angles = np.degrees(np.arctan2(weights[:, 1], weights[:, 0]))
@@ -103,8 +105,7 @@ class Clusters(PaperFigure):
             right.legend(fontsize=6)
         return Drawing(
             caption="A relu network on a target of four relu neurons from small weights. Left: orientations of its "
-            "active "
-            "neurons at the epochs of the text, each seed. Right: the neurons of the first seed.",
+            "active neurons at the epochs of the text, each seed. Right: the neurons of the first seed.",
             pictures={"": picture},
             data=self.columns_of_claims(),
         )

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
+from ..._phrases import plural
 from ...data import Gaussian, Teacher
 from ...drawing import look
 from ...drawing._style import COLOURS, FAINT, PAGE
@@ -30,6 +31,9 @@ MORE_WIDTHS = {"quick": {"dense": (), "conv": ()}, "paper": {"dense": (9, 102, 3
 STEPS = {"quick": {"dense": 12_000, "conv": 4000}, "paper": {"dense": 60_000, "conv": 20_000}}
 VANISHED, LEFT, FITTED = 1e-3, 1e-2, 1e-4
 WHERE = "Zhang et al. 2023, few samples"
+NARROW = "A network as narrow as the target ends, in the seeds that fail, at other minima above the samples."
+WIDE = "A network with more parameters than samples fits them with another function."
+NEAR = "What fits these samples is near the target already, though not at it."
 
 
 def target() -> Model:
@@ -57,22 +61,23 @@ def _claims(kind: str, width: int) -> "tuple[Claim[Samples], ...]":
         return f"{kind}, {width}, {n}"
 
     quantity = "test error at the end over that at the start"
+    reason = NARROW if width == WIDTHS[kind][0] else WIDE
     return (
         Claim(
             f"{kind}-{width}-enough", WHERE,
             f"{what}: {enough} samples are enough, as from {NEEDED[kind]} on the test error vanishes",
             quantity, at_most(VANISHED), lambda figure: PerSeed(figure.errors[name(enough)]),
-            lambda figure: figure.in_words(),
+            lambda figure: f"{reason} {figure.in_words()}",
         ),
         Claim(
             f"{kind}-{width}-few", WHERE, f"{what}: {few} samples are not enough, though they are fitted",
             quantity, at_least(LEFT),
             lambda figure: PerSeed(figure.errors[name(few)], decided=figure.fitted(name(few))),
-            lambda figure: figure.in_words(),
+            lambda figure: f"{NEAR} {figure.in_words()}",
         ),
         question(
             f"{kind}-{width}-more", f"{what}: {more} samples are enough", quantity, at_most(VANISHED),
-            lambda figure: PerSeed(figure.errors[name(more)]), lambda figure: figure.in_words(),
+            lambda figure: PerSeed(figure.errors[name(more)]), lambda figure: f"{reason} {figure.in_words()}",
         ),
     )  # fmt: skip
 
@@ -89,11 +94,11 @@ def _whatever(kind: str) -> "tuple[Claim[Samples], ...]":
     return (
         Claim(
             f"{kind}-whatever", WHERE, f"{kind}: {enough} samples are enough whatever the width", quantity,
-            at_most(VANISHED), largest(enough), lambda figure: figure.in_words(),
+            at_most(VANISHED), largest(enough), lambda figure: f"{WIDE} {figure.in_words()}",
         ),
         question(
             f"{kind}-whatever-more", f"{kind}: {more} samples are enough whatever the width", quantity,
-            at_most(VANISHED), largest(more), lambda figure: figure.in_words(),
+            at_most(VANISHED), largest(more), lambda figure: f"{WIDE} {figure.in_words()}",
         ),
     )  # fmt: skip
 
@@ -167,8 +172,7 @@ class Samples(PaperFigure):
                 for width, colour in zip(widths(kind, self.scale), COLOURS, strict=False):
                     errors = np.array([self.errors[f"{kind}, {width}, {n}"] for n in numbers])
                     axes.semilogy(numbers, np.maximum(errors, 1e-9), ".-", color=colour, alpha=0.4, linewidth=0.7)
-                    word = "neurons" if kind == "dense" else "kernels"
-                    axes.plot([], [], color=colour, label=f"{width} {word}")
+                    axes.plot([], [], color=colour, label=plural(width, "neuron" if kind == "dense" else "kernel"))
                 axes.axvline(NEEDED[kind], color=FAINT, linestyle=":")
                 axes.set(title=kind, xlabel="samples")
                 axes.legend(fontsize=6)

@@ -3,6 +3,7 @@
 import numpy as np
 from jaxtyping import Float
 
+from ...measure import find_plateaus
 from ...runs import Trajectory
 
 GROWN = 0.5  # of the top mode, or the norm of a unit
@@ -86,6 +87,13 @@ def other_units(run: Trajectory) -> Float[np.ndarray, " seeds"]:
     """The norm of the second largest unit when the largest is half grown."""
     ordered = np.sort(unit_norms(run), axis=-1)
     return at_step(run, ordered[..., -2], reached(run, ordered[..., -1], GROWN))
+
+
+def between_drops(run: Trajectory, learned: float) -> Float[np.ndarray, " seeds"]:
+    """The number of plateaus between two drops of the loss; NaN where it does not fall to a share of the first."""
+    found = [find_plateaus(run.recorded, loss) for loss in run.loss]
+    counts = [float(((own[:, 0] > 0) & (own[:, 1] < run.recorded[-1])).sum()) for own in found]
+    return np.where(run.loss[:, -1] <= learned * run.loss[:, 0], counts, np.nan)
 
 
 def exponents(scales: np.ndarray, rest: Float[np.ndarray, "scales seeds"]) -> Float[np.ndarray, " seeds"]:
