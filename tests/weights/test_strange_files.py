@@ -3,6 +3,8 @@
 import io
 import tarfile
 
+import h5py
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -33,3 +35,26 @@ def test_an_attention_is_known_by_its_own_weights_whatever_it_is_called(name, si
     kinds = [own.kind for own in found if not own.reason]
     assert kinds == ["query", "key", "value", "attention output"]
     assert {own.kind for own in units_of_arrays({"mix.out_proj.weight": torch.randn(16, 16).numpy()})} == {"neuron"}
+
+
+@pytest.mark.parametrize("names", [("query_dense", "key_dense", "output_dense"), ("query", "key", "attention_output")])
+@pytest.mark.parametrize("above", ["multi_head_attention/", "grouped_query_attention/"])
+def test_the_heads_of_keras_are_queries_and_keys_with_their_biases(tmp_path, names, above):
+    """As Keras 3 names them in its files, and as it did before: (inputs, heads, size), no filters."""
+    rng, hidden = np.random.default_rng(0), "_" if "grouped" in above and "dense" in names[0] else ""
+    kernels = {
+        names[0]: rng.normal(size=(6, 2, 4)),
+        names[1]: rng.normal(size=(6, 1, 4)),
+        names[2]: rng.normal(size=(2, 4, 6)),
+    }
+    with h5py.File(tmp_path / "m.weights.h5", "w") as file:
+        for name, kernel in kernels.items():
+            file[f"layers/{above}{hidden}{name}/vars/0"] = kernel
+            file[f"layers/{above}{hidden}{name}/vars/1"] = rng.normal(size=kernel.shape[1:] if "put" not in name else 6)
+    found = open_model_file(tmp_path / "m.weights.h5").units()
+    told = {(own.kind, own.units, own.inputs) for own in found}
+    assert told == {("query", 8, 7), ("key", 4, 6), ("attention output", 6, 9)}
+    by_head = [own.kind for own in open_model_file(tmp_path / "m.weights.h5").units(heads=True)]
+    assert (by_head.count("query"), by_head.count("key"), by_head.count("attention output")) == (2, 1, 2)
+    query = next(own for own in found if own.kind == "query")
+    np.testing.assert_array_equal(query.weights()[:, :-1], kernels[names[0]].reshape(6, 8).T)
