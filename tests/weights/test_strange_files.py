@@ -1,6 +1,7 @@
 """Files of PyTorch that look like something else, and layers whose names say little."""
 
 import io
+import pickle
 import tarfile
 
 import h5py
@@ -35,6 +36,40 @@ def test_an_attention_is_known_by_its_own_weights_whatever_it_is_called(name, si
     kinds = [own.kind for own in found if not own.reason]
     assert kinds == ["query", "key", "value", "attention output"]
     assert {own.kind for own in units_of_arrays({"mix.out_proj.weight": torch.randn(16, 16).numpy()})} == {"neuron"}
+
+
+def test_a_pickled_module_is_read_with_the_storages_inside_it(tmp_path):
+    model = nn.Sequential(nn.Linear(5, 6), nn.ReLU(), nn.Linear(6, 3))
+    model[2].weight.data = model[0].weight.data[:3, :]  # a part of the same storage
+    (tmp_path / "m.pkl").write_bytes(pickle.dumps(model))
+    arrays = open_model_file(tmp_path / "m.pkl").arrays
+    assert list(arrays) == list(model.state_dict())
+    for name, value in model.state_dict().items():
+        np.testing.assert_array_equal(arrays[name].load(), value.numpy())
+
+
+class Named:
+    """An object whose pickle calls a function of Python itself."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __reduce__(self):
+        return self.function, ("1",)
+
+
+@pytest.mark.parametrize("function", [eval, exec, getattr, __import__, torch.load, torch.hub.load, np.load])
+@pytest.mark.parametrize("name", ["m.pt", "m.npz"])
+def test_names_of_python_numpy_and_pytorch_that_rebuild_nothing_are_told(tmp_path, function, name):
+    content = {"fc.weight": np.eye(4), "x": Named(function)}
+    if name == "m.pt":
+        torch.save(content, tmp_path / name)
+    else:
+        np.savez(tmp_path / name, model=np.array(content, dtype=object))
+    found = open_model_file(tmp_path / name)
+    (note,) = [own for own in found.notes if "of which nothing was imported or called" in own]
+    assert f".{function.__name__}, of which" in note
+    assert len([own for own in found.units() if not own.reason]) == 1
 
 
 @pytest.mark.parametrize("names", [("query_dense", "key_dense", "output_dense"), ("query", "key", "attention_output")])
