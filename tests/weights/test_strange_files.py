@@ -48,6 +48,32 @@ def test_a_pickled_module_is_read_with_the_storages_inside_it(tmp_path):
         np.testing.assert_array_equal(arrays[name].load(), value.numpy())
 
 
+def matrices(**shapes):
+    return {name.replace("__", "."): np.zeros(shape, np.float32) for name, shape in shapes.items()}
+
+
+UP, DOWN, CHOICE = (64, 32), (32, 64), (4, 32)
+EXPERT = {"m__experts__0__w1__weight": UP, "m__experts__0__w3__weight": UP}
+STACKS = {"b__0__ffn_gate_exps__weight": (4, 64, 32), "b__0__ffn_up_exps__weight": (4, 64, 32)}
+GATED = "gated neuron"
+
+
+@pytest.mark.parametrize(
+    ("shapes", "kinds"),
+    [
+        (matrices(a__w1__weight=UP, a__w2__weight=DOWN, a__w3__weight=UP), [GATED, "neuron", GATED]),
+        (matrices(mlp__up_proj__weight=UP, mlp__down_proj__weight=DOWN), ["neuron", "neuron"]),
+        (matrices(m__gate__weight=CHOICE, **EXPERT), ["router", GATED, GATED]),
+        (matrices(w1=UP, w2=DOWN, w3=UP), ["neuron", "neuron", "neuron"]),
+        (matrices(b__0__ffn_gate_inp__weight=CHOICE, **STACKS), ["router", *8 * [GATED]]),
+        (matrices(m__router__classifier__weight=CHOICE, m__experts__expert_0__wi__weight=UP), ["router", "neuron"]),
+        (matrices(fc1__weight=(64, 20), fc2__weight=(10, 64)), ["neuron", "output"]),
+    ],
+)
+def test_gates_routers_and_outputs_are_told_by_what_stands_beside_them(shapes, kinds):
+    assert [own.kind for own in units_of_arrays(shapes)][: len(kinds)] == kinds
+
+
 class Named:
     """An object whose pickle calls a function of Python itself."""
 

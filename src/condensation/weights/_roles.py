@@ -9,14 +9,22 @@ from ._layout import Shape, UnitLayout
 
 DEPTHWISE = "depthwise filter"
 OUTPUT = "output"
+GATED = "gated neuron"
+ROUTER = "router"
+_PAIRS = (("gate_proj", "up_proj"), ("wi_0", "wi_1"), ("w1", "w3"), ("ffn_gate", "ffn_up"))  # that are multiplied
+_PARTNERS = dict(_PAIRS) | {up: gate for gate, up in _PAIRS}
+_GATED = re.compile(rf"(?<![^.])(?!^w\d)({'|'.join(_PARTNERS)})(?=(_exps)?(\.weight)?$)")
+_EXPERT = re.compile(r"(?<![^.])(\w*experts?\.|\w*experts?$|\w+_exps)")
+_ROUTER = re.compile(r"(gate|router|gate\.wg|router\.\w+|ffn_gate_inp|shared_expert_gate)(\.weight)?$")
 _OUTPUT = re.compile(r"(lm_?head|heads?|classifier|logits?|score|predictions?|fc_out|output|out|final)(_?layer)?")
 
 
 def with_roles(layouts: Mapping[str, UnitLayout | str], shapes: Mapping[str, Shape]) -> dict[str, UnitLayout | str]:
-    """The layouts, with the kinds of a model's outputs.
+    """The layouts, with the kinds of a model's outputs, of neurons that have gates, and of what chooses experts.
 
-    An output is a dense layer whose units no other weight reads, and which is called so, or is the last one and is fed
-    by another one.
+    Of two layers that are multiplied with each other both are there, in one shape. What chooses experts stands beside
+    them. An output is a dense layer whose units no other weight reads, and which is called so, or is the last one and
+    is fed by another one.
 
     >>> layers = {"a.weight": (50, 5), "b.weight": (2, 50)}
     >>> [own.kind for own in with_roles(dict.fromkeys(layers, UnitLayout()), layers).values()]
@@ -26,12 +34,27 @@ def with_roles(layouts: Mapping[str, UnitLayout | str], shapes: Mapping[str, Sha
     sizes = {name: _sizes(own, shapes[name]) for name, own in known.items()}
     found = dict(layouts)
     last = next(reversed(known), "")
+    above = {name[: place.start()] for name in shapes if (place := _EXPERT.search(name))}
     for name, own in known.items():
-        if own.kind != "neuron" or own.parts or own.stacked or len(known) < 2:
+        if own.kind != "neuron" or own.parts or len(known) < 2:
+            continue
+        if shapes.get(_GATED.sub(lambda match: _PARTNERS[match[0]], name, count=1)) == shapes[name] and _GATED.search(
+            name
+        ):
+            found[name] = replace(own, kind=GATED)
+            continue
+        if own.stacked:
+            continue
+        chooses = _ROUTER.search(name)
+        if chooses and name[: chooses.start()] in above:
+            found[name] = replace(own, kind=ROUTER)
             continue
         units, inputs = sizes[name]
         others = [size for other, size in sizes.items() if other != name]
-        read = any(fed % units == 0 and units > 1 and fed < 64 * units for _, fed in others)  # flattened ones, too
+        read = any(  # flattened ones, too, but for what it reads itself
+            fed == units or (fed % units == 0 and units > 1 and fed < 64 * units and count != inputs)
+            for count, fed in others
+        )
         called = any(_OUTPUT.fullmatch(part.lower()) for part in name.split("."))
         fed = name == last and any(count == inputs for count, _ in others)
         if (called or fed) and not (read and units > 2):
