@@ -160,7 +160,8 @@ def _lines_by_chance(row: Row) -> Reading | None:
     if not row.condensed:
         return None
     if row.mean <= COMMON:
-        what = NO_MERGING.get(row.kind, "a few units carry the norm, and chance would leave about as few lines")
+        few = "units carry the norm" if row.k_eff > LOW * row.chance_k_eff else "inputs carry the weights of all units"
+        what = NO_MERGING.get(row.kind, f"a few {few}, and chance would leave about as few lines")
         return Reading(f"condensed on {_count(row.lines)}", _beside_null(row) + _empty(row), Action.LOOK, what)
     share = f"the common mean of its units has {_percent(row.mean)} of the squared norm; without it {_beside_null(row)}"
     what = "if its inputs hardly vary along the mean, that acts as a bias"
