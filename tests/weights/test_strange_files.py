@@ -68,6 +68,10 @@ GATED = "gated neuron"
         (matrices(b__0__ffn_gate_inp__weight=CHOICE, **STACKS), ["router", *8 * [GATED]]),
         (matrices(m__router__classifier__weight=CHOICE, m__experts__expert_0__wi__weight=UP), ["router", "neuron"]),
         (matrices(fc1__weight=(64, 20), fc2__weight=(10, 64)), ["neuron", "output"]),
+        (
+            matrices(c1__weight=(16, 3, 3, 3), c2__weight=(32, 16, 3, 3), fc__weight=(4, 32)),
+            ["filter", "filter", "output"],
+        ),
     ],
 )
 def test_gates_routers_and_outputs_are_told_by_what_stands_beside_them(shapes, kinds):

@@ -38,9 +38,7 @@ def with_roles(layouts: Mapping[str, UnitLayout | str], shapes: Mapping[str, Sha
     for name, own in known.items():
         if own.kind != "neuron" or own.parts or len(known) < 2:
             continue
-        if shapes.get(_GATED.sub(lambda match: _PARTNERS[match[0]], name, count=1)) == shapes[name] and _GATED.search(
-            name
-        ):
+        if _is_gated(name, shapes):
             found[name] = replace(own, kind=GATED)
             continue
         if own.stacked:
@@ -51,9 +49,9 @@ def with_roles(layouts: Mapping[str, UnitLayout | str], shapes: Mapping[str, Sha
             continue
         units, inputs = sizes[name]
         others = [size for other, size in sizes.items() if other != name]
-        read = any(  # flattened ones, too, but for what it reads itself
-            fed == units or (fed % units == 0 and units > 1 and fed < 64 * units and count != inputs)
-            for count, fed in others
+        dense = [size for other, size in sizes.items() if other != name and len(shapes[other]) == 2]
+        read = any(fed == units for _, fed in others) or any(  # flattened, but not by what it reads itself
+            fed % units == 0 and units > 1 and fed < 64 * units and count != inputs for count, fed in dense
         )
         called = any(_OUTPUT.fullmatch(part.lower()) for part in name.split("."))
         fed = name == last and any(count == inputs for count, _ in others)
@@ -79,6 +77,12 @@ def with_depthwise(layouts: Mapping[str, UnitLayout | str], shapes: Mapping[str,
         if shape[0] > 1 and shape[1] == 1 and prod(shape[2:]) > 1 and fed and isinstance(own, UnitLayout):
             found[name] = replace(own, kind=DEPTHWISE)
     return found
+
+
+def _is_gated(name: str, shapes: Mapping[str, Shape]) -> bool:
+    """Whether the layer that it would be multiplied with is there, in its shape."""
+    own = _GATED.search(name)
+    return bool(own) and shapes.get(name[: own.start()] + _PARTNERS[own[1]] + name[own.end() :]) == shapes[name]
 
 
 def _sizes(layout: UnitLayout, shape: Shape) -> tuple[int, int]:
