@@ -101,6 +101,27 @@ def test_lines_of_a_few_heavy_units_are_not_said_to_be_a_mean(seed):
     assert not row.condensed or row.reading.startswith("condensed on 2 lines: k_eff")
 
 
+@pytest.mark.parametrize("shape", [(1000, 64), (300, 100)])
+def test_units_of_a_single_huge_entry_repeat_others_by_chance(shape):
+    """Among independent Cauchy numbers units lie on the axes of the largest; planted copies are found none the less."""
+    for seed in range(4):
+        weights = np.random.default_rng(seed).standard_cauchy(size=shape)
+        assert "repeat" not in read(weights).reading
+        weights[-40:] = 2 * weights[:40]
+        assert "units repeat others" in read(weights).reading
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_heavy_input_is_not_said_to_be_heavy_units(seed):
+    weights = np.random.default_rng(seed).normal(size=(200, 8)) * np.array([200.0, *7 * [1]])
+    row = read(weights)
+    assert row.condensed
+    assert row.chance_k_eff > 100
+    assert row.reading.endswith(
+        "a few inputs carry the weights of all units, and chance would leave about as few lines"
+    )
+
+
 def test_copies_without_the_bias_are_none():
     rng = np.random.default_rng(0)
     weights = np.column_stack([rng.normal(size=(40, 12)), 1000 + rng.normal(size=40)])

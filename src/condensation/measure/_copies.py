@@ -38,8 +38,9 @@ class Copies(NamedTuple):
 def copies(array: Float[np.ndarray, "units inputs"], without_bias: bool = False) -> Copies:
     """How many units repeat others that stay.
 
-    Chance is the largest of three: the expected pairs among random directions, the copies among orientations whose
-    entries are permuted, and the pairs that agree in all inputs if inputs are independent. Where weights have few
+    Chance is the largest of four: the expected pairs among random directions, the copies among orientations whose
+    entries are permuted, those among weights whose entries are (where single entries are huge, units lie on the axes of
+    those), and the pairs that agree in all inputs if inputs are independent. Where weights have few
     values (signs, zeros, levels of a quantisation) the others make the more, and a few draws may miss a rare copy.
 
     Args:
@@ -58,7 +59,7 @@ def copies(array: Float[np.ndarray, "units inputs"], without_bias: bool = False)
     count, opposites = len(views[0]) - len(kept), _opposites([view[kept] for view in views])
     if not count and not opposites:
         return Copies(0, 0, 0.0)
-    by_chance = [_pairs_by_chance(views[0]), _copies_by_chance(views[0], without_bias)]
+    by_chance = [_pairs_by_chance(views[0]), *(_copies_by_chance(own, without_bias) for own in (views[0], array))]
     by_chance += [_equal_by_chance(len(views[0]), views[0][kept])]
     return Copies(count, opposites, max(by_chance))
 
@@ -173,9 +174,9 @@ def _pairs_by_chance(u: np.ndarray) -> float:
 
 def _copies_by_chance(u: np.ndarray, without_bias: bool) -> float:
     """Copies among units with permuted entries; a direction that most of them share is taken away before."""
-    mean = u.mean(axis=0, dtype=float)
-    rows = u if float(mean @ mean) <= NEARLY_ONE else u - mean.astype(u.dtype)
-    if norms(rows).max() < SAME:
+    mean, size = u.mean(axis=0, dtype=float), float(np.einsum("ij,ij->", u, u, dtype=float)) / len(u)
+    rows = u if float(mean @ mean) <= NEARLY_ONE * size else u - mean.astype(u.dtype)
+    if norms(rows).max() < SAME * size**0.5:
         return 0.0
     found = []
     for seed in range(int(np.clip(ENTRIES // u.size, 1, MOST_DRAWS))):

@@ -74,6 +74,7 @@ NO_MERGING = {  # kinds of units whose lines are no licence to merge, and why
     "attention output": "its units write into a stream that other layers share",
     "output": "its units are the outputs of the model, which stay",
     "gate": "a recurrent unit is its rows in all gates at once, and is merged only where all agree",
+    "router": "its units choose experts, which stay",
     "gated neuron": "a neuron is its row and that of its gate, and is merged only where both agree",
 }
 
@@ -159,7 +160,8 @@ def _lines_by_chance(row: Row) -> Reading | None:
     if not row.condensed:
         return None
     if row.mean <= COMMON:
-        what = NO_MERGING.get(row.kind, "a few units carry the norm, and chance would leave about as few lines")
+        few = "units carry the norm" if row.k_eff > LOW * row.chance_k_eff else "inputs carry the weights of all units"
+        what = NO_MERGING.get(row.kind, f"a few {few}, and chance would leave about as few lines")
         return Reading(f"condensed on {_count(row.lines)}", _beside_null(row) + _empty(row), Action.LOOK, what)
     share = f"the common mean of its units has {_percent(row.mean)} of the squared norm; without it {_beside_null(row)}"
     what = "if its inputs hardly vary along the mean, that acts as a bias"

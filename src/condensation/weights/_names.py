@@ -15,7 +15,7 @@ _MADE_FROM = re.compile(r"(^|\.)parametrizations\.|weight_(orig|mask|g|v)$")
 _RECURRENT = re.compile(r"(weight|bias)_(ih|hh|hr)(_l\d+)?(_reverse)?$")
 _GATES = {1: (), 3: ("reset", "update", "new"), 4: ("input", "forget", "cell", "output")}
 _INPUTS_FIRST = re.compile(r"(^|\.)(c_attn|c_fc|c_proj|q_attn)\.weight$")
-_GATED = re.compile(r"(^|\.)(gate_proj|up_proj|wi_[01])(\.weight)?$")
+_EXPERTS = re.compile(r"expert|_exps\b")
 
 NORM = "a norm's scale or shift: one number a channel is no direction"
 
@@ -105,7 +105,7 @@ def _layout(name: str, shapes: Mapping[str, Shape], heads: Heads, conv1d: bool) 
         if not axis and _EMBEDDING.search(name) and bias is None:
             return UnitLayout("embedding")
         return matrix(name, shape, axis, bias, heads)
-    if len(shape) == 3 and "expert" in name:
+    if len(shape) == 3 and _EXPERTS.search(name):
         return _experts(name, shapes)
     if not name.endswith("weight"):
         return UnitLayout("row")
@@ -138,6 +138,4 @@ def matrix(
     own: dict[str, Any] = projection(name, units, inputs, heads, attention)
     if not own and re.search(r"gate_up_proj(\.weight)?$", name) and units % 2 == 0:
         own = {"parts": (("gate", units // 2), ("up", units // 2))}
-    if not own and _GATED.search(name):
-        own = {"kind": "gated neuron"}
     return UnitLayout(axis=axis, bias=bias, **own)

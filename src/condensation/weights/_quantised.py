@@ -48,11 +48,14 @@ def dequantised(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
 def is_quantised(stored: Stored) -> bool:
     """Whether numbers were stored as few levels, of eight bits or less each.
 
-    >>> [is_quantised(Stored((2, 2), kind, lambda: np.ones((2, 2)))) for kind in ("float32 from int8", "bfloat16")]
-    [True, False]
+    >>> kinds = ("float32 from int8", "bfloat16", "float8_e5m2")
+    >>> [is_quantised(Stored((2, 2), kind, lambda: np.ones((2, 2)))) for kind in kinds]
+    [True, False, True]
     """
     _, made, source = stored.dtype.partition(" from ")
-    return stored.dtype.startswith("q") or (bool(made) and source not in ("f16", "bf16", "float16", "bfloat16"))
+    return stored.dtype.startswith(("q", "float4", "float6", "float8")) or (
+        bool(made) and source not in ("f16", "bf16", "float16", "bfloat16")
+    )
 
 
 def _give_reason(weights: dict[str, Stored], names: list[str], reason: str) -> None:

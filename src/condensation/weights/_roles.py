@@ -9,14 +9,22 @@ from ._layout import Shape, UnitLayout
 
 DEPTHWISE = "depthwise filter"
 OUTPUT = "output"
+GATED = "gated neuron"
+ROUTER = "router"
+_PAIRS = (("gate_proj", "up_proj"), ("wi_0", "wi_1"), ("w1", "w3"), ("ffn_gate", "ffn_up"))  # that are multiplied
+_PARTNERS = dict(_PAIRS) | {up: gate for gate, up in _PAIRS}
+_GATED = re.compile(rf"(?<![^.])(?!^w\d)({'|'.join(_PARTNERS)})(?=(_exps)?(\.weight)?$)")
+_EXPERT = re.compile(r"(?<![^.])(\w*experts?\.|\w*experts?$|\w+_exps)")
+_ROUTER = re.compile(r"(gate|router|gate\.wg|router\.\w+|ffn_gate_inp|shared_expert_gate)(\.weight)?$")
 _OUTPUT = re.compile(r"(lm_?head|heads?|classifier|logits?|score|predictions?|fc_out|output|out|final)(_?layer)?")
 
 
 def with_roles(layouts: Mapping[str, UnitLayout | str], shapes: Mapping[str, Shape]) -> dict[str, UnitLayout | str]:
-    """The layouts, with the kinds of a model's outputs.
+    """The layouts, with the kinds of a model's outputs, of neurons that have gates, and of what chooses experts.
 
-    An output is a dense layer whose units no other weight reads, and which is called so, or is the last one and is fed
-    by another one.
+    Of two layers that are multiplied with each other both are there, in one shape. What chooses experts stands beside
+    them. An output is a dense layer whose units no other weight reads, and which is called so, or is the last one and
+    is fed by another one.
 
     >>> layers = {"a.weight": (50, 5), "b.weight": (2, 50)}
     >>> [own.kind for own in with_roles(dict.fromkeys(layers, UnitLayout()), layers).values()]
@@ -26,12 +34,25 @@ def with_roles(layouts: Mapping[str, UnitLayout | str], shapes: Mapping[str, Sha
     sizes = {name: _sizes(own, shapes[name]) for name, own in known.items()}
     found = dict(layouts)
     last = next(reversed(known), "")
+    above = {name[: place.start()] for name in shapes if (place := _EXPERT.search(name))}
     for name, own in known.items():
-        if own.kind != "neuron" or own.parts or own.stacked or len(known) < 2:
+        if own.kind != "neuron" or own.parts or len(known) < 2:
+            continue
+        if _is_gated(name, shapes):
+            found[name] = replace(own, kind=GATED)
+            continue
+        if own.stacked:
+            continue
+        chooses = _ROUTER.search(name)
+        if chooses and name[: chooses.start()] in above:
+            found[name] = replace(own, kind=ROUTER)
             continue
         units, inputs = sizes[name]
         others = [size for other, size in sizes.items() if other != name]
-        read = any(fed % units == 0 and units > 1 and fed < 64 * units for _, fed in others)  # flattened ones, too
+        dense = [size for other, size in sizes.items() if other != name and len(shapes[other]) == 2]
+        read = any(fed == units for _, fed in others) or any(  # flattened, but not by what it reads itself
+            fed % units == 0 and units > 1 and fed < 64 * units and count != inputs for count, fed in dense
+        )
         called = any(_OUTPUT.fullmatch(part.lower()) for part in name.split("."))
         fed = name == last and any(count == inputs for count, _ in others)
         if (called or fed) and not (read and units > 2):
@@ -56,6 +77,12 @@ def with_depthwise(layouts: Mapping[str, UnitLayout | str], shapes: Mapping[str,
         if shape[0] > 1 and shape[1] == 1 and prod(shape[2:]) > 1 and fed and isinstance(own, UnitLayout):
             found[name] = replace(own, kind=DEPTHWISE)
     return found
+
+
+def _is_gated(name: str, shapes: Mapping[str, Shape]) -> bool:
+    """Whether the layer that it would be multiplied with is there, in its shape."""
+    own = _GATED.search(name)
+    return bool(own) and shapes.get(name[: own.start()] + _PARTNERS[own[1]] + name[own.end() :]) == shapes[name]
 
 
 def _sizes(layout: UnitLayout, shape: Shape) -> tuple[int, int]:

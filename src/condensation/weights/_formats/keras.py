@@ -21,7 +21,7 @@ from ..._plain import parse_json
 from ...errors import InputError
 from .._beside import natural
 from .opened import Opened, check_growth, library, without_values
-from .orders import beside_weights, kind_of, units_first
+from .orders import beside_weights, kind_of, part_of_heads, units_first
 
 _DEEPEST, _MOST = 40, 200_000  # groups in groups, and datasets
 _FILTERS = {1, 2, 3, 4, 5, 6, 32000}  # that come with h5py; others would be looked for on this machine
@@ -192,9 +192,10 @@ def _name(place: str, shape: tuple[int, ...]) -> tuple[str, str]:
         index = parts[-1]
         number = int(index) if index.isdecimal() and len(index) < 4 else len(known)
         short = known[number] if number < len(known) else f"variable{index}"
-        if known == ("kernel", "bias") and short == "bias" and len(shape) > 1:
-            short = f"variable{index}"
-        return ".".join([*layers, short]), layers[-1] if layers else ""
+        name = ".".join([*layers, short])
+        if known == ("kernel", "bias") and short == "bias" and len(shape) > 1 and not part_of_heads(name):
+            name = ".".join([*layers, f"variable{index}"])
+        return name, layers[-1] if layers else ""
     layer = parts[0]
     kept = [part for k, part in enumerate(parts) if not k or part != parts[k - 1]]
     return ".".join(kept), layer

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._files import Stored
+from ...errors import InputError
 from .._roles import DEPTHWISE, OUTPUT
 from .opened import final_values, turned
 
@@ -24,9 +25,9 @@ _WEIGHT = {  # which input is the weight, its scale, its zero point and the bias
     "FusedConv": (1, -1, -1, 2),
     "ConvInteger": (1, -1, 3, -1),
     "MatMulInteger": (1, -1, 3, -1),
-    "QLinearConv": (3, 4, 5, -1),
+    "QLinearConv": (3, 4, 5, 8),
     "QLinearMatMul": (3, 4, 5, -1),
-    "QGemm": (3, 4, 5, -1),
+    "QGemm": (3, 4, 5, 6),
     "DynamicQuantizeMatMul": (1, 2, 3, 4),
     "MatMulIntegerToFloat": (1, 3, 5, 6),
     "Attention": (1, -1, -1, 2),
@@ -47,9 +48,10 @@ class Reading:
         stored: its values, units first.
         layer: the name of the node.
         kind: of its units.
+        axis: that counts units.
         groups: of a convolution.
         parts: of a recurrent layer or an attention.
-        bias: the constant that is its bias.
+        bias: the constant that is its bias, or a part of one, and its values.
         beside: constants that belong to it: scales and zero points.
     """
 
@@ -58,9 +60,10 @@ class Reading:
     stored: Stored
     layer: str
     kind: str = "neuron"
+    axis: int = 0
     groups: int = 1
     parts: tuple[tuple[str, int], ...] = ()
-    bias: str | None = None
+    bias: tuple[str, Stored] | None = None
     beside: tuple[str, ...] = ()
 
 
@@ -98,18 +101,21 @@ class Reader:
         own = [self._constant(_input(node, k)) for k in (scale, zero)]
         names = [self._named_scale(source) if node.op_type.endswith("Integer") else None, None]
         parts = [part[0] if part else name for part, name in zip(own, names, strict=True)]
-        convolution = "Conv" in node.op_type
-        units = 0 if convolution else len(stored.shape) - 1
+        convolution, transposed = "Conv" in node.op_type, bool(_attribute(node, "transB", 0))
+        axes, groups, count = len(stored.shape), 1, _attribute(node, "group", 1)
+        gemm = node.op_type in ("Gemm", "FusedGemm", "QGemm")
         if any(parts):
+            units = 0 if convolution or (gemm and transposed) else axes - 1
             stored = self._scaled(stored, parts[0], parts[1], units)
         beside = (*beside, *(part for part in parts if part))
-        axes, groups, turns = len(stored.shape), 1, False
+        turns, axis = False, 0
         if node.op_type == "ConvTranspose":
-            turns = _attribute(node, "group", 1) == 1
+            turns, groups = count == 1, _groups(count, stored.shape)
+            axis = int(groups > 1)
         elif convolution:
-            groups = _groups(_attribute(node, "group", 1), stored.shape)
-        elif node.op_type in ("Gemm", "FusedGemm", "QGemm"):
-            turns = bool(_attribute(node, "transA" if first else "transB", 0)) == first
+            groups = _groups(count, stored.shape)
+        elif gemm:
+            turns = bool(_attribute(node, "transA", 0)) if first else not transposed
         else:
             turns = not first
         if not convolution and axes != 2:
@@ -119,11 +125,11 @@ class Reader:
         thirds: tuple[tuple[str, int], ...] = ()
         if "Attention" in node.op_type and stored.shape[0] % 3 == 0:
             thirds = tuple((part, stored.shape[0] // 3) for part in "qkv")
-        name = self._bias(node, bias, stored.shape[0])
+        own = self._bias(node, bias, stored.shape[1] * groups if axis else stored.shape[0], parts[0])
         kind = "filter" if convolution else "neuron"
-        if convolution and 1 < _attribute(node, "group", 1) == stored.shape[0]:
+        if convolution and 1 < count == stored.shape[0]:
             kind = DEPTHWISE
-        yield Reading(source, source, stored, node.name, kind, groups, thirds, name, beside)
+        yield Reading(source, source, stored, node.name, kind, axis, groups, thirds, own, beside)
 
     def _constant(self, name: str) -> tuple[str, Stored, tuple[str, ...]] | None:
         """The constant behind a value, turned and scaled as the nodes between say, and the scales that they read."""
@@ -158,16 +164,21 @@ class Reader:
         axis = axis + len(stored.shape) if axis < 0 else axis
 
         def spread(factor: Stored | None, default: float) -> np.ndarray:
-            if factor is None:
-                return np.float32(default)  # type: ignore[return-value]
-            values = factor.load().astype(np.float32)
-            if values.size == 1:
-                return values.reshape(())
-            shape = [1] * len(stored.shape)
-            if values.ndim != 1 or axis >= len(shape) or len(values) != stored.shape[axis]:
-                return np.float32(np.nan)  # type: ignore[return-value]
-            shape[axis] = -1
-            return values.reshape(shape)
+            values = np.full((), default) if factor is None else factor.load()
+            axes = len(stored.shape)
+            try:
+                if values.size == 1:
+                    values = values.reshape(())
+                elif values.ndim == 1:
+                    values = values.reshape([-1 if k == axis else 1 for k in range(axes)])
+                elif values.ndim == axes:  # of blocks
+                    values = np.repeat(values, -(-stored.shape[axis] // values.shape[axis]), axis)
+                    values = values.take(range(stored.shape[axis]), axis)
+                elif values.ndim == axes - 1:  # of each direction of a recurrent layer
+                    values = np.expand_dims(values, 1)
+                return np.broadcast_to(values.astype(np.float32), stored.shape)
+            except (ValueError, IndexError, ZeroDivisionError):
+                raise InputError("quantised, and its scales do not fit") from None
 
         def load() -> np.ndarray:
             return (stored.load().astype(np.float32) - spread(factors[1], 0)) * spread(factors[0], 1)
@@ -179,18 +190,42 @@ class Reader:
         scale = f"{name.removesuffix('_quantized')}_scale"
         return scale if scale in self.arrays else None
 
-    def _bias(self, node: Any, place: int, units: int) -> str | None:
-        """The constant vector that is added to what a layer gives: by the layer, or by the node behind it."""
-        if place >= 0:
-            found = self._constant(_input(node, place))
-            return found[0] if found and found[1].shape == (units,) else None
-        behind = self.graph.consumers.get(node.output[0], ()) if node.output else ()
-        for other in behind:
-            if other.op_type == "Add" and len(behind) == 1:
-                for name in other.input:
-                    if name in self.arrays and self.arrays[name].shape == (units,) and self.arrays[name].floating:
-                        return name
+    def _bias(self, node: Any, place: int, units: int, scale: str | None) -> tuple[str, Stored] | None:
+        """The constant vector that is added to what a layer gives: by the layer, or by the node behind it.
+
+        One of whole numbers has the scale of the layer's inputs times that of its weights.
+        """
+        if place < 0:
+            return self._added(node, units)
+        found = self._vector(_input(node, place), units)
+        if found is None or found[1].floating:
+            return found
+        inputs = self._constant(_input(node, 1))
+        if inputs is None or scale is None:
+            return None
+        return found[0], self._scaled(self._scaled(found[1], inputs[0], None, 0), scale, None, 0)
+
+    def _added(self, node: Any, units: int) -> tuple[str, Stored] | None:
+        """The vector that the next node adds; behind an integer product also the next but those that scale it."""
+        value = _output(node)
+        for _ in range(_FARTHEST):
+            behind = self.graph.consumers.get(value, ())
+            if len(behind) != 1:
+                return None
+            if behind[0].op_type == "Add":
+                found = (self._vector(name, units) for name in behind[0].input if name != value)
+                return next((own for own in found if own and own[1].floating), None)
+            if not node.op_type.endswith("Integer") or behind[0].op_type not in ("Cast", "Mul"):
+                return None
+            value = _output(behind[0])
         return None
+
+    def _vector(self, name: str, size: int) -> tuple[str, Stored] | None:
+        """A constant vector of a size, which may have been given more axes."""
+        node = self.graph.producers.get(name)
+        name = node.input[0] if node is not None and node.op_type == "Reshape" and node.input else name
+        found = self._constant(name)
+        return found[:2] if found and found[1].shape == (size,) else None
 
     def _recurrent(self, node: Any) -> Iterator[Reading]:
         """The weights of a recurrent layer, for inputs and for its state, in each direction."""
@@ -201,17 +236,26 @@ class Reader:
                 continue
             source, stored, beside = found
             if node.op_type == "DynamicQuantizeLSTM":
-                scale, zero = (9, 10) if place == 1 else (11, 12)
-                own = [self._constant(_input(node, k)) for k in (scale, zero)]
+                own = [self._constant(_input(node, 6 + 2 * place + k)) for k in (0, 1)]  # scale and zero point
                 stored = self._scaled(stored, own[0][0] if own[0] else None, own[1][0] if own[1] else None, 2)
                 stored = turned(stored, (0, 2, 1))
+                beside = (*beside, *(part[0] for part in own if part))
             directions, units, inputs = stored.shape
             size = units // len(gates)
             parts = tuple((gate, size) for gate in gates) if len(gates) > 1 and units % len(gates) == 0 else ()
+            biases = self._constant(_input(node, 3))
+            if biases and biases[1].shape == (directions, 2 * units):
+                beside = (*beside, biases[0])
+            else:
+                biases = None
             for k in range(directions):
                 one = _slice(stored, k, (units, inputs))
                 name = source if directions == 1 else f"{source}.{('forward', 'reverse')[k % 2]}"
-                yield Reading(name, source, one, node.name, parts=parts, beside=beside)
+                bias = None
+                if biases:
+                    first = (place - 1) * units
+                    bias = f"{name}.bias", _slice(biases[1], (k, slice(first, first + units)), (units,))
+                yield Reading(name, source, one, node.name, parts=parts, bias=bias, beside=beside)
 
 
 def _has_weights(operation: str) -> bool:
@@ -220,7 +264,7 @@ def _has_weights(operation: str) -> bool:
     return known or "MatMul" in operation or "Attention" in operation
 
 
-def _slice(stored: Stored, k: int, shape: tuple[int, ...]) -> Stored:
+def _slice(stored: Stored, k: Any, shape: tuple[int, ...]) -> Stored:
     return Stored(shape, stored.dtype, lambda: stored.load()[k])
 
 
@@ -231,6 +275,10 @@ def _groups(groups: int, shape: tuple[int, ...]) -> int:
 
 def _input(node: Any, place: int) -> str:
     return node.input[place] if 0 <= place < len(node.input) else ""
+
+
+def _output(node: Any) -> str:
+    return node.output[0] if node.output else ""
 
 
 def _attribute(node: Any, name: str, default: Any) -> Any:

@@ -12,7 +12,7 @@ from ..._memory import require
 from ...errors import InputError
 from .opened import Opened
 from .pickles import Unreadable, read_pickle
-from .pytorch import found
+from .pytorch import foreign_names, found
 from .state import named_values, weights_of
 from .tensors import Storages
 
@@ -37,19 +37,24 @@ def open_npy(path: Path) -> Opened:
 def open_npz(path: Path) -> Opened:
     """The arrays of an .npz archive, those in its Python objects too."""
     arrays: dict[str, Stored] = {}
+    names: list[str] = []
     for name, stored in open_arrays(path, ".npz").items():
-        inside = _inside(path, name) if stored.dtype == "object" else {}
+        inside = _inside(path, name, names) if stored.dtype == "object" else {}
         arrays |= {f"{name}.{own}" if own != name else name: array for own, array in inside.items()} or {name: stored}
-    return Opened(arrays)
+    return Opened(arrays, notes=foreign_names(names))
 
 
-def _inside(path: Path, name: str) -> dict[str, Stored]:
-    """The arrays in an archive's array of objects; none where that is broken, which its reason tells."""
+def _inside(path: Path, name: str, names: list[str]) -> dict[str, Stored]:
+    """The arrays in an archive's array of objects; none where that is broken, which its reason tells.
+
+    The names that its pickle has join ``names``.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             member = archive.getinfo(f"{name}.npy")
             require(3 * member.file_size, f"reading {name} of {path}", ADVICE)
-            content, _ = _objects(archive.read(member), f"{path}/{name}")
+            content, own = _objects(archive.read(member), f"{path}/{name}")
+        names += own
         return weights_of(content, name)[0]
     except (InputError, Unreadable, KeyError, OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
         return {}

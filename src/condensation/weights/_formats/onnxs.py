@@ -6,7 +6,7 @@ given back their scale and zero point. Values beside the file are read only from
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -174,15 +174,14 @@ def _opened(arrays: dict[str, Stored], readings: list[Reading], graph: Graph, fi
         if reading.source in used and reading.source == reading.name:
             continue
         name = _named(reading, found, times)
-        bias = reading.bias
-        if bias is not None and bias not in used:
+        layout = UnitLayout(reading.kind, reading.axis, groups=reading.groups, parts=reading.parts)
+        bias = reading.bias[0] if reading.bias else None
+        if reading.bias and bias and bias not in used:
             label = name.removesuffix("weight") + "bias" if name.endswith(".weight") else bias
             label = bias if label in found or (label != bias and label in arrays) else label
-            found[label] = arrays[bias]
+            found[label] = reading.bias[1]
             used.add(bias)
-            layout = UnitLayout(reading.kind, groups=reading.groups, parts=reading.parts, bias=(label, 0))
-        else:
-            layout = UnitLayout(reading.kind, groups=reading.groups, parts=reading.parts)
+            layout = replace(layout, bias=(label, 0))
         found[name], layouts[name] = reading.stored, layout
         used |= {reading.source, *reading.beside}
     for name, stored in arrays.items():

@@ -6,6 +6,7 @@ by its graph or configuration where there is one, else by its name.
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ..._files import Stored
 from .._layout import UnitLayout
@@ -18,7 +19,7 @@ _BESIDE = re.compile(
     r"|global_step|save_counter|CHECKPOINTABLE_OBJECT_GRAPH|ExponentialMovingAverage|seed_generator",
     re.IGNORECASE,
 )
-_HEADS = re.compile(r"(^|[./])(query|key|value|attention_output)[./]\w+$")
+_HEADS = re.compile(r"(?:^|[./])(?:(query|key|value|attention_output)|_?(query|key|value|output)_dense)[./]\w+$")
 _BIAS = re.compile(r"(kernel|weights?|w|filters?|depthwise_kernel|pointwise_kernel|depthwise_weights)(:\d+)?$")
 
 
@@ -31,13 +32,23 @@ def kind_of(name: str, shape: tuple[int, ...]) -> str:
     own = name.rpartition(".")[2].lower()
     if "embedding" in own or (len(shape) == 2 and "embedding" in name.lower() and "kernel" not in own):
         return "embedding"
-    if len(shape) == 3 and _HEADS.search(name):
-        return "output heads" if "attention_output" in name else "heads"
+    if len(shape) == 3 and (part := part_of_heads(name)):
+        return "output heads" if part.endswith("output") else "heads"
     if len(shape) >= 3:
         if "depthwise" in own or ("depthwise" in name.lower() and "pointwise" not in own and shape[-1] < 4):
             return "depthwise"
         return "transposed" if re.search(r"transpose|deconv", name, re.IGNORECASE) else "conv"
     return "recurrent" if re.search(r"lstm|gru|rnn", name, re.IGNORECASE) else "dense"
+
+
+def part_of_heads(name: str) -> str:
+    """Which part of an attention with heads a variable belongs to; empty where it is none.
+
+    >>> [part_of_heads(f"{layer}.kernel") for layer in ("grouped_query_attention.key", "mha.output_dense", "output")]
+    ['key', 'output', '']
+    """
+    found = _HEADS.search(name)
+    return (found[1] or found[2]) if found else ""
 
 
 def beside_weights(name: str) -> bool:
@@ -75,7 +86,7 @@ def units_first(
         if bias is not None and fits and isinstance(layout, UnitLayout):
             if len(arrays[bias].shape) > 1:
                 found[bias] = turned(arrays[bias], tuple(range(len(arrays[bias].shape))), (own.shape[0],))
-            layout = UnitLayout(layout.kind, parts=layout.parts, bias=(bias, 0))
+            layout = replace(layout, bias=(bias, 0))
             taken.add(bias)
         layouts[name] = layout
     for name in arrays:
@@ -117,10 +128,13 @@ def _turned(name: str, stored: Stored, kind: str, arrays: Mapping[str, Stored]) 
     if kind == "transposed" and axes >= 3:
         return turned(stored, (axes - 2, axes - 1, *range(axes - 2))), UnitLayout("filter")
     if kind == "heads" and axes == 3:
-        word = next((word for word in ("query", "key", "value") if word in name.lower()), "neuron")
-        return turned(stored, (1, 2, 0), (shape[1] * shape[2], shape[0])), UnitLayout(word)
+        return turned(stored, (1, 2, 0), (shape[1] * shape[2], shape[0])), UnitLayout(
+            part_of_heads(name), head=shape[2]
+        )
     if kind == "output heads" and axes == 3:
-        return turned(stored, (2, 0, 1), (shape[2], shape[0] * shape[1])), UnitLayout("attention output")
+        return turned(stored, (2, 0, 1), (shape[2], shape[0] * shape[1])), UnitLayout(
+            "attention output", head=shape[1], head_inputs=True
+        )
     if axes >= 3:
         return turned(stored, (axes - 1, axes - 2, *range(axes - 2))), UnitLayout("filter")
     if name.rpartition(".")[2].startswith("bias"):

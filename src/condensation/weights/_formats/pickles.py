@@ -14,7 +14,7 @@ from ..._memory import require
 
 PERSISTENT = "persistent id"  # the name of a stand-in for an object that is kept elsewhere
 JOBLIB = "joblib.numpy_pickle.NumpyArrayWrapper"
-_CONTAINERS = {  # names of Python whose call with no arguments, or with one container, is that container
+CONTAINERS = {  # names of Python whose call with no arguments, or with one container, is that container
     **dict.fromkeys(("collections.OrderedDict", "builtins.dict", "__builtin__.dict"), dict),
     **dict.fromkeys(("collections.defaultdict", "collections.Counter"), dict),
     **dict.fromkeys(("builtins.list", "__builtin__.list", "builtins.set", "__builtin__.set"), list),
@@ -117,9 +117,9 @@ class _Machine:
         args = args if isinstance(args, tuple) else (args,)
         name = function.name if isinstance(function, StandIn) else type(function).__name__
         if isinstance(function, StandIn) and function.args is None:
-            if name in _CONTAINERS:
+            if name in CONTAINERS:
                 self.spend(sum(len(part) for part in args if isinstance(part, list | tuple | dict)))
-                return _container(_CONTAINERS[name], args)
+                return _container(CONTAINERS[name], args)
             if name == "_codecs.encode" and args[1:] == ("latin1",) and isinstance(args[0], str):
                 return args[0].encode("latin1")  # bytes in old protocols
         return StandIn(name, args)

@@ -3,9 +3,11 @@
 What the pickle would have imported or called is never imported or called; tensors are rebuilt from their bytes.
 """
 
+import re
 import struct
+import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +19,22 @@ from ..._phrases import printable
 from ...errors import InputError
 from .opened import Opened, check_growth
 from .orders import units_first
-from .pickles import PERSISTENT, StandIn, Unreadable, read_pickle
+from .pickles import CONTAINERS, PERSISTENT, StandIn, Unreadable, read_pickle
 from .state import named_values, weights_of
 from .tensors import Storages, dtype_of, storage_type
 
 _MAGIC = 0x1950A86A20F9469CFC6C  # the number that old files begin with
 _OLD = b"\x80\x02\x8a\x0a" + _MAGIC.to_bytes(10, "little")
+_OF_PYTHON = {"__builtin__", *sys.stdlib_module_names}
 _INSTEAD = "save model.state_dict() with torch.save, or the weights as .safetensors"
 _SHOWN, _LONG = 3, 100  # names that a note has, and characters of each
-_KNOWN = ("torch.", "torch._utils.", "collections.", "builtins.", "__builtin__.", "numpy.", "_codecs.", "__torch__.")
-_FREE = ("torch.nn.", "torch.optim.")  # classes, whose objects are stand-ins
+_KNOWN = re.compile(  # names of what is rebuilt here, beside containers; a program's own names are no imports
+    r"torch\.(\w+Storage|device|Tensor|strided|sparse_\w+|((b?float|q?u?int|complex)\d+\w*|bool)|per_\w+_affine\w*)"
+    r"|torch\.(_utils|_tensor)\._rebuild_\w+|torch\.storage\._load_from_bytes|torch\.serialization\._get_layout"
+    r"|torch\.(jit\._pickle|_C)\.\w+|__torch__\..*|(builtins|__builtin__)\.(int|long|float|bool|complex|str|bytes|bytearray)"
+    r"|numpy\.(ndarray|dtype|dtypes\.\w+)|numpy\._?core\.(multiarray|numeric)\.(_reconstruct|scalar|_frombuffer)"
+    r"|_codecs\.encode"
+)
 
 
 def open_archive(path: Path) -> Opened:
@@ -182,19 +190,28 @@ def _broken(path: Path, why: str = "it is broken, or of another kind") -> InputE
 def found(path: Path, content: Any, names: list[str], notes: tuple[str, ...] = ()) -> Opened:
     """The weights of a value that was read, with what was left out of it."""
     arrays, told, left = weights_of(content, path.name.partition(".")[0] or path.name)
-    foreign = [name for name in dict.fromkeys(names) if not _is_known(name)]
-    shown = ", ".join(map(_shown, foreign[:_SHOWN])) + (f", {len(foreign) - _SHOWN} more" if foreign[_SHOWN:] else "")
+    named = foreign_names(names)
     if not arrays:
         beside = f" ({', '.join(map(_shown, left[:_SHOWN]))} not being called as weights are)" if left else ""
-        named = f"; it names {shown}, of which nothing was imported or called" if foreign else ""
         kind = "dict" if isinstance(content, dict) else "list" if isinstance(content, tuple) else type(content).__name__
-        raise InputError(f"{path} holds no tensors by name but a {kind}{beside}{named}: {_INSTEAD}")
-    if foreign:
-        notes = (*notes, f"it names {shown}, of which nothing was imported or called")
+        raise InputError(f"{path} holds no tensors by name but a {kind}{beside}{'; '.join(('', *named))}: {_INSTEAD}")
     if _is_haiku(arrays):
         own = units_first(arrays)
-        return Opened(own.arrays, own.layouts, notes=(*told, *notes))
-    return Opened(arrays, notes=(*told, *notes))
+        return Opened(own.arrays, own.layouts, notes=(*told, *notes, *named))
+    return Opened(arrays, notes=(*told, *notes, *named))
+
+
+def foreign_names(names: Iterable[str]) -> tuple[str, ...]:
+    """A sentence with the names that a pickle would have imported, but for those of what is rebuilt here.
+
+    Those of Python itself, which attacks need, come first.
+    """
+    foreign = [name for name in dict.fromkeys(names) if name not in CONTAINERS and not _KNOWN.fullmatch(name)]
+    foreign.sort(key=lambda name: name.partition(".")[0] not in _OF_PYTHON)
+    if not foreign:
+        return ()
+    shown = ", ".join(map(_shown, foreign[:_SHOWN])) + (f", {len(foreign) - _SHOWN} more" if foreign[_SHOWN:] else "")
+    return (f"it names {shown}, of which nothing was imported or called",)
 
 
 def _shown(name: str) -> str:
@@ -207,7 +224,3 @@ def _is_haiku(arrays: dict[str, Stored]) -> bool:
     pairs = [(own.shape, arrays[f"{name[:-1]}b"].shape) for name, own in arrays.items()
              if (name == "w" or name.endswith(".w")) and f"{name[:-1]}b" in arrays]  # fmt: skip
     return bool(pairs) and all(kernel[-1:] == bias for kernel, bias in pairs)
-
-
-def _is_known(name: str) -> bool:
-    return name.startswith(_KNOWN) and not name.startswith(_FREE)

@@ -1,8 +1,9 @@
 """Tensors of PyTorch and arrays of NumPy as a pickle describes them, rebuilt here from their bytes."""
 
+import io
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from ..._files import Stored
 from ...errors import InputError
 from .opened import check_shape, without_values
-from .pickles import JOBLIB, PERSISTENT, StandIn
+from .pickles import JOBLIB, PERSISTENT, StandIn, Unreadable, read_pickle
 
 _STORAGES = {  # of PyTorch, by the type of their numbers
     **{"Double": "float64", "Float": "float32", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64"},
@@ -23,6 +24,7 @@ _TYPES = {*_STORAGES.values(), "uint16", "uint32", "uint64", "float8_e4m3fn", "f
     "float8_e4m3fnuz",
     "float8_e5m2fnuz",
 }
+_ITSELF = "torch.storage._load_from_bytes"  # of a storage that was saved by itself
 _NUMPY_TYPE = re.compile(r"[<>=|]?([fiuc]\d{1,2}|b1|\?)")
 _ARRAY = re.compile(r"numpy\.(core|_core)\.multiarray\._reconstruct|numpy\.ndarray")
 _BUFFER = re.compile(r"numpy\.(core|_core)\.numeric\._frombuffer")
@@ -48,11 +50,13 @@ class Storages:
         content: gives the bytes of a storage, by its key.
         file: a name of the file, which tells storages of several files apart.
         swapped: the bytes of numbers are in big-endian order.
+        embedded: what was read of storages that stand in the pickle itself, by the identity of their bytes.
     """
 
     content: Content
     file: str
     swapped: bool = False
+    embedded: dict[int, tuple[str, str, int, np.ndarray]] = field(default_factory=dict)
 
     def array(self, value: Any) -> Stored | None:
         """The tensor or array that a stand-in describes; None where it describes something else."""
@@ -86,7 +90,7 @@ class Storages:
         return _unusual(kind, value.args)
 
     def _tensor(self, storage: Any, offset: Any, size: Any, stride: Any, dtype: str = "") -> Stored:
-        kind, key, count = _storage(storage)
+        kind, key, count, kept = self._storage(storage)
         dtype = dtype or kind
         shape, strides = check_shape(_sizes(size)), _sizes(stride)
         if dtype not in _TYPES:
@@ -100,7 +104,7 @@ class Storages:
 
         def load() -> np.ndarray:
             known = dtype_of(dtype)
-            content = self.content(key)
+            content = self.content(key) if kept is None else kept
             if len(content) < (last + 1) * width:
                 raise InputError("its values are missing: the file is truncated or broken")
             values = content[: len(content) // width * width].view(known.newbyteorder(">") if self.swapped else known)
@@ -112,6 +116,22 @@ class Storages:
 
         place = (self.file, key, offset, shape, strides)
         return Stored(shape, dtype, load, place if shape else None)
+
+    def _storage(self, value: Any) -> tuple[str, str, int, np.ndarray | None]:
+        """Type, key and number of entries of a storage, and its bytes where it was saved by itself, within a pickle."""
+        raw = value.args[0] if isinstance(value, StandIn) and value.name == _ITSELF and value.args else None
+        if not isinstance(raw, bytes):
+            return *_storage(value), None
+        if id(raw) not in self.embedded:
+            file = io.BytesIO(raw)
+            try:
+                parts = [
+                    read_pickle(file)[0] for _ in range(5)
+                ]  # a number, versions, the machine, the storage, its key
+            except Unreadable as error:
+                raise InputError(f"its storage is broken: {error}") from error
+            self.embedded[id(raw)] = (*_storage(parts[3]), np.frombuffer(raw, np.uint8)[file.tell() + 8 :])
+        return self.embedded[id(raw)]
 
     def _quantised(self, storage: Any, offset: Any, size: Any, stride: Any, scheme: Any) -> Stored:
         whole = self._tensor(storage, offset, size, stride)
