@@ -75,6 +75,16 @@ def test_both_blocks_are_watched(fixed):
     assert course.change(course.attention, 0, -1) == pytest.approx(np.sqrt(moved / first), rel=1e-4)
 
 
+def test_changes_of_a_block_by_hand(fixed):
+    course, both = TextCourse(fixed, 1), []
+    for layers in (("query2", "key2"), ("value2", "up2", "down2")):
+        first, last = (np.concatenate([course.weights(layer)[k].ravel() for layer in layers]) for k in (0, -1))
+        both.append(np.linalg.norm(last - first) / np.linalg.norm(first))
+    assert course.block_over_outer(2, 0, -1) == pytest.approx(both[0] / both[1], rel=1e-5)
+    figure = AttentionText({"fixed": fixed})
+    assert "By blocks" in figure.blocks_in_words("fixed")
+
+
 def test_how_abruptly_a_rank_falls_by_hand(fixed):
     course = course_of(fixed, [0, 0, 0.2, 0.95, 0.96])
     steps = course.run.saved
@@ -121,4 +131,17 @@ def test_the_picture_and_the_words_need_no_stage(fixed, free):
         assert all(layer in figure.ranks_in_words(name) and layer in figure.turns_in_words(name) for layer in LAYERS)
     panels = drawing.pictures[""].axes
     assert len(panels) == 8
-    assert len(panels[2].lines) == 2 * len(LAYERS) + 5  # two seeds, and the legend's
+    assert len(panels[2].lines) == 2 * len(LAYERS)  # of two seeds
+    assert len(panels[3].lines) == 2 * len(LAYERS) + 5  # and the legend's
+
+
+@pytest.mark.download
+def test_outer_weights_come_first_on_the_real_text(monkeypatch, tmp_path):
+    monkeypatch.setenv("CONDENSATION_CACHE", str(tmp_path))
+    figure = AttentionText({"fixed": c.train(text("quick", "fixed"), 1, progress=False)})
+    for key in ("reverse", "monotone", "outer-rank", "condensed", "kept"):
+        claim = AttentionText.claim(f"fixed-{key}")
+        assert judge(claim.measure(figure).holds(claim.rule)) == "reproduced", key
+    [course] = figure.courses["fixed"]
+    first, last = (course.block_over_outer(block, 0, course.stage_1) for block in (1, 2))
+    assert first < 0.05 < last

@@ -17,8 +17,8 @@ PARTS = {"value": "$W_V$", "up": "$W_1$", "down": "$W_2$", "query": "$W_Q$", "ke
 BLOCKS = ("-", "--", ":")  # the first block, the second, those behind it
 
 
-def draw_anchor(figure: "Anchor | AttentionText") -> Figure:
-    """A row of four panels for each model."""
+def draw_anchor(figure: "Anchor | AttentionText", legend: int = 2) -> Figure:
+    """A row of four panels for each model; the legend stands in one of the first row."""
     with look():
         rows = len(figure.courses)
         picture = Figure(figsize=(PAGE, 2.1 * rows + 0.3), layout="constrained")
@@ -37,8 +37,8 @@ def draw_anchor(figure: "Anchor | AttentionText") -> Figure:
         for axes in panels[-1]:
             axes.set(xlabel="step")
         for part, colour in zip(PARTS.values(), COLOURS, strict=False):
-            panels[0][2].plot([], [], color=colour, label=part)
-        panels[0][2].legend(fontsize="x-small")
+            panels[0][legend].plot([], [], color=colour, label=part)
+        panels[0][legend].legend(fontsize="x-small")
     return picture
 
 

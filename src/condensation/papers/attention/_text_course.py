@@ -51,6 +51,11 @@ class TextCourse(AnchorCourse):
             return super().plateau
         return best_constant(self.parameters(0)["output.weight"].astype(float), self.shares)[0]
 
+    def block_over_outer(self, block: int, begin: int, end: int) -> float:
+        """The relative change of a block's queries and keys over that of its outer weights."""
+        own = [tuple(layer for layer in part if layer.endswith(str(block))) for part in (self.attention, self.outer)]
+        return self.change(own[0], begin, end) / self.change(own[1], begin, end)
+
     @property
     def queries(self) -> tuple[str, ...]:
         """The query of each block."""
