@@ -32,6 +32,7 @@ from .data import Points as Points
 from .data import RandomSequences as RandomSequences
 from .data import Synthetic as Synthetic
 from .data import Teacher as Teacher
+from .data import Text as Text
 from .data import hinges as hinges
 from .data import images_or_digits as images_or_digits
 from .data import sine_sum as sine_sum

@@ -27,7 +27,7 @@ from ._serialization import (
     without_none,
 )
 from ._stored import StoredArrays, stored_parts
-from .data import Data, Images
+from .data import Data, Images, Text
 from .data._labels import as_targets, takes_labels
 from .errors import InputError, check_not_negative, check_whole, one_of, unknown_name
 from .initialization import Given, Init
@@ -109,9 +109,10 @@ class Experiment(Part):
             raise InputError(
                 "attention has no antisymmetric or balanced initialization and no neuron-normalised descent"
             )
-        drawn = [(data.name, data.split) for data in (self.data, self.test) if isinstance(data, Images)]
+        drawn = [(data.name, data.split) for data in (self.data, self.test) if isinstance(data, Images | Text)]
         if len(drawn) > len(set(drawn)):
-            raise InputError(f"test images must come from the other split, not from {drawn[0][1]!r} too")
+            what = "windows" if isinstance(self.test, Text) else "images"
+            raise InputError(f"test {what} must come from the other split, not from {drawn[0][1]!r} too")
         if getattr(self.network, "concatenated", None) and (
             self.init.antisymmetric or isinstance(self.optimizer, NormalisedGD)
         ):

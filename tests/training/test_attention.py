@@ -24,6 +24,8 @@ NETWORKS = {
     "causal": c.Attention(**TOKENS, depth=3, heads=2, causal=True, residual=True, feed_forward=9, activation="relu"),
     "linear deep": c.Attention(**TOKENS, depth=2, heads=2, causal=True, attention="linear", residual=True),
     "tokens": c.Attention(**TOKENS, vocabulary=11, positions=True, feed_forward=9, residual=True, hidden=(5, 4)),
+    "text": c.Attention(**TOKENS, vocabulary=11, positions=True, depth=2, projection=False, causal=True, residual=True,
+                        feed_forward=9, activation="gelu", fixed=("embedding", "positions", "output")),
     "fixed": c.Attention(**TOKENS, vocabulary=11, positions=True, feed_forward=9, fixed=("embedding", "output")),
 }  # fmt: skip
 

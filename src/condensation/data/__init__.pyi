@@ -14,3 +14,4 @@ from ._synthetic import sine_sum as sine_sum
 from ._synthetic import two_waves as two_waves
 from ._teacher import Gaussian as Gaussian
 from ._teacher import Teacher as Teacher
+from ._text import Text as Text

@@ -1,6 +1,7 @@
-"""Decoded sets of images on disk, mapped into memory when they are used.
+"""Decoded sets of images, and texts, on disk, mapped into memory when they are used.
 
     CACHE/<name>/train_images.npy  train_labels.npy  test_images.npy  test_labels.npy
+                 train_text.npy    test_text.npy     of a text in their place
                  about.json        source, mean and standard deviation of the training images, format, checksums
 
 CACHE is the folder ``CONDENSATION_CACHE``, or the user's cache folder. A set is written into a folder beside its place
@@ -26,15 +27,15 @@ from .._files import SEAL, read_json, read_sealed_json
 from .._serialization import FORMAT, check_format
 from .._writing import write_json
 from ..errors import InputError
-from ._catalog import SETS, SPLITS, DataSet
-from ._formats import Split, Splits
+from ._catalog import SETS, SPLITS, Source
+from ._formats import Splits
 
 DAY = 86400
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A set of images: its splits, mean and standard deviation of each channel in training, and where it came from."""
+    """What was fetched: its splits, mean and standard deviation of each channel in training, and where it came from."""
 
     splits: Splits
     mean: list[float]
@@ -62,18 +63,18 @@ def root() -> Path:
     return Path(platformdirs.user_cache_dir("condensation"))
 
 
-def folder_of(dataset: DataSet) -> Path:
+def folder_of(dataset: Source) -> Path:
     """The folder of a set in the cache."""
     return root() / dataset.name
 
 
-def holds(dataset: DataSet) -> bool:
+def holds(dataset: Source) -> bool:
     """Whether the cache has a set, whole or damaged."""
     return os.path.exists(folder_of(dataset))  # false where it may not be looked at, too
 
 
 @contextmanager
-def workplace(dataset: DataSet) -> Iterator[Path]:
+def workplace(dataset: Source) -> Iterator[Path]:
     """An empty folder beside a set's place, to be filled and renamed; refused where the cache cannot be written."""
     part = root() / f".{dataset.name}.{uuid.uuid4().hex}"
     try:
@@ -90,7 +91,7 @@ def workplace(dataset: DataSet) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def store(dataset: DataSet, splits: Splits, source: str, part: Path, again: bool = False) -> Path:
+def store(dataset: Source, splits: Splits, source: str, part: Path, again: bool = False) -> Path:
     """Store a set, written in the workplace ``part``. If another process was first, its copy stays unless ``again``."""
     place = folder_of(dataset)
     try:
@@ -118,17 +119,17 @@ def store(dataset: DataSet, splits: Splits, source: str, part: Path, again: bool
     return place
 
 
-def _about(dataset: DataSet, splits: Splits, source: str, folder: Path) -> dict[str, Any]:
+def _about(dataset: Source, splits: Splits, source: str, folder: Path) -> dict[str, Any]:
     """What about.json says of a set whose files are in a folder."""
-    mean, std = dataset.moments(splits["train"].images)
-    checksums = {name: _checksum(folder / name) for name in _names()}
+    mean, std = dataset.moments(splits["train"])
+    checksums = {name: _checksum(folder / name) for name in _names(dataset)}
     about = {"format": FORMAT, "name": dataset.name, "source": source, "mean": mean, "std": std}
     return about | {"checksums": checksums}
 
 
-def _names() -> list[str]:
+def _names(dataset: Source) -> list[str]:
     """The files of a set's splits."""
-    return [f"{split}_{kind}.npy" for split in SPLITS for kind in ("images", "labels")]
+    return [f"{split}_{kind}.npy" for split in SPLITS for kind in dataset.content._fields]
 
 
 def _checksum(path: Path) -> str:
@@ -143,11 +144,11 @@ def _version(path: Path) -> tuple[int, ...]:
     return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
-def load(dataset: DataSet) -> Loaded:
+def load(dataset: Source) -> Loaded:
     """A set from the cache, mapped into memory; opened and checked once for each version of its files."""
     place = folder_of(dataset)
     try:
-        return _open(dataset, place, *(_version(place / name) for name in ("about.json", *_names())))
+        return _open(dataset, place, *(_version(place / name) for name in ("about.json", *_names(dataset))))
     except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
         raise InputError(
             f"the copy of {dataset.name} in {place} is damaged ({error}): "
@@ -156,12 +157,10 @@ def load(dataset: DataSet) -> Loaded:
 
 
 @lru_cache(maxsize=8)
-def _open(dataset: DataSet, place: Path, *versions: tuple[int, ...]) -> Loaded:
+def _open(dataset: Source, place: Path, *versions: tuple[int, ...]) -> Loaded:
     plain = read_json(place / "about.json")
     check_format(f"copy of {dataset.name}", plain["format"])
-    splits = {
-        split: _load_split(dataset, place, split, count) for split, count in zip(SPLITS, dataset.counts, strict=True)
-    }
+    splits = {split: _load_split(dataset, place, split) for split in SPLITS}
     if not {SEAL, "checksums"} & plain.keys():  # a copy from before there were checksums
         dataset.check(splits)
         plain |= _about(dataset, splits, str(plain["source"]), place)
@@ -175,15 +174,15 @@ def _open(dataset: DataSet, place: Path, *versions: tuple[int, ...]) -> Loaded:
     return Loaded(splits, about["mean"], about["std"], about["source"])
 
 
-def _load_split(dataset: DataSet, place: Path, split: str, count: int) -> Split:
+def _load_split(dataset: Source, place: Path, split: str) -> Any:
     parts = []
-    for kind, shape in (("images", (count, *dataset.shape)), ("labels", (count,))):
+    for kind, shape in dataset.shapes(split).items():
         path = place / f"{split}_{kind}.npy"
         array = np.load(path, mmap_mode="r", allow_pickle=False)
         if array.shape != shape or array.dtype != np.uint8:
             raise InputError(f"{path.name} holds {array.dtype} of shape {array.shape} instead of uint8 of {shape}")
         parts.append(array)
-    return Split(*parts)
+    return dataset.content(*parts)
 
 
 def entries() -> list[CacheEntry]:

@@ -1,9 +1,10 @@
-"""Bytes to arrays: the formats in which sets of images are distributed.
+"""Bytes to arrays: the formats in which sets of images, and texts, are distributed.
 
-Every reader gives images as samples x channels x height x width and labels, both uint8. CIFAR's python batches are
-pickles; they are read by an unpickler that knows nothing but NumPy arrays.
+Every reader gives images as samples x channels x height x width and labels, both uint8; a text is its bytes. CIFAR's
+python batches are pickles; they are read by an unpickler that knows nothing but NumPy arrays.
 """
 
+import fnmatch
 import gzip
 import io
 import json
@@ -11,7 +12,7 @@ import lzma
 import pickle
 import tarfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -23,6 +24,7 @@ from ..errors import InputError
 
 CIFAR_SHAPE = (3, 32, 32)
 CIFAR_BYTES = 3 * 32 * 32
+TENTH = 10
 
 
 class Split(NamedTuple):
@@ -32,7 +34,13 @@ class Split(NamedTuple):
     labels: UInt8[np.ndarray, " samples"]
 
 
-Splits = dict[str, Split]  # "train" and "test"
+class Prose(NamedTuple):
+    """A text, as its UTF-8 bytes."""
+
+    text: UInt8[np.ndarray, " bytes"]
+
+
+Splits = dict[str, Any]  # "train" and "test": a Split or a Prose each
 
 
 @dataclass(frozen=True)
@@ -48,10 +56,43 @@ class ArchiveLayout:
         """All files of the layout."""
         return self.train + self.test
 
+    def choose(self, there: Iterable[str]) -> tuple[str, ...]:
+        """The files of the layout among those that are there; none unless all of them are."""
+        return self.names if set(there) >= set(self.names) else ()
+
     def decode(self, files: Mapping[str, bytes]) -> Splits:
         """Both splits from the contents of the files."""
         parts = {"train": self.train, "test": self.test}
         return {split: self.read(*(files[name] for name in names)) for split, names in parts.items()}
+
+
+@dataclass(frozen=True)
+class Documents:
+    """How a text stands in files: a document a file. In the order of their names, every tenth is to test with.
+
+    >>> found = Documents("*.txt").decode({f"{k}.txt": str(k).encode() for k in range(10)})
+    >>> found["train"].text.tobytes().split(), found["test"].text.tobytes()
+    ([b'0', b'1', b'2', b'3', b'4', b'5', b'6', b'7', b'8'], b'9')
+    """
+
+    pattern: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the files are called."""
+        return (self.pattern,)
+
+    def choose(self, there: Iterable[str]) -> tuple[str, ...]:
+        """The documents among the files that are there."""
+        return tuple(sorted(fnmatch.filter(there, self.pattern)))
+
+    def decode(self, files: Mapping[str, bytes]) -> Splits:
+        """Both splits from the documents, a new line between two of them."""
+        found = [files[name] for name in sorted(files)]
+        test = found[TENTH - 1 :: TENTH]
+        train = [document for k, document in enumerate(found) if k % TENTH != TENTH - 1]
+        joined = {"train": b"\n".join(train), "test": b"\n".join(test)}
+        return {split: Prose(np.frombuffer(text, np.uint8)) for split, text in joined.items()}
 
 
 def file_name(name: str) -> str:
@@ -195,3 +236,4 @@ CIFAR100 = (
     ArchiveLayout(("train",), ("test",), read_cifar_python),
     ArchiveLayout(("train.bin",), ("test.bin",), partial(read_cifar_binary, label_bytes=2)),
 )
+SOTU = Documents("[12][0-9][0-9][0-9]_*.txt")

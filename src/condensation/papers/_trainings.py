@@ -18,7 +18,7 @@ from .._device import cores, on_cpu
 from .._files import read_sealed_json
 from .._processes import Processes
 from .._writing import write_atomic
-from ..data import Images
+from ..data import Images, Text
 from ..data._sources import load
 from ..errors import InputError
 from ..experiment import Experiment
@@ -74,8 +74,8 @@ class Training:
 
 
 def training_of(experiment: Experiment, runs: Path, scale: str, seeds: int | None) -> Training:
-    """The training of an experiment at a scale; ``NotRun`` where its images cannot be had."""
-    require(*(data for data in (experiment.data, experiment.test) if isinstance(data, Images)))
+    """The training of an experiment at a scale; ``NotRun`` where its images or its text cannot be had."""
+    require(*(data for data in (experiment.data, experiment.test) if isinstance(data, Images | Text)))
     return Training(experiment, seed_count(experiment, scale, seeds), runs)
 
 
@@ -138,9 +138,9 @@ def training_code() -> str:
     return digest(["condensation.training._train"])
 
 
-def require(*images: Images) -> None:
-    """Say that a figure is not run where its images cannot be had, and why."""
-    for chosen in images:
+def require(*fetched: Images | Text) -> None:
+    """Say that a figure is not run where its images or its text cannot be had, and why."""
+    for chosen in fetched:
         try:
             load(chosen.name)
         except InputError as error:

@@ -10,7 +10,7 @@ import numpy as np
 from .._device import cores, on_cpu
 from .._memory import fits, free_memory, in_digits, in_words, require
 from .._precision import storage
-from ..data import Arrays, Data, Images
+from ..data import Arrays, Data, Images, Text
 from ..experiment import Experiment
 from ..networks import Conv, Network
 from ..networks._model import network_size
@@ -109,7 +109,7 @@ def _drawn(data: Data, outputs: int) -> int:
     shared = isinstance(data, Arrays) or (isinstance(data, Images) and data.n is None)
     if shared:
         return 8 * data.most_samples * outputs if data.outputs != outputs else 0
-    return _numbers(data, outputs) * (4 if isinstance(data, Images) else 8)
+    return _numbers(data, outputs) * (4 if isinstance(data, Images | Text) else 8)
 
 
 def _at_once(experiment: Experiment) -> int:

@@ -6,5 +6,6 @@ from .in_context import InContext
 from .points import Points
 from .ranks import Ranks
 from .stages import Stages
+from .text import AttentionText
 
-FIGURES = (Stages, Anchor, Heads, InContext, Points, Ranks)
+FIGURES = (Stages, Anchor, AttentionText, Heads, InContext, Points, Ranks)

@@ -1,4 +1,4 @@
-"""What one seed of the anchor task does: its stages by the loss, changes, spectra, and what is known ahead."""
+"""What one seed of the anchor task or of text does: stages by the loss, changes, spectra, and what is known ahead."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -66,6 +66,21 @@ class AnchorCourse:
         return x.astype(np.int32), y.argmax(axis=1).astype(np.int32)
 
     @property
+    def outer(self) -> tuple[str, ...]:
+        """The outer weights of all blocks."""
+        return self._of_blocks(OUTER)
+
+    @property
+    def attention(self) -> tuple[str, ...]:
+        """Queries and keys of all blocks."""
+        return self._of_blocks(ATTENTION)
+
+    def _of_blocks(self, layers: tuple[str, ...]) -> tuple[str, ...]:
+        network = self.run.experiment.network
+        assert isinstance(network, Attention)
+        return tuple(f"{layer[:-1]}{block}" for block in range(1, network.depth + 1) for layer in layers)
+
+    @property
     def vocabulary(self) -> int:
         """Number of tokens."""
         return self.run.experiment.network.outputs
@@ -127,7 +142,7 @@ class AnchorCourse:
     def spectra(self) -> dict[str, list[Spectrum]]:
         """Of each layer at each saved step; one that has not moved is not decomposed again."""
         found: dict[str, list[Spectrum]] = {}
-        for layer in (*OUTER, *ATTENTION):
+        for layer in (*self.outer, *self.attention):
             weights, own = self.weights(layer), []
             for k, each in enumerate(weights):
                 own.append(own[-1] if k and np.array_equal(each, weights[k - 1]) else spectrum_of(each))
@@ -150,8 +165,8 @@ class AnchorCourse:
 
     def over_outer(self, begin: int, end: int) -> float:
         """That of queries and keys over that of the outer weights; NaN where these do not move."""
-        outer = self.change(OUTER, begin, end)
-        return self.change(ATTENTION, begin, end) / outer if outer > 0 else np.nan
+        outer = self.change(self.outer, begin, end)
+        return self.change(self.attention, begin, end) / outer if outer > 0 else np.nan
 
     @cached_property
     def halved(self) -> int | None:
@@ -159,12 +174,11 @@ class AnchorCourse:
         below = self.ranks("query1") <= 0.5 * self.ranks("query1")[0]
         return int(below.argmax()) if below.any() else None
 
-    @property
-    def abruptness(self) -> float:
-        """The steps in which W_Q's effective rank falls from 0.9 to half of the first, over the first stage's."""
-        if self.stage_1 is None or self.halved is None:
+    def abruptness(self, layer: str = "query1") -> float:
+        """The steps in which a layer's effective rank falls from 0.9 to half of the first, over the first stage's."""
+        shares, steps = self.ranks(layer) / self.ranks(layer)[0], self.run.saved.astype(float)
+        if self.stage_1 is None or shares.min() > 0.5:
             return np.nan
-        shares, steps = self.ranks("query1") / self.ranks("query1")[0], self.run.saved.astype(float)
         falling = np.minimum.accumulate(shares)[::-1]
         begin, end = np.interp([0.9, 0.5], falling, steps[::-1])
         return float((end - begin) / steps[self.stage_1])
@@ -174,9 +188,9 @@ class AnchorCourse:
         each = [[own.top for own in self.spectra[layer]] for layer in layers]
         return np.min([[abs(a @ b) for a, b in pairwise(own)] for own in each], axis=0)
 
-    def on_line(self, line: Float[np.ndarray, " width"], step: int) -> float:
+    def on_line(self, line: Float[np.ndarray, " width"], step: int, layer: str = "value1") -> float:
         """Median |cosine| of W_V's columns with a line."""
-        columns = self.weights("value1")[step].astype(float)
+        columns = self.weights(layer)[step].astype(float)
         return float(np.median(np.abs(columns @ line) / np.linalg.norm(columns, axis=1) / np.linalg.norm(line)))
 
     def parameters(self, step: int) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""The picture of the anchor task."""
+"""The picture of the anchor task, and of text."""
 
 from typing import TYPE_CHECKING
 
@@ -7,16 +7,18 @@ from matplotlib.figure import Figure
 
 from ...drawing import look
 from ...drawing._style import COLOURS, INK, PAGE
-from ._anchor_course import ATTENTION, OUTER, AnchorCourse
+from ._anchor_course import AnchorCourse
 
 if TYPE_CHECKING:
     from .anchor import Anchor
+    from .text import AttentionText
 
-PARTS = dict(zip((*OUTER, *ATTENTION), ("$W_V$", "$W_1$", "$W_2$", "$W_Q$", "$W_K$"), strict=True))
+PARTS = {"value": "$W_V$", "up": "$W_1$", "down": "$W_2$", "query": "$W_Q$", "key": "$W_K$"}
+BLOCKS = ("-", "--", ":")  # the first block, the second, those behind it
 
 
-def draw_anchor(figure: "Anchor") -> Figure:
-    """A row of four panels for each model."""
+def draw_anchor(figure: "Anchor | AttentionText", legend: int = 2) -> Figure:
+    """A row of four panels for each model; the legend stands in one of the first row."""
     with look():
         rows = len(figure.courses)
         picture = Figure(figsize=(PAGE, 2.1 * rows + 0.3), layout="constrained")
@@ -35,8 +37,8 @@ def draw_anchor(figure: "Anchor") -> Figure:
         for axes in panels[-1]:
             axes.set(xlabel="step")
         for part, colour in zip(PARTS.values(), COLOURS, strict=False):
-            panels[0][2].plot([], [], color=colour, label=part)
-        panels[0][2].legend(fontsize="x-small")
+            panels[0][legend].plot([], [], color=colour, label=part)
+        panels[0][legend].legend(fontsize="x-small")
     return picture
 
 
@@ -47,9 +49,11 @@ def _draw_seed(one: AnchorCourse, row: np.ndarray) -> None:
     loss.plot(one.run.recorded, one.run.loss[one.seed], color=INK, **thin)
     loss.axhline(one.plateau, color=INK, linestyle="--", linewidth=0.6)
     ratio.plot(steps[1:], one.attention_over_outer, color=INK, **thin)
-    for part, colour in zip(PARTS, COLOURS, strict=False):
-        ranks.plot(steps, one.ranks(part) / one.ranks(part)[0], color=colour, **thin)
-        turns.plot(steps[1:], one.turns((part,)), color=colour, **thin)
+    for part in (*one.outer, *one.attention):
+        style = {"color": dict(zip(PARTS, COLOURS, strict=False))[part.rstrip("0123456789")], **thin}
+        style["linestyle"] = BLOCKS[min(int(part.lstrip("abcdefghijklmnopqrstuvwxyz")), len(BLOCKS)) - 1]
+        ranks.plot(steps, one.ranks(part) / one.ranks(part)[0], **style)
+        turns.plot(steps[1:], one.turns((part,)), **style)
     if one.stage_1 is not None:
         for axes in row:
             axes.axvspan(0, steps[one.stage_1], color=INK, alpha=0.04, linewidth=0)
