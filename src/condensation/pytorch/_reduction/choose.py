@@ -43,11 +43,15 @@ class Goal:
             raise InputError("agreement compares the largest of several outputs, and this model has one: use error")
 
     def excess(self, judgement: Judgement) -> float:
-        """What it will have of error on new samples, as a multiple of what is allowed; so at most 1 meets the goal."""
+        """What it will have of error on new samples, as a multiple of what is allowed: at most 1 meets the goal.
+
+        Agreement is met (0) or not (infinity): its steps tell little of how far it is.
+        """
         if self.error is not None:
-            return _share(judgement.most_error, self.error)
+            met = judgement.most_error <= self.error
+            return judgement.most_error / self.error if self.error > 0 else 0.0 if met else inf
         least = judgement.least_agreement
-        return inf if least is None or self.agreement is None else _share(1 - least, 1 - self.agreement)
+        return 0.0 if least is not None and self.agreement is not None and least >= self.agreement else inf
 
 
 @dataclass(frozen=True)
@@ -104,9 +108,9 @@ class Chooser:
         order, costs = self.methods.order(name)
         full = self.methods.work.full
         found = failed = None
-        relative = name == "prune_fit" and goal.error is not None  # squares of relative errors
-        close = CLOSE if self.large and goal.error is not None else 1.0
-        search = Search(costs, max(1, len(order) // STEPS), goal.error**2 if relative else None, close)
+        first = goal.error**2 if name == "prune_fit" and goal.error is not None else None  # costs are such squares
+        close = CLOSE if self.large else 1.0
+        search = Search(costs, max(1, len(order) // STEPS), first, close)
 
         def sizes(removed: int) -> LayerSizes:
             done = order[:removed]
@@ -117,6 +121,8 @@ class Chooser:
             removed = _first(len(order), lambda removed: self.methods.parameters(sizes(removed)) <= few)
             if removed is None:
                 return None, None
+        elif search.done:
+            return None, None
         else:
             removed = search.next()
         while True:
@@ -142,7 +148,8 @@ class Chooser:
         if not excess <= 1:
             return candidate, excess
         second = self.second.judge(candidate.model)
-        return replace(candidate, second=second), max(excess, goal.excess(second))
+        other = goal.excess(second)
+        return replace(candidate, second=second), excess if other <= excess else other
 
     def _made(self, name: str, sizes: LayerSizes, groups: Mapping[str, Labels] | None = None) -> Candidate:
         model = self.methods.made(name, sizes, groups)
@@ -153,10 +160,6 @@ class Chooser:
 def _smaller(one: Candidate, other: Candidate) -> bool:
     first, second = count_parameters(one.model), count_parameters(other.model)
     return first < second or (first == second and one.badness(False) < other.badness(False))
-
-
-def _share(error: float, allowed: float) -> float:
-    return error / allowed if allowed > 0 else inf * error if error > 0 else 0.0
 
 
 def _first(most: int, holds: Callable[[int], bool]) -> int | None:

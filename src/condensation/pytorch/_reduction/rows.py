@@ -16,7 +16,7 @@ from torch.nn.modules.conv import _ConvNd
 from .matrix import groups_of
 
 WORK = 4e9  # multiply-adds of a Gram matrix, where rows are not needed to determine it
-CHEAP, ENOUGH = 2e8, 64  # no more rows than cost so little, or than so many times the columns
+CHEAP, ENOUGH = 5e8, 64  # no more rows than cost so little, or than so many times the columns
 ENTRIES = 2e7  # of the rows of all groups, likewise: a depthwise convolution has as many groups as channels
 MOST, LEAST = 65_536, 2048
 WIDE = 3000  # columns beyond which there are fewer rows than columns
