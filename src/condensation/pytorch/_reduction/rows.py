@@ -16,7 +16,8 @@ from torch.nn.modules.conv import _ConvNd
 from .matrix import groups_of
 
 WORK = 4e9  # multiply-adds of a Gram matrix, where rows are not needed to determine it
-CHEAP, ENOUGH = 5e8, 64  # no more rows than cost so little, or than so many times the columns
+CHEAP, ENOUGH = 5e8, 64  # no more rows than cost so little, or than so many times the columns,
+DEAR, FEW = 2e9, 8  # nor, beyond such a cost, than so many times
 ENTRIES = 2e7  # of the rows of all groups, likewise: a depthwise convolution has as many groups as channels
 MOST, LEAST = 65_536, 2048
 WIDE = 3000  # columns beyond which there are fewer rows than columns
@@ -32,7 +33,7 @@ def columns_of(layer: nn.Module) -> int:
 
 def drawn(name: str, batch: int, batches: int, entries: int, columns: int, groups: int = 1) -> Places:
     """Places of a layer's output in one of some batches: the same for every model."""
-    enough = max(CHEAP / columns**2, ENOUGH * columns)
+    enough = max(CHEAP / columns**2, min(ENOUGH * columns, max(DEAR / columns**2, FEW * columns)))
     most = int(min(MOST, WORK / columns**2, ENTRIES / (columns * groups), enough))
     wanted = LEAST if columns > WIDE else max(2 * columns, most, LEAST)
     wanted = -(-wanted // batches)
