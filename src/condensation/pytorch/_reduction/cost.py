@@ -35,16 +35,23 @@ def count_parameters(model: nn.Module) -> int:
 
 
 def operations(model: nn.Module, inputs: ModelInputs) -> int | None:
-    """Multiply-adds of one sample, counted on two where they can be cut."""
-    size = length(inputs)
-    inputs = mapped(inputs, lambda value: value[:2]) if size else inputs
+    """Multiply-adds of one sample, counted on two where the model runs on so few."""
+    size = length(inputs) or 1
+    few = _flops(model, mapped(inputs, lambda value: value[:2])) if size > 2 else None
+    if few is not None:
+        return few // 2 // 2
+    every = _flops(model, inputs)
+    return None if every is None else every // 2 // size
+
+
+def _flops(model: nn.Module, inputs: ModelInputs) -> int | None:
     counter: Any = FlopCounterMode(display=False)
     try:
         with torch.no_grad(), counter:
             call(model, inputs)
     except Exception:  # a model may use what cannot be counted
         return None
-    return int(counter.get_total_flops()) // 2 // min(size or 1, 2)
+    return int(counter.get_total_flops())
 
 
 def seconds(model: nn.Module, inputs: ModelInputs) -> float:
