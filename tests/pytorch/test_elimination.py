@@ -112,8 +112,7 @@ def test_a_layer_is_dense_in_what_it_sees(name):
         y = layer(x)
         places = rows.drawn(name, 0, 1, rows.entries_of(layer, y), 2)[::3]
         seen, given = rows.seen(layer, x, places), rows.given(layer, y, places)
-        groups = len(seen)
-        weight = layer.weight.reshape(groups, len(layer.weight) // groups, -1)
+        weight = rows.matrix(layer)
         made = (seen @ weight.mT).movedim(0, 1).reshape(len(places), -1) + layer.bias
     torch.testing.assert_close(made, given, rtol=1e-4, atol=1e-5)
 

@@ -5,7 +5,8 @@
 the model, ``probe`` tries that on planted channels first (``recall`` saves it what was computed before). ``samples``
 are cut into three parts. On the first the given model is ``observed``, units are chosen by ``elimination``, and a
 ``sweep`` over what is left refits layers by ``least_squares`` of their ``rows`` and recalibrates norms; ``choose``
-takes the best of the ``methods`` by the second part, ``judge`` holds the ``result`` against the model on the third.
+takes the best of the ``methods`` by the second part, looking for sizes where ``guess`` says, ``judge`` holds the
+``result`` against the model on the third.
 """
 
 from .loading import load_reduced as load_reduced

@@ -3,7 +3,7 @@
 At given sizes the method of the largest agreement is the best where samples are labelled with classes (where much is
 left out, errors of a similar size change more or fewer of them), else that of the least error.
 
-The smallest model is looked for along each method's order of removals, by bisection of their number. The first method
+The smallest model is looked for along each method's order of removals, where it is guessed to be. The first method
 sets a number of parameters; one that does not meet the goal with as few is not followed further. A goal must be met by
 the bounds for new samples (``judge``), on the samples that choose and again on those that judge: among many models some
 seem better on the first than they are. Where no model meets it, copies are merged, which needs no samples.
@@ -18,12 +18,14 @@ from torch import nn
 from ...errors import InputError
 from ...reduction._search import LayerSizes
 from .cost import count_parameters
+from .guess import Search
 from .judge import Judge, Judgement
 from .merging import Labels
 from .methods import Methods
 from .sets import Report
 
-STEPS = 128  # removals are counted in so many parts of all
+STEPS = 128  # removals are looked for to within one part in so many of all
+CLOSE = 0.95  # a large model that takes such a share of the error that is allowed need not be smaller
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,16 @@ class Goal:
         if self.agreement is not None and not judge.classifies:
             raise InputError("agreement compares the largest of several outputs, and this model has one: use error")
 
-    def met(self, judgement: Judgement) -> bool:
-        """Whether a model meets it on new samples, as far as can be said."""
+    def excess(self, judgement: Judgement) -> float:
+        """What it will have of error on new samples, as a multiple of what is allowed: at most 1 meets the goal.
+
+        Agreement is met (0) or not (infinity): its steps tell little of how far it is.
+        """
         if self.error is not None:
-            return judgement.most_error <= self.error
+            met = judgement.most_error <= self.error
+            return judgement.most_error / self.error if self.error > 0 else 0.0 if met else inf
         least = judgement.least_agreement
-        return least is not None and self.agreement is not None and least >= self.agreement
+        return 0.0 if least is not None and self.agreement is not None and least >= self.agreement else inf
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,7 @@ class Candidate:
     judgement: Judgement
     groups: Mapping[str, Labels] | None = None
     exact: bool = False
+    second: Judgement | None = None  # on the samples that judge, if it was asked for
 
     def badness(self, labelled: bool) -> tuple[float, float]:
         """Its relative error; where samples have classes, first the share of samples whose class is another."""
@@ -68,8 +75,11 @@ class Candidate:
 class Chooser:
     """Makes models by several methods, chooses by one judge, and asks another whether a goal is met."""
 
-    def __init__(self, methods: Methods, judge: Judge, second: Judge, names: Sequence[str], report: Report) -> None:
+    def __init__(
+        self, methods: Methods, judge: Judge, second: Judge, names: Sequence[str], report: Report, large: bool
+    ) -> None:
         self.methods, self.judge, self.second, self.names, self.report = methods, judge, second, names, report
+        self.large = large
 
     def at(self, sizes: LayerSizes, groups: Mapping[str, Labels] | None = None) -> tuple[Candidate, list[Candidate]]:
         """The best of all methods at some sizes, and all of them."""
@@ -95,10 +105,12 @@ class Chooser:
 
     def _along(self, name: str, goal: Goal, best: Candidate | None) -> tuple[Candidate | None, Candidate | None]:
         """The smallest model of a method that meets a goal; and the last one that did not."""
-        order = self.methods.order(name)
+        order, costs = self.methods.order(name)
         full = self.methods.work.full
-        failed = None
-        low, found, high = 0, None, len(order) + 1  # so many removals are met, so many are not
+        found = failed = None
+        first = goal.error**2 if name == "prune_fit" and goal.error is not None else None  # costs are such squares
+        close = CLOSE if self.large else 1.0
+        search = Search(costs, max(1, len(order) // STEPS), first, close)
 
         def sizes(removed: int) -> LayerSizes:
             done = order[:removed]
@@ -106,23 +118,21 @@ class Chooser:
 
         if best is not None:  # is it any good with as few parameters?
             few = self.methods.parameters(best.sizes)
-            low = _first(len(order), lambda removed: self.methods.parameters(sizes(removed)) <= few)
-            if low is None:
+            removed = _first(len(order), lambda removed: self.methods.parameters(sizes(removed)) <= few)
+            if removed is None:
                 return None, None
-            first = self._made(name, sizes(low))
-            if not self._meets(goal, first):
-                return None, first
-            found = first
-        least = max(1, len(order) // STEPS)
-        while high - low > least:
-            self.report(name.replace("_", " with "), 1 - (high - low) / (len(order) + 1))
-            middle = (low + high) // 2
-            tried = self._made(name, sizes(middle))
-            if self._meets(goal, tried):
-                low, found = middle, tried
-            else:
-                high, failed = middle, tried
-        return found, failed
+        elif search.done:
+            return None, None
+        else:
+            removed = search.next()
+        while True:
+            tried, excess = self._held(goal, self._made(name, sizes(removed)))
+            search.tried(removed, excess)
+            found, failed = (tried, failed) if search.low == removed else (found, tried)
+            if search.done or (best is not None and found is None):
+                return found, failed
+            self.report(name.replace("_", " with "), 1 - (search.high - search.low) / (len(order) + 1))
+            removed = search.next()
 
     def _exact(self) -> Candidate:
         """The model whose copies are merged, if they may be."""
@@ -132,8 +142,14 @@ class Chooser:
         groups = work.exact()
         return replace(self._made("merge", work.counts(groups), groups), exact=True)
 
-    def _meets(self, goal: Goal, candidate: Candidate) -> bool:
-        return goal.met(candidate.judgement) and goal.met(self.second.judge(candidate.model))
+    def _held(self, goal: Goal, candidate: Candidate) -> tuple[Candidate, float]:
+        """A model beside a goal: by the samples that choose, and where it meets it, by those that judge, too."""
+        excess = goal.excess(candidate.judgement)
+        if not excess <= 1:
+            return candidate, excess
+        second = self.second.judge(candidate.model)
+        other = goal.excess(second)
+        return replace(candidate, second=second), excess if other <= excess else other
 
     def _made(self, name: str, sizes: LayerSizes, groups: Mapping[str, Labels] | None = None) -> Candidate:
         model = self.methods.made(name, sizes, groups)

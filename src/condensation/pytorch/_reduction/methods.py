@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
+from jaxtyping import Float
 from torch import nn
 
 from ...reduction._search import LayerSizes, merging_order
@@ -61,18 +62,20 @@ class Methods:
                 combinations[key] = Combination(combine, constant)
         return replace(plan, combinations=combinations)
 
-    def order(self, method: str) -> list[str]:
-        """The set of each unit that is left out, one after the other: the least cost a parameter first."""
+    def order(self, method: str) -> tuple[list[str], Float[np.ndarray, " removals"]]:
+        """The set of each unit that is left out, the least cost a parameter first, and the costs."""
         full = self.work.full
         total = self.parameters(full)
-        costs = {}
+        costs, shares = {}, {}
         for name, merging in self.work.sets.items():
             if method == "prune_fit" and self.observed is not None:
                 own = self.observed.eliminations[name].costs[:-1]
             else:
                 own = merging.pruning_costs if method == "prune" else merging.costs
-            costs[name] = own / max(total - self.parameters(full | {name: full[name] - 1}), 1.0)
-        return merging_order(costs)
+            costs[name] = iter(own)
+            shares[name] = own / max(total - self.parameters(full | {name: full[name] - 1}), 1.0)
+        order = merging_order(shares)
+        return order, np.array([next(costs[name]) for name in order])
 
     def parameters(self, sizes: LayerSizes) -> float:
         """About how many parameters the reducible layers have at some sizes, by the shares that are left."""

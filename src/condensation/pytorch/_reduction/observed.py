@@ -35,7 +35,9 @@ class Moments:
         """Take in a batch; channels are the second axis."""
         x = x.detach().float()
         axes = [k for k in range(x.ndim) if k != 1]
-        var, mean = (value.double() for value in torch.var_mean(x, axes, correction=0))
+        mean = x.mean(axes, keepdim=True)
+        var = (x - mean).square_().mean(axes).double()
+        mean = mean.flatten().double()
         count = x.numel() // x.shape[1]
         total, before = self.count + count, self.count / (self.count + count)
         shift = mean - self.mean

@@ -19,6 +19,7 @@ from .flexible import drop_unneeded, make_flexible
 from .given import checked_model, own_copy
 from .gpu import exact_products
 from .judge import Judge
+from .layout import by_pixels, plain
 from .merging import Labels
 from .methods import METHODS, Methods
 from .observed import Observed
@@ -104,7 +105,7 @@ def reduce_model(
             decided = {name: value for name, value in goals.items() if value is not None}
             if units is None and not decided:
                 decided = {"error": ERROR}
-            parts = source.parts(_most(given, example))
+            parts = by_pixels(given, source.parts(_most(given, example)))
             result = _with_data(work, parts, decided, units, method, recalibrate, report)
         if given is not plain:
             result = _closed(result, plain, counted, example)
@@ -145,7 +146,9 @@ def _with_data(
     if not judge.finite or not choosing.finite:
         raise InputError("the model's outputs on the data hold NaN or Inf: nothing can be held against them")
     methods = Methods(work, Observed(work, parts.fit.batches), recalibrate)
-    chooser = Chooser(methods, choosing, judge, METHODS if method == "best" else (method,), report)
+    example = plain(parts.judge.batches[0])
+    large = _most(work.given, example) <= LEAST
+    chooser = Chooser(methods, choosing, judge, METHODS if method == "best" else (method,), report, large)
     groups = work.within(decided["threshold"]) if "threshold" in decided else None
     if units is not None:
         best, every = chooser.at(work.left(units))
@@ -156,9 +159,9 @@ def _with_data(
     else:
         best, every = chooser.smallest(Goal(decided.get("error"), decided.get("agreement")))
     groups = methods.groups(best.sizes) if best.groups is None else best.groups
-    example = parts.judge.batches[0]
     tried = {one.method: _tried(one, example) for one in every}
-    final, accuracy = judge.judge(best.model).bounded(best.judgement), judge.accuracy(judge.outputs)
+    final = (best.second or judge.judge(best.model)).bounded(best.judgement)
+    accuracy = judge.accuracy(judge.outputs)
     if best.exact:  # on any samples
         final = replace(final, most_error=final.relative_error, least_agreement=final.agreement)
     return _result(

@@ -18,6 +18,7 @@ from ...errors import InputError
 from .trace import ModelInputs, mapped
 
 BATCH = 256
+PORTIONS = 8  # a part of the samples of a large model comes in so many batches, whose activations stay in the caches
 FEW = 50  # samples of a part; with fewer, its numbers are told to be rough
 SEED = 0
 Samples = Any  # (x, y), x, a mapping, or an iterable of batches; tensors or arrays
@@ -88,7 +89,7 @@ class Source:
             if joined is None:
                 part = Part([pairs[k][0] for k in places], [pairs[k][1] for k in places])
             else:
-                part = _taken(joined, places[:most])
+                part = _taken(joined, places[:most], most)
             parts.append(replace(part, fresh=places is not fit))
         return Parts(*parts, notes=_notes(parts, held, apart))
 
@@ -177,11 +178,11 @@ def _joined(pairs: list[Pair]) -> Pair | None:
     return mapped(inputs[0], lambda _: next(whole)), torch.cat([y.detach().cpu() for y in labels]) if same else None
 
 
-def _taken(joined: Pair, places: torch.Tensor) -> Part:
+def _taken(joined: Pair, places: torch.Tensor, most: int) -> Part:
     """Some samples, in batches."""
     inputs, labels = joined
     batches, own = [], []
-    for some in places.split(BATCH):
+    for some in places.split(min(BATCH, max(1, most // PORTIONS))):
         batches.append(mapped(inputs, lambda value, some=some: value[some.to(value.device)]))
         own.append(None if labels is None else labels[some])
     return Part(batches, own)

@@ -61,7 +61,7 @@ class _Layer(_Stop):
         x = seen.to(torch.promote_types(weight.dtype, torch.float32))
         target = self._target().to(x.dtype)
         outs = weight.shape[0] // groups
-        matrix = weight.detach().reshape(groups, outs, -1).to(x.dtype)
+        matrix = rows.matrix(module).to(x.dtype)
         now = x @ matrix.mT
         if bias is not None:
             now = now + bias.detach().reshape(groups, 1, outs).to(x.dtype)
@@ -72,7 +72,7 @@ class _Layer(_Stop):
         sample = torch.cat(self.observed.samples[self.name]).to(x.device)
         constant = bias is not None or self.name in self.observed.normed
         added, shift = change(x, rest, sample % FOLDS == FOLDS - 1, constant)
-        weight.data += added.mT.reshape(weight.shape).to(weight.dtype)
+        weight.data += rows.to_weight(added.mT, module).to(weight.dtype)
         if bias is not None:
             bias.data += shift.reshape(-1).to(bias.dtype)
 
