@@ -97,13 +97,15 @@ class AttentionNetwork(eqx.Module):
         network, inputs = self.network, self.network.key_width
         asking, seen = asking[..., :inputs], seen[..., :inputs]
         if network.merged:
-            keys = jnp.einsum("njk,hak->nhja", seen, self._weight("key_query", block))
-            scores = jnp.einsum("nia,nhja->nhij", asking, keys)
+            asked = jnp.einsum("nia,hak->nhik", asking, self._weight("key_query", block))
+            scores = jnp.einsum("nhik,njk->nhij", asked, seen)
         else:
             queries = jnp.einsum("nik,hrk->nhir", asking, self._weight("query", block))
-            scores = jnp.einsum(
-                "nhir,nhjr->nhij", queries, jnp.einsum("njk,hrk->nhjr", seen, self._weight("key", block))
-            )
+            weight = self._weight("key", block)
+            if asking.shape[1] == 1:  # W_K^T q once instead of W_K x for each token
+                scores = jnp.einsum("nhik,njk->nhij", jnp.einsum("nhir,hrk->nhik", queries, weight), seen)
+            else:
+                scores = jnp.einsum("nhir,nhjr->nhij", queries, jnp.einsum("njk,hrk->nhjr", seen, weight))
         scores = network.factor * scores
         if network.causal and asking.shape[1] > 1:
             earlier = jnp.tril(jnp.ones(scores.shape[-2:], bool))
@@ -120,12 +122,15 @@ class AttentionNetwork(eqx.Module):
                 block, self._from_moments(block, asking[:, 0], jnp.einsum("njk,njv->nkv", keys, values))[:, None], h
             )
         pattern, values = self._pattern(block, asking, seen), seen[..., network.value_from :]
-        if network.values:
+        if not network.values:
+            passed = jnp.einsum("nhij,njv->nihv", pattern, values)
+        elif asking.shape[1] == 1:  # W_V of what is passed on, instead of each token's
             passed = jnp.einsum(
-                "nhij,nhjw->nihw", pattern, jnp.einsum("njv,hwv->nhjw", values, self._weight("value", block))
+                "nihv,hwv->nihw", jnp.einsum("nhij,njv->nihv", pattern, values), self._weight("value", block)
             )
         else:
-            passed = jnp.einsum("nhij,njv->nihv", pattern, values)
+            weight = self._weight("value", block)
+            passed = jnp.einsum("nhij,nhjw->nihw", pattern, jnp.einsum("njv,hwv->nhjw", values, weight))
         return self._finish(block, jnp.reshape(passed, (*passed.shape[:2], -1)), h)
 
     def _from_moments(self, block: int, last: Array, products: Array) -> Array:
