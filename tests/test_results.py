@@ -105,3 +105,22 @@ def test_rules_that_were_changed_are_those_of_claims_and_told(claims):
     assert changed.keys() <= known
     kept = {claim["id"]: claim for claim in claims}
     assert all("Judged before by another rule" in kept[name]["why"] for name in changed)
+
+
+def test_kept_results_of_noise_are_of_the_settings_in_the_code(claims):
+    from condensation.papers.dropout import deep, samples
+
+    kept = {claim["id"]: claim for claim in claims}
+    told = kept["dropout-samples-enough"]["why"].split("dropout 10%, ")[1].split(";")[0]
+    assert [int(n) for n in re.findall(r"(\d+): ", told)] == [*samples.NUMBERS["paper"]]
+    steps = re.search(r"`dropout-deep`, ([\d,]+) steps", (ROOT / "docs" / "findings.md").read_text())
+    assert steps is not None
+    assert {deep.SIZES["paper"][1], samples.SIZES["paper"][1]} == {int(steps[1].replace(",", ""))}
+
+
+def test_reasons_of_later_sources_are_in_words(claims):
+    later = ["ALIGN", "SADDLE", "DROPOUT", "OVERVIEW", "ATTENTION", "BEYOND"]
+    failed = [claim for claim in claims if claim["paper"] in later and claim["verdict"] != "reproduced"]
+    assert len(failed) > 60
+    numbers = ("Expected ", "k_eff at the end", "Time at levels", "Loss of the plateaus")
+    assert [claim["id"] for claim in failed if claim["why"].startswith(numbers) or not claim["why"]] == []

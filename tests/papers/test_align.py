@@ -82,11 +82,15 @@ def test_gaps_and_angles_in_more_dimensions_are_those_of_each_neuron():
     gamma, model = y[:, 0] @ x / 16, run.model(300, run.seeds[0])
     due = 0.25 * np.log(4**9) / np.linalg.norm(gamma)
     column = next(k for k, step in enumerate(run.saved) if step * 0.1 >= due)
+    before, after = run.saved[column - 1] * 0.1, run.saved[column] * 0.1
+    assert before < due < after
     gaps, directions = [], []
     for k in range(50):
-        first, then = run.history(1)[0, 0, k], run.history(1)[0, column, k]
-        if run.parameters["output.weight"][0, 0, 0, k] > 0 and any(first @ x.T > 0):
-            gaps.append((1 - then @ gamma / np.linalg.norm(then) / np.linalg.norm(gamma)) / 4**-2.25)
+        if run.parameters["output.weight"][0, 0, 0, k] > 0 and any(run.history(1)[0, 0, k] @ x.T > 0):
+            logs = []
+            for then in run.history(1)[0, column - 1 : column + 1, k]:
+                logs.append(np.log(1 - then @ gamma / np.linalg.norm(then) / np.linalg.norm(gamma)))
+            gaps.append(np.exp(np.interp(due, (before, after), logs)) / 4**-2.25)
         w, a = model.weights(1)[k], model.parameters["output.weight"][0, k]
         if any(w @ x.T > 0):
             directions.append((w, abs(a)))

@@ -1,5 +1,7 @@
 """The figures of attention: what is measured against brute force, and the verdicts at a few seeds."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from condensation.papers._trainings import untrained
 from condensation.papers.attention import InContext, Stages
 from condensation.papers.attention._course import Course, rank
 from condensation.papers.attention._data import matrix_at_plateau, one_top, two_top
-from condensation.papers.attention.in_context import LEVELS, lingering, off_sigmoid, white
+from condensation.papers.attention.in_context import LEVELS, Learner, in_context, lingering, off_sigmoid, white
 from condensation.papers.attention.ranks import DIM, EIGENVALUES, HEADS, Ranks, ranked, singular_values, waits
 from condensation.papers.attention.stages import frozen, whole
 
@@ -138,3 +140,24 @@ def test_proposition_5_by_loops(run):
     control = Course(untrained(run), 0)
     assert abs(control.outer_rate - 1) > 0.05
     assert np.isnan(control.largest_rise)
+
+
+def test_plateaus_are_read_off_where_the_loss_is_slowest():
+    recorded = np.arange(0, 5001, 10)
+    loss = 0.02 + np.interp(recorded, np.repeat(np.arange(0, 5000, 1000), 2) + [0, 900] * 5, np.repeat(LEVELS, 2))
+    one = Learner(SimpleNamespace(recorded=recorded, loss=loss[None]), 0)
+    np.testing.assert_allclose(one.plateaus, LEVELS[1:-1] + 0.02, atol=1e-9)
+    assert one.off_levels == pytest.approx(0.02)
+
+
+def test_levels_of_the_sequences_are_those_of_the_regression_by_hand():
+    experiment = in_context("rank1", 60).replace(steps=1, save=c.Evenly(2), record=c.Evenly(2))
+    run = c.train(experiment, 1)
+    one = Learner(run, 0)
+    tokens, y = run.data(run.seeds[0])
+    x, answers = tokens[..., :4] @ one.axes.T, tokens[..., 4]
+    slopes = np.einsum("sn,snd->sd", answers, x) / 31  # the query's own answer is zero
+    best = 1 / (np.array([0.4, 0.3, 0.2, 0.1]) * (1 + (1 + 1 / np.array([0.4, 0.3, 0.2, 0.1])) / 31))
+    for m in (1, 2, 3):
+        told = (slopes * x[:, -1] * best)[:, :m].sum(axis=1)
+        assert one.own_levels[m - 1] == pytest.approx(np.mean((y[:, 0] - told) ** 2))

@@ -41,7 +41,7 @@ SLOW = (
 WHERE, SMALL = "Chistikov et al. 2023", "λ = 4^-45"
 LATER = (
     "alignment is asked of a short training at λ = 4^-45, as the theorem is of small λ: a first run asked it at 4^-13, "
-    "the least of the text's"
+    "the least of the text's; between saved steps it is read off by the logarithm of 1 - cos"
 )
 
 
@@ -168,12 +168,10 @@ class Cone(PaperFigure):
         for name, scale in zip(self.scaled, self.scales, strict=True):
             run, own = self.scaled[name], self.active(name, 0) & self.positive(name)
             due = PART * np.log(1 / scale) / self.rate
-            columns = np.searchsorted(run.saved[:-1] * SETTINGS[self.scale][1], due)  # the end where it ended before
-            weights = run.history(1)[np.arange(len(due)), columns]
-            cosines = np.einsum("sui,si->su", weights, self.gamma) / (
-                np.linalg.norm(weights, axis=-1) * self.rate[:, None]
-            )
-            found.append(np.where(own, 1 - cosines, np.nan) / scale**PART)
+            lengths = np.linalg.norm(run.history(1), axis=-1) * self.rate[:, None, None]
+            cosines = np.einsum("stui,si->stu", run.history(1), self.gamma) / lengths
+            each = at_times(run.saved * SETTINGS[self.scale][1], 1 - cosines, due)
+            found.append(np.where(own, each, np.nan) / scale**PART)
         return np.array(found)
 
     @cached_property
@@ -319,6 +317,20 @@ class Cone(PaperFigure):
             },
             "scale",
         )  # fmt: skip
+
+
+def at_times(time: np.ndarray, values: np.ndarray, due: np.ndarray) -> Float[np.ndarray, "seeds units"]:
+    """Values at a time of each seed, by their logarithms between saved steps; at the end where it ended before.
+
+    >>> at_times(np.array([0.0, 1.0, 3.0]), np.array([[[1.0], [1e-2], [1e-4]]] * 2), np.array([2.0, 9.0])).ravel()
+    array([0.001 , 0.0001])
+    """
+    logs, seeds = np.log(np.maximum(values, 1e-300)), np.arange(len(due))
+    after = np.minimum(np.searchsorted(time, due), len(time) - 1)
+    before = np.maximum(after - 1, 0)
+    shares = (due - time[before]) / np.where(after > before, time[after] - time[before], 1)
+    shares = np.clip(shares, 0, 1)[:, None]
+    return np.exp((1 - shares) * logs[seeds, before] + shares * logs[seeds, after])
 
 
 def rank_correlation(scales: np.ndarray, values: np.ndarray) -> float:

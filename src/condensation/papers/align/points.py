@@ -32,6 +32,10 @@ WIDTH = {"quick": 200, "paper": 1000}
 RATE, STEPS = 0.05, 40_000  # time 2000, as in the text
 STARTS = {"balanced": "balanced", "dominated": "dominated", "independent": None}
 LIMIT = 0.01
+UNBALANCED = (
+    "A neuron whose input weight is larger than its output weight can change the sign of the latter and live on, which "
+    "a balanced or dominated one cannot."
+)
 WHERE = "Boursier and Flammarion 2025"
 
 
@@ -45,24 +49,24 @@ def three_points(width: int, scale: float, balance: str | None) -> Experiment:
 
 
 def _claims(name: str) -> "tuple[Claim[ThreePoints], ...]":
-    stated = name != "independent"
+    stated, reason = name != "independent", "" if name != "independent" else f"{UNBALANCED} "
     where, start = WHERE if stated else "additional question", f"from a small {name} start"
     return (
         Claim(
             f"{name}-line", where, f"{start} the three points are never fitted: training ends at the straight line",
             "loss at the end over that of the least-squares line, less 1, its size", at_most(LIMIT),
-            lambda figure: PerSeed(np.abs(figure.ends[name] - 1)), lambda figure: figure.in_words(name),
+            lambda figure: PerSeed(np.abs(figure.ends[name] - 1)), lambda figure: reason + figure.in_words(name),
             ours=not stated,
         ),
         Claim(
             f"{name}-kinks", where, f"{start} no neuron is left that has its kink among the points",
             "share in the sum of |a||w| of the neurons that are active on some points only, at the end", at_most(LIMIT),
-            lambda figure: PerSeed(figure.bent[name]), lambda figure: figure.in_words(name), ours=not stated,
+            lambda figure: PerSeed(figure.bent[name]), lambda figure: reason + figure.in_words(name), ours=not stated,
         ),
         question(
             f"{name}-dead", f"{start} the neurons of negative output weight die",
             "share of those active at the start that are still active on any point at the end", exactly(0),
-            lambda figure: PerSeed(figure.alive[name]), lambda figure: figure.in_words(name),
+            lambda figure: PerSeed(figure.alive[name]), lambda figure: reason + figure.in_words(name),
         ),
     )  # fmt: skip
 

@@ -86,7 +86,7 @@ def _claims(name: str) -> "tuple[Claim[Anchor], ...]":
         claim("reverse", "Fig. 2", "then it is the reverse",
               "the same from there to the end of the plateau", at_least(2),
               lambda one: one.over_outer(one.ends[0], one.ends[2])),
-        claim("plateau", "", "it is the reverse on the plateau itself", "the same on the plateau", at_least(1),
+        claim("plateau", "Fig. 2", "it is the reverse on the plateau itself", "the same on the plateau", at_least(1),
               lambda one: one.over_outer(*one.ends[1:])),
         claim("monotone", "Fig. 3", "the effective ranks of the outer weights fall monotonically in the first stage",
               "their largest rise between saved steps there, over the first", at_most(0.01),

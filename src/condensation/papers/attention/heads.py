@@ -125,7 +125,7 @@ class Heads(PaperFigure):
         "blocks of 64 heads, d 16, 512 sequences of 5 tokens. A trial of the quick scale with one seed was seen before "
         "the rules were written, and another by gradient descent, whose network is the smaller one at both scales. "
         "In the first run a seed whose heads are not all condensed failed where attention and signs are asked; now it "
-        "decides nothing there. The verdicts were then not reproduced, as now, and partly"
+        "decides nothing there. The verdicts of the quick scale were then not reproduced, as now, and partly"
     )
     claims = (
         *(

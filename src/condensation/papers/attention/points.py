@@ -13,35 +13,25 @@ from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from ...data import InContextRegression
-from ...derivatives import gradient, loss_of
 from ...drawing import look
 from ...drawing._style import COLOURS, FAINT, PAGE
 from ...experiment import Experiment
-from ...networks import Attention, Model
+from ...networks import Attention
 from ...saving import Evenly
 from ...seeds import Seed
-from ...theory import context_gradient, context_loss, context_weights
+from ...theory import context_gradient, context_loss
 from .._claims import Claim, PerSeed, Rule, at_most, exactly
 from .._figure import Available, Drawing, PaperFigure
-from .in_context import CONTEXT, DIM, EIGENVALUES, NEAR, PAPER, in_context
+from ._context_heads import CONTEXT, DIM, EIGENVALUES, Parts, Sample, heads_of
+from .in_context import NEAR, PAPER, in_context
 
 SEQUENCES = 80_000
 FEWER = 4  # times as few sequences, for how the gradient falls with their number
 STEP = 0.1  # of a head that is zero, along what is not learned
 SETS = tuple(own for size in range(DIM + 1) for own in combinations(range(DIM), size))
-Parts = tuple[Float[np.ndarray, " heads"], Float[np.ndarray, "heads dim"], Float[np.ndarray, "heads dim"]]
-
-
-def heads_of(learned: tuple[int, ...], heads: int) -> Parts:
-    """Output weight, key and query of each head, in coordinates of the eigenvectors, the largest eigenvalue first."""
-    sizes, keys = np.zeros(heads), np.zeros((heads, DIM))
-    for head, axis in enumerate(learned):
-        sizes[head] = keys[head, axis] = np.cbrt(context_weights(EIGENVALUES, CONTEXT)[axis])
-    return sizes, keys, keys.copy()
 
 
 def random_heads(size: float, heads: int, rng: np.random.Generator) -> Parts:
@@ -58,40 +48,6 @@ def expected_gradient(parts: Parts) -> float:
     by_size = np.einsum("hd,de,he->h", keys, own, queries)
     by_key, by_query = sizes[:, None] * (queries @ own.T), sizes[:, None] * (keys @ own)
     return float(np.sqrt((by_size**2).sum() + (by_key**2).sum() + (by_query**2).sum()))
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Sequences, and the network on them."""
-
-    experiment: Experiment
-    seed: Seed
-
-    @property
-    def source(self) -> InContextRegression:
-        """Where the sequences come from."""
-        assert isinstance(self.experiment.data, InContextRegression)
-        return self.experiment.data
-
-    @cached_property
-    def data(self) -> tuple[np.ndarray, np.ndarray]:
-        """Sequences and targets."""
-        return self.source.draw(self.seed)
-
-    def model(self, parts: Parts) -> Model:
-        """The network with these heads, turned to the data's eigenvectors."""
-        axes, (sizes, keys, queries) = self.source.axes(self.seed), parts
-        weights = {"query1.weight": queries @ axes, "key1.weight": keys @ axes, "output.weight": sizes[None]}
-        return Model(self.experiment.network, weights)
-
-    def gradient(self, parts: Parts) -> float:
-        """The norm of the network's gradient."""
-        found = gradient(self.model(parts), *self.data, self.experiment.loss)
-        return float(np.sqrt(sum((own**2).sum() for own in found.values())))
-
-    def loss(self, parts: Parts) -> float:
-        """The loss of the network."""
-        return loss_of(self.model(parts), *self.data, self.experiment.loss)
 
 
 @dataclass(frozen=True)
@@ -160,12 +116,16 @@ def _with_step(learned: tuple[int, ...], axis: int, heads: int) -> Parts:
     return sizes, keys, keys.copy()
 
 
+PAIR = "One pair of draws, all sequences and a quarter of them, tells a seed's exponent no better."
+
+
 def _claim(
-    key: str, where: str, text: str, quantity: str, rule: Rule, measure: Callable[[Measured], float]
-) -> "Claim[Points]":
+    key: str, where: str, text: str, quantity: str, rule: Rule, measure: Callable[[Measured], float], reason: str = "",
+) -> "Claim[Points]":  # fmt: skip
     return Claim(
         key, where or "additional question", text, quantity, rule,
-        lambda figure: PerSeed([measure(one) for one in figure.seeds_measured]), lambda figure: figure.in_words(),
+        lambda figure: PerSeed([measure(one) for one in figure.seeds_measured]),
+        lambda figure: f"{reason} {figure.in_words()}".strip(),
         trained=False, ours=not where,
     )  # fmt: skip
 
@@ -195,7 +155,7 @@ class Points(PaperFigure):
                lambda one: float(one.found.max() / np.median(one.random_found))),
         _claim("sampling", "", "and what is left of it is of the sample: it falls with the root of their number",
                f"|exponent + 1/2| between a {FEWER}th of the sequences and all, norms over all points", at_most(0.2),
-               lambda one: abs(one.exponent + 0.5)),
+               lambda one: abs(one.exponent + 0.5), PAIR),
         _claim("levels", PAPER, "the loss there is tr Λ less λ/(1 + (1 + tr Λ/λ)/N) for each eigenvector of the set",
                "distance of the network's loss on sequences from it, the largest", at_most(NEAR),
                lambda one: float(np.abs(one.losses - one.levels).max())),

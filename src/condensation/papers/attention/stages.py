@@ -173,7 +173,9 @@ class Stages(PaperFigure):
         "rank: the text gives none for this model, and never trains it. The settings are those of a trial with three "
         "seeds, in which slope, columns of W_V and ranks were seen before their rules were written; those of "
         "Proposition 5 and of a monotone rank were added after a first run of the other claims. That W_V keeps its "
-        "direction was first asked of the two ends of the second stage alone, where the text has successive checkpoints"
+        "direction was first asked of the two ends of the second stage alone, where the text has successive "
+        "checkpoints. Theorem 2, a limit, is asked of the median column; of every one it is an additional question. "
+        "Where the outer weights are frozen all seeds have one set of sequences, and differ in their first weights"
     )
     titles: ClassVar = {
         **MODELS, "one": "outer weights frozen, one largest singular value",
@@ -232,14 +234,17 @@ class Stages(PaperFigure):
         return f"It comes true at, seed by seed: {'; '.join(told)}."
 
     def matrix_in_words(self, name: str) -> str:
-        """The gap of F's singular values, seed by seed."""
-        ratios = []
+        """How far F turns with W_V while queries and keys grow, and the gap of its singular values, seed by seed."""
+        ratios, kept = [], []
         for one in self.courses[name]:
             values = np.linalg.svd(matrix_at_plateau(*one.data), compute_uv=False)
             ratios.append(f"{values[1] / values[0]:.2f}")
+            kept.append(f"{one.same_values:.2f}")
         return (
-            f"Second over first singular value of the predicted F, seed by seed: {', '.join(ratios)}. Where they are "
-            f"near, the growth from {EPS:g} to order 1 does not tell them apart."
+            "The theorem has the outer weights frozen. Here F turns with them while queries and keys grow: cosine of "
+            f"W_V's top singular vectors at both ends of that stage, seed by seed: {', '.join(kept)}. Second over "
+            f"first singular value of the predicted F: {', '.join(ratios)}; where they are near, the growth from "
+            f"{EPS:g} to order 1 does not tell them apart."
         )
 
     def draw(self) -> Drawing:

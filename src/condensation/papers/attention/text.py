@@ -92,7 +92,7 @@ def _claims(name: str) -> "tuple[Claim[AttentionText], ...]":
         claim("reverse", "Fig. 2", "then it is the reverse",
               "the same from there to the end of the plateau", at_least(2),
               lambda one: one.over_outer(one.ends[0], one.ends[2]), ratios),
-        claim("plateau", "", "it is the reverse on the plateau itself", "the same on the plateau", at_least(1),
+        claim("plateau", "Fig. 2", "it is the reverse on the plateau itself", "the same on the plateau", at_least(1),
               lambda one: one.over_outer(*one.ends[1:]), ratios),
         claim("later", "", "it is the reverse behind the plateau's begin, to the end of the training",
               "the same from there on", at_least(1), lambda one: one.over_outer(one.ends[1], -1), ratios),

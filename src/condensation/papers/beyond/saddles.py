@@ -30,6 +30,7 @@ from ._standing import IDLE, LEFT, Standing, apart, effective_width, standings, 
 STDS = {"tanh": 1e-4, "x_tanh": 1e-2, "relu": 1e-4}
 STEPS = {"quick": 20_000, "paper": 200_000}
 RATE = 0.1
+STILL = 0.1  # of the gradient where the loss falls fastest
 TARGET = "-relu(x) + relu(2*(x + 0.3)) - relu(1.5*(x - 0.4)) + relu(0.5*(x - 0.8))"
 EMBEDDING, SADDLES, OVERVIEW = "Zhang, Y. et al. 2021", "Zhang, Saxe and Latham 2025", "Xu et al. 2025"
 OURS = "additional question"
@@ -68,7 +69,7 @@ def _claims(name: str) -> "tuple[Claim[Saddles], ...]":
         _at_plateaus(
             name, "still", SADDLES if smooth else OURS, "at a plateau training is near a critical point",
             "gradient, as a share of the largest for its residual, over that where the loss falls fastest afterwards",
-            at_most(0.1), lambda one: one.stillness, lambda figure: figure.in_words(name),
+            at_most(STILL), lambda one: one.stillness, lambda figure: figure.stillness_in_words(name),
         ),
         _at_plateaus(
             name, "critical", EMBEDDING, "a plateau is near a critical point of the reduced network",
@@ -118,7 +119,8 @@ def _claims(name: str) -> "tuple[Claim[Saddles], ...]":
             f"{name}-orientations", OVERVIEW if name == "relu" else OURS,
             f"{label(name)}: the number of orientations never falls after the initial stage",
             "least change of their number from plateau to plateau and to the end", at_least(0),
-            lambda figure: figure.orientation_change(name), lambda figure: figure.in_words(name), ours=name != "relu",
+            lambda figure: figure.orientation_change(name), lambda figure: figure.orientations_in_words(name),
+            ours=name != "relu",
         ),
     )  # fmt: skip
 
@@ -173,10 +175,22 @@ class Saddles(PaperFigure):
 
     def orientation_change(self, name: str) -> PerSeed:
         """The least change of the number of orientations between plateaus, and to the end."""
-        history = self.runs[name].history(1)
+        return self._least_change(name, self._orientations(name, self.runs[name].history(1)))
+
+    def _orientations(self, name: str, vectors: np.ndarray) -> list[np.ndarray]:
+        """The number of orientations of vectors at the plateaus and at the end, of each seed."""
         columns = [[*(one.column for one in own), -1] for own in self.standings[name]]
-        counts = [count_lines(history[k, own][None]).orientations[0] for k, own in enumerate(columns)]
-        return self._least_change(name, counts)
+        return [count_lines(vectors[k, own][None]).orientations[0] for k, own in enumerate(columns)]
+
+    def orientations_in_words(self, name: str) -> str:
+        """The same of neurons that are weighed by what they add to the output."""
+        run = self.runs[name]
+        sizes = np.abs(run.parameters["output.weight"][:, :, 0, :, None])
+        counts = ("-".join(f"{count:g}" for count in own) for own in self._orientations(name, sizes * run.history(1)))
+        return (
+            "Neurons are weighed by |w|, so that idle ones count as well. Of neurons weighed by |a||w| there are, from "
+            f"plateau to plateau and at the end, seed by seed: {', '.join(counts)}. {self.in_words(name)}"
+        )
 
     def _least_change(self, name: str, counts: Sequence[Sequence[int] | np.ndarray]) -> PerSeed:
         changes = [float(np.diff(own).min()) if len(own) > 1 else np.nan for own in counts]
@@ -190,6 +204,17 @@ class Saddles(PaperFigure):
             levels = [f"{loss:.2g} (width {width})" for loss, width in zip(left, widths, strict=False)]
             parts.append(" then ".join([*levels, f"width {widths[-1]} at the end"]))
         return f"Loss of the plateaus, over the first, and effective width there, seed by seed: {'; '.join(parts)}."
+
+    def stillness_in_words(self, name: str) -> str:
+        """How still the first plateaus of the seeds are, and how still the later ones."""
+        first = [own[0].stillness for own in self.standings[name] if own]
+        later = [one.stillness for own in self.standings[name] for one in own[1:]]
+        told = [
+            f"{np.median(own):.2g} at {what} ({sum(one <= STILL for one in own)} of {len(own)} at most {STILL:g})"
+            for own, what in ((first, "the first plateau"), (later, "later ones"))
+            if own
+        ]
+        return f"Medians: {', '.join(told)}. {self.in_words(name)}"
 
     def merged_in_words(self, name: str) -> str:
         """How far merging alone moves the networks from critical."""
@@ -237,7 +262,8 @@ class Saddles(PaperFigure):
         return (
             f"At the plateaus {np.median([one.idle.sum() for one in every]):.0f} of 100 neurons are idle (they add "
             f"less than {IDLE:.0%} to the output) and take {idle:.0%} of what is gained (medians). They alone would "
-            f"need {predicted:.3g} steps to lower the loss by {1 - LEFT:.0%}; it took {found:.3g}."
+            f"need {predicted:.3g} steps to lower the loss by {1 - LEFT:.0%}; it took {found:.3g}. The rest "
+            "is gained by neurons that had grown before."
         )
 
     def draw(self) -> Drawing:

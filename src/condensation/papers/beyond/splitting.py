@@ -37,6 +37,10 @@ ACTIVATIONS = tuple(WIDTHS)
 SMOOTH = ACTIVATIONS[:2]
 STEPS = {"quick": 20_000, "paper": 100_000}
 STD = 0.5
+BOWL = (
+    "At these minima of x tanh x the matrix S is positive: equal shares leave them minima, and only a share beyond 0 "
+    "and 1 makes escape directions."
+)
 
 
 def _claims(name: str) -> "tuple[Claim[Splitting], ...]":
@@ -63,19 +67,20 @@ def _claims(name: str) -> "tuple[Claim[Splitting], ...]":
 
 
 def _escapes(name: str) -> "tuple[Claim[Splitting], ...]":
+    reason = f"{BOWL} " if name == "x_tanh" else ""
     return (
         Claim(
             f"{name}-escape", EMBEDDING, f"{label(name)}: a neuron in two equal copies has an escape direction",
             "negative eigenvalues that this adds, the most over the neurons", at_least(1),
             lambda figure: figure.over(name, lambda one: max(figure.added(one, u, 2) for u in one.units)),
-            lambda figure: figure.by_shares(name), trained=False,
+            lambda figure: reason + figure.by_shares(name), trained=False,
         ),
         Claim(
             f"{name}-more", EMBEDDING, f"{label(name)}: a third copy adds one more, 0 to 1 to 2",
             "negative eigenvalues with three copies less those with two, the most over the neurons", exactly(1),
             lambda figure: figure.over(name, lambda one: max(
                 figure.added(one, u, 3) - figure.added(one, u, 2) for u in one.units
-            )), lambda figure: figure.by_shares(name), trained=False,
+            )), lambda figure: reason + figure.by_shares(name), trained=False,
         ),
         Claim(
             f"{name}-either", OURS,

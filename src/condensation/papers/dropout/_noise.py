@@ -64,6 +64,12 @@ class UnderNoise(PaperFigure):
         own = self.carried[name]
         return PerSeed(own.orientations[:, -1], valid=own.condensed[:, -1] & self.fitted(name))
 
+    def covered_in_words(self, name: str) -> str:
+        """The orientations at the end and the share of the neurons, by |w|, that the lines have, seed by seed."""
+        own = self.histories[name]
+        pairs = zip(own.orientations[:, -1], own.cover[:, -1], strict=True)
+        return f"Orientations, and the share of their lines: {', '.join(f'{n:g} ({has:.0%})' for n, has in pairs)}."
+
     def fitted(self, name: str) -> np.ndarray:
         """Whether the loss at the end is at most 1% of the first."""
         return relative_loss(self.runs[name])[:, -1] <= FITTED
