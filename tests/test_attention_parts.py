@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import condensation as c
-from condensation.derivatives import trained_parameters
+from condensation.derivatives import gradient, trained_parameters
 from condensation.seeds import Seed
 
 TRANSFORMER = c.Attention(
@@ -119,6 +119,9 @@ REFUSED = {
     "a token that is not there": (
         lambda: c.train(anchors(data=c.Arrays(np.full((20, 6), 30.0), np.eye(30)[:20]), test=None), 1),
         "whole numbers from 0 to 29, but sample 0 has 30",
+    ),
+    "a derivative there": (
+        lambda: gradient(anchors().initial_model(), np.full((1, 6), 30.0), np.eye(30)[:1]), "sample 0 has 30",
     ),
     "half a token": (lambda: anchors().initial_model()(np.full((1, 6), 0.5)), "sample 0 has 0.5"),
     "a fixed layer that is not there": (lambda: c.Attention(3, 4, 1, fixed=("embeding",)), "embeding"),
