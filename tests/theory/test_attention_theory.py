@@ -5,7 +5,7 @@ import pytest
 
 import condensation as c
 from condensation.derivatives import gradient
-from condensation.prediction import predict
+from condensation.prediction import predict, predict_model, predict_next
 from condensation.theory import (
     context_gradient,
     context_loss,
@@ -58,6 +58,57 @@ def test_the_plateau_is_where_the_loss_is_least():
         value_direction(np.ones((2, 3, 4)), np.array([1, -1]))
 
 
+def test_the_plateau_is_that_of_labels_of_any_size():
+    assert plateau_amplitude(X, 2 * Y) == pytest.approx(plateau_amplitude(X, Y) / 2, rel=1e-4)
+
+
+def test_what_rounding_leaves_of_zero_is_no_line():
+    turned = STREAM.permutation(60)
+    both, opposite = np.concatenate([X, X])[turned], np.repeat([1.0, -1.0], 30)[turned]
+    with pytest.raises(c.InputError, match="add up to zero"):
+        value_direction(both, opposite)
+    equal = np.repeat(X[:, :1], 5, axis=1)
+    assert not query_key_matrix(equal, Y, np.ones(6), 1.0).any()
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"data": c.Arrays(np.repeat(X[:, :1], 5, axis=1), Y)}, "the matrix F, which they follow, is zero"),
+        ({"data": c.Arrays(X[:, :1], Y), "network.length": 1}, "the matrix F, which they follow, is zero"),
+        ({"network.fixed": ("query1",)}, "theory trains all layers, and fixed are query1"),
+        ({"network.fixed": ("output",)}, "theory trains all layers, and fixed are output"),
+    ],
+)
+def test_values_have_their_line_where_queries_and_keys_have_none(changes, why):
+    own = experiment().replace(**changes)
+    found = predict(own)
+    assert list(found) == ["value1"]
+    assert why in found["value1"].note
+    x, y = own.data.draw(c.Seed(0, 0))
+    v, _ = value_direction(x, Y)
+    assert abs(found["value1"].directions.directions[0] @ v) == pytest.approx(1)
+    with pytest.raises(c.InputError, match=why):
+        predict_model(own.initial_model(), x, y, own.loss, layers=["query1"])
+
+
+def test_the_lines_of_queries_tell_a_small_gap():
+    """Sequences turned by 0 to 3 right angles in a plane that they are stretched along: two equal singular values."""
+    turn, x = np.array([[0.0, 1.0], [-1.0, 0.0]]), []
+    for k in range(4):
+        x.append(np.concatenate([4 * X[..., :2] @ np.linalg.matrix_power(turn, k), X[..., 2:]], axis=2))
+    found = predict(experiment(data=c.Arrays(np.concatenate(x), np.tile(Y, 4))))
+    assert "grows 0% faster than the second" in found["query1"].note
+
+
+def test_large_weights_and_later_steps_are_not_predicted_without_a_word():
+    large = experiment(init=c.Init(c.Normal(1.0)))
+    assert all("the weights are not small: outputs reach" in own.note for own in predict(large).values())
+    assert not any("not small" in own.note for own in predict(experiment()).values())
+    with pytest.raises(c.InputError, match="at a later step they are not known"):
+        predict_next(c.train(experiment(), 1), 2)
+
+
 def test_prediction_gives_v_and_the_vectors_of_f_before_training():
     found = predict(experiment())
     v, _ = value_direction(X, Y)
@@ -76,6 +127,7 @@ def test_prediction_gives_v_and_the_vectors_of_f_before_training():
         ({"loss": c.Loss("mse")}, "exponential loss"),
         ({"optimizer": c.Adam(1e-3)}, "not for Adam"),
         ({"network.activation": "x_tanh"}, "multiplicity 1"),
+        ({"network.fixed": ("value1",)}, "here value1 is fixed"),
     ],
 )
 def test_what_is_not_predicted_is_said(changes, words):
