@@ -1,12 +1,14 @@
 """Attention as a part of experiments: files, laws by role, sequences, ensembles, and what is refused."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
 
 import condensation as c
 from condensation.derivatives import gradient, trained_parameters
+from condensation.drawing import draw_network
 from condensation.seeds import Seed
 
 TRANSFORMER = c.Attention(
@@ -48,6 +50,17 @@ def test_an_experiment_is_the_same_after_its_file_and_a_run_after_its_folder(own
     alone = c.train(own, [1]).model(own.steps, 1)
     np.testing.assert_array_equal(alone.parameters["query1.weight"], last.parameters["query1.weight"])
     assert set(trained_parameters(last)) == {n for n in last.parameters if n.split(".")[0] not in own.network.fixed}
+
+
+def test_one_token_has_attention_that_nothing_moves_and_no_eps_would():
+    own = c.Experiment(
+        c.Attention(1, 4, 2), c.Init(c.Normal(0.3)), c.Arrays(np.ones((2, 1, 4)), np.eye(2)), c.Adam(1e-3), 2
+    )
+    assert own.network.describe().startswith("one block of softmax attention on one token of width 4")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run = c.train(own, 1)
+    assert not run.gradient["query1.weight"].any()
 
 
 def test_laws_go_by_the_role_of_a_layer():
@@ -134,11 +147,26 @@ REFUSED = {
     "merged with a rank": (lambda: c.Attention(3, 4, 1, merged=True, head_width=2), "no head_width"),
     "a law for nothing": (lambda: regression(init=c.Init(c.Normal(1), embedding=c.Normal(1))), "embeddings"),
     "pairs": (lambda: regression(init=c.Init(c.Normal(1), antisymmetric=True)), "antisymmetric"),
+    "pairs beside given weights": (
+        lambda: regression(init=c.Given(regression().initial_model(), drawn=c.Init(c.Normal(1), antisymmetric=True))),
+        "attention has no antisymmetric",
+    ),
+    "a balance beside given weights": (
+        lambda: c.Init(c.Normal(1), balance="balanced").laws(
+            c.Attention(3, 4, 1, merged=True, values=False, projection=False)
+        ),
+        "attention has no balanced",
+    ),
     "descent by neurons": (lambda: regression(optimizer=c.NormalisedGD(0.1)), "neuron-normalised"),
     "a reduction": (
         lambda: c.reduce(regression().initial_model(), np.ones((2, 9, 3))), "not a network of attention",
     ),
     "anchors among keys": (lambda: c.AnchorFunctions(5, keys=(3, 9)), "apart from the keys"),
+    "an anchor with two shifts": (lambda: c.AnchorFunctions(5, shifts=((1, 1), (1, 2))), "anchor 1 has more than one"),
+    "a group with two shifts": (
+        lambda: c.AnchorFunctions(5, own_shifts=((1, 5), (1, 7))), "group (1,) has more than one",
+    ),
+    "a picture of neurons": (lambda: draw_network(regression().initial_model()), "whose layers are dense"),
     "targets out of the vocabulary": (lambda: c.AnchorFunctions(5, 101), "from 1 to 101 do not fit"),
     "an unknown group": (lambda: c.AnchorFunctions(5, count=2, only=((1, 9),)), "not a group"),
     "one place to hold out": (

@@ -62,6 +62,10 @@ class AnchorFunctions(Part, kind="anchor_functions"):
         anchors, (low, high) = dict(self.shifts), self.keys
         if not anchors or low > high or any(low <= anchor <= high for anchor in anchors):
             raise InputError(f"anchors must lie apart from the keys {low} to {high}, not at {listed(anchors)}")
+        told = [f"anchor {anchor}" for anchor, _ in self.shifts] + [f"group {own[:-1]}" for own in self.own_shifts]
+        for name in told:
+            if told.count(name) > 1:
+                raise InputError(f"the {name} has more than one shift: one would do")
         if self.length < self.count + 1:
             raise InputError(f"a sequence of {self.length} has no place for {counted(self.count, 'anchor')} and a key")
         count = self.length - self.count
