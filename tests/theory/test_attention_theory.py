@@ -149,6 +149,13 @@ def test_the_levels_of_regression_in_context_are_those_of_the_best_heads():
     assert context_losses(values, context)[0] == pytest.approx(1)
 
 
+def test_the_best_weights_stand_in_the_order_of_the_eigenvalues():
+    for values in ((0.3, 0.7), (0.7, 0.3)):
+        best = np.diag(context_weights(values, 8))
+        np.testing.assert_allclose(context_gradient(best, values, 8), 0, atol=1e-12)
+        assert context_loss(best, values, 8) == pytest.approx(context_losses(values, 8)[-1])
+
+
 def test_the_expected_loss_of_any_heads_is_the_mean_over_many_sequences():
     values, context = np.array([0.7, 0.3]), 8
     matrix = np.array([[0.9, -0.4], [0.2, 1.1]])

@@ -17,12 +17,12 @@ from jaxtyping import Float
 
 
 def context_weights(eigenvalues: Sequence[float] | np.ndarray, context: int) -> Float[np.ndarray, " dim"]:
-    r"""The best weight of each eigenvector: $1 / [\lambda_d (1 + (1 + \mathrm{tr} \Lambda/\lambda_d)/N)]$.
+    r"""The best weight of each eigenvalue given: $1 / [\lambda_d (1 + (1 + \mathrm{tr} \Lambda/\lambda_d)/N)]$.
 
     >>> context_weights([1.0], 2)  # 1/(1 + 2/2)
     array([0.5])
     """
-    values = np.sort(np.asarray(eigenvalues, float))[::-1]
+    values = np.asarray(eigenvalues, float)
     return 1 / (values * (1 + (1 + values.sum() / values) / context))
 
 
@@ -42,8 +42,8 @@ def context_loss(
 ) -> float:
     """The expected loss of heads whose keys read the mean of y x and whose queries read x by a matrix M.
 
-    >>> best = np.diag(context_weights([0.4, 0.3], 31))  # in coordinates of the eigenvectors, the largest first
-    >>> print(round(context_loss(best, [0.4, 0.3], 31), 9), context_losses([0.4, 0.3], 31)[-1].round(9))
+    >>> best = np.diag(context_weights([0.3, 0.4], 31))  # in coordinates of the eigenvectors
+    >>> print(round(context_loss(best, [0.3, 0.4], 31), 9), context_losses([0.3, 0.4], 31)[-1].round(9))
     0.061718806 0.061718806
     """
     values = np.asarray(eigenvalues, float)
