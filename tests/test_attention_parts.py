@@ -52,6 +52,18 @@ def test_an_experiment_is_the_same_after_its_file_and_a_run_after_its_folder(own
     assert set(trained_parameters(last)) == {n for n in last.parameters if n.split(".")[0] not in own.network.fixed}
 
 
+@pytest.mark.parametrize(
+    "data",
+    [c.InContextRegression(4000, (1.0, 0.1), 5, rotated=True), c.Synthetic(((1, 1, 0),), 2, 4000, 0, 1, rotated=True)],
+    ids=["context", "points"],
+)
+def test_held_out_samples_are_turned_as_the_others(data):
+    first, held_out = (data.draw(seed)[0][..., :2].reshape(-1, 2) for seed in (Seed(3, 0), Seed(3, 0).held_out()))
+    np.testing.assert_allclose(np.cov(first.T), np.cov(held_out.T), atol=0.05)
+    np.testing.assert_allclose(first.mean(axis=0), held_out.mean(axis=0), atol=0.05)
+    assert not np.array_equal(first[:1], held_out[:1])
+
+
 def test_one_token_has_attention_that_nothing_moves_and_no_eps_would():
     own = c.Experiment(
         c.Attention(1, 4, 2), c.Init(c.Normal(0.3)), c.Arrays(np.ones((2, 1, 4)), np.eye(2)), c.Adam(1e-3), 2

@@ -207,7 +207,7 @@ class InContextRegression(Part, kind="in_context_regression"):
 
     def axes(self, seed: Seed) -> Float[np.ndarray, "dim dim"]:
         """The eigenvectors of Λ, one a row."""
-        return rotation(self.dim, seed.data).T if self.rotated else np.eye(self.dim)
+        return rotation(self.dim, seed.task).T if self.rotated else np.eye(self.dim)
 
     def draw(self, seed: Seed) -> tuple[Float[np.ndarray, "samples tokens width"], Float[np.ndarray, "samples 1"]]:
         """The sequences, and the target of each."""
