@@ -1,5 +1,7 @@
 """Attention from small weights: v, F and the levels of regression in context, against brute force."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -133,6 +135,23 @@ def test_prediction_gives_v_and_the_vectors_of_f_before_training():
 def test_what_is_not_predicted_is_said(changes, words):
     with pytest.raises(c.InputError, match=words):
         predict(experiment(**changes))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: query_key_matrix(X, Y, np.ones(5), 1.0), "each of the 6 coordinates, not (5,)"),
+        (lambda: value_direction(X * np.nan, Y), "finite"),
+        (lambda: plateau_amplitude(X[:0], Y[:0]), "at least one sample"),
+        (lambda: context_losses([0.4, -0.1], 31), "positive numbers, at least one, not [0.4, -0.1]"),
+        (lambda: context_weights([], 31), "at least one"),
+        (lambda: context_losses([0.4], 0), "context must be a whole number of at least 1, not 0"),
+        (lambda: context_loss(np.eye(3), [0.4, 0.1], 31), "not (3, 3)"),
+    ],
+)
+def test_what_theory_cannot_read_is_said(call, words):
+    with pytest.raises(c.InputError, match=re.escape(words)):
+        call()
 
 
 def test_the_levels_of_regression_in_context_are_those_of_the_best_heads():

@@ -50,6 +50,8 @@ def query_key_matrix(x: ArrayLike, y: ArrayLike, read: ArrayLike, scale: float) 
     """
     tokens, labels = _sequences(x, y)
     g = np.asarray(read, float)
+    if g.shape != tokens.shape[2:]:
+        raise InputError(f"read must have a number for each of the {tokens.shape[2]} coordinates, not {g.shape}")
     mean = tokens.mean(axis=1)
     factors = labels * np.exp(-labels * (mean @ g))
     spread = np.einsum("ijk,ij->ik", tokens, (tokens - mean[:, None]) @ g)
@@ -84,4 +86,6 @@ def _sequences(x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         raise InputError(
             f"x must be samples x tokens x coordinates and y a label each, not {tokens.shape} and {labels.shape}"
         )
+    if not tokens.size or not (np.isfinite(tokens).all() and np.isfinite(labels).all()):
+        raise InputError("tokens and labels must be finite numbers, of at least one sample")
     return tokens, labels
