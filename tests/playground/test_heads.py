@@ -131,6 +131,14 @@ def test_regression_in_context_is_marked_by_its_eigenvectors_and_levels(merged):
     assert frame["head_pattern"].shape == (3, 1, 10)
 
 
+@pytest.mark.parametrize("changes", [{"key_inputs": None}, {"feed_forward": 4}, {"hidden": (4,)}])
+def test_levels_are_those_of_the_network_of_theory_alone(changes):
+    experiment = Settings.from_text(CONTEXT).experiment()
+    assert Heads.of(LiveRun(experiment, Seed(1, 1)), "query1", {}).levels()
+    other = LiveRun(experiment.replace(**{f"network.{name}": value for name, value in changes.items()}), Seed(1, 1))
+    assert Heads.of(other, "query1", {}).levels() == []
+
+
 def test_a_dense_network_has_no_heads():
     _, (header, arrays), (_, frame) = shown({"width": "9"}, 0, "dense1")
     assert header["attention"] is None
