@@ -99,8 +99,14 @@ def test_the_lines_of_queries_tell_a_small_gap():
     turn, x = np.array([[0.0, 1.0], [-1.0, 0.0]]), []
     for k in range(4):
         x.append(np.concatenate([4 * X[..., :2] @ np.linalg.matrix_power(turn, k), X[..., 2:]], axis=2))
-    found = predict(experiment(data=c.Arrays(np.concatenate(x), np.tile(Y, 4))))
-    assert "grows 0% faster than the second" in found["query1"].note
+    both = np.concatenate(x)
+    (space,) = predict(experiment(data=c.Arrays(both, np.tile(Y, 4))))["query1"].directions.spaces
+    assert space.basis.shape == (6, 2)
+    moved = both * [1.05, 1, 1, 1, 1, 1]
+    found = predict(experiment(data=c.Arrays(moved, np.tile(Y, 4))))["query1"]
+    sizes = found.directions.values
+    assert f"grows {1 - sizes[1] / sizes[0]:.0%} faster than the second" in found.note
+    assert 0.01 < 1 - sizes[1] / sizes[0] < 0.3
 
 
 def test_large_weights_and_later_steps_are_not_predicted_without_a_word():

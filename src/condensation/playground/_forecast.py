@@ -124,7 +124,7 @@ def _of_attention(run: ShownRun, model: Model, data: tuple[np.ndarray, np.ndarra
         raise InputError("lines are predicted for softmax attention")
     predictions = predict_model(model, *data, run.experiment.loss, optimizer=run.experiment.optimizer)
     marks = {name.rstrip("1"): unit_vectors(own.directions.directions[own.directions.attracts])
-             for name, own in predictions.items()}  # fmt: skip
+             for name, own in predictions.items() if own.directions.attracts.any()}  # fmt: skip
     try:
         known = predict_model(model, *data, run.experiment.loss, optimizer=run.experiment.optimizer, layers=[layer])
         shown = _of_units(model, known[layer])
