@@ -117,6 +117,14 @@ def test_large_weights_and_later_steps_are_not_predicted_without_a_word():
         predict_next(c.train(experiment(), 1), 2)
 
 
+def test_weight_decay_that_small_weights_do_not_grow_against_is_told():
+    decayed = experiment(optimizer=c.GD(0.1, weight_decay=0.1), steps=100)
+    run = c.train(decayed, 1)
+    assert np.abs(run.weights("value1", 100, 0)).max() < 0.5 * np.abs(run.weights("value1", 0, 0)).max()
+    assert "weight decay is left out" in predict(decayed)["value1"].note
+    assert "decay" not in predict(experiment(optimizer=c.GD(0.1)))["value1"].note
+
+
 def test_prediction_gives_v_and_the_vectors_of_f_before_training():
     found = predict(experiment())
     v, _ = value_direction(X, Y)

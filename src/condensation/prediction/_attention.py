@@ -13,6 +13,7 @@ from ..optimizers import GD, GradientFlow, Momentum, Optimizer
 from ..theory import Directions, plateau_amplitude, query_key_matrix, stationary_directions, value_direction
 from ._lines import LEADING_ERROR, gap_note
 
+DECAY = "weight decay is left out: small weights may not grow against it"
 Lines = tuple[np.ndarray, Directions, None, str]  # residual, lines, no fates, note
 SECOND = "of the second stage, as growth begins where outer weights on the values' line come to rest"
 SEPARATED = (
@@ -51,18 +52,19 @@ def attention_lines(
     v, _ = value_direction(tokens, labels)
     amplitude = plateau_amplitude(tokens, labels)
     matrix = query_key_matrix(tokens, labels, v * (amplitude or 1e-9), network.factor)
-    large = _size_note(network, model, tokens)
+    decay = DECAY if getattr(optimizer, "weight_decay", 0.0) else ""
+    told = _joined(decay, _size_note(network, model, tokens))
     values = stationary_directions(tokens.mean(axis=1), labels[:, None], 1)
     why = ""
     if network.fixed:
         why = f"queries and keys have no lines: theory trains all layers, and fixed are {listed(network.fixed)}"
     elif not matrix.any():
         why = "queries and keys have no lines: the matrix F, which they follow, is zero"
-    found: dict[str, Lines] = {"value1": (labels[:, None], values, None, _joined(why, large))}
+    found: dict[str, Lines] = {"value1": (labels[:, None], values, None, _joined(why, told))}
     for name, seen in () if why else (("query1", matrix.T), ("key1", matrix)):
         rows = len(seen) * seen.T  # samples whose matrix of mean fields this is
         directions = stationary_directions(np.eye(len(seen)), rows, 1)
-        note = _joined(SECOND if amplitude is not None else SEPARATED, gap_note(directions), large)
+        note = _joined(SECOND if amplitude is not None else SEPARATED, gap_note(directions), told)
         found[name] = (rows, directions, None, note)
     return found, why
 
