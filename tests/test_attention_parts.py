@@ -1,12 +1,14 @@
 """Attention as a part of experiments: files, laws by role, sequences, ensembles, and what is refused."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
 
 import condensation as c
-from condensation.derivatives import trained_parameters
+from condensation.derivatives import gradient, trained_parameters
+from condensation.drawing import draw_network
 from condensation.seeds import Seed
 
 TRANSFORMER = c.Attention(
@@ -48,6 +50,29 @@ def test_an_experiment_is_the_same_after_its_file_and_a_run_after_its_folder(own
     alone = c.train(own, [1]).model(own.steps, 1)
     np.testing.assert_array_equal(alone.parameters["query1.weight"], last.parameters["query1.weight"])
     assert set(trained_parameters(last)) == {n for n in last.parameters if n.split(".")[0] not in own.network.fixed}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [c.InContextRegression(4000, (1.0, 0.1), 5, rotated=True), c.Synthetic(((1, 1, 0),), 2, 4000, 0, 1, rotated=True)],
+    ids=["context", "points"],
+)
+def test_held_out_samples_are_turned_as_the_others(data):
+    first, held_out = (data.draw(seed)[0][..., :2].reshape(-1, 2) for seed in (Seed(3, 0), Seed(3, 0).held_out()))
+    np.testing.assert_allclose(np.cov(first.T), np.cov(held_out.T), atol=0.05)
+    np.testing.assert_allclose(first.mean(axis=0), held_out.mean(axis=0), atol=0.05)
+    assert not np.array_equal(first[:1], held_out[:1])
+
+
+def test_one_token_has_attention_that_nothing_moves_and_no_eps_would():
+    own = c.Experiment(
+        c.Attention(1, 4, 2), c.Init(c.Normal(0.3)), c.Arrays(np.ones((2, 1, 4)), np.eye(2)), c.Adam(1e-3), 2
+    )
+    assert own.network.describe().startswith("one block of softmax attention on one token of width 4")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run = c.train(own, 1)
+    assert not run.gradient["query1.weight"].any()
 
 
 def test_laws_go_by_the_role_of_a_layer():
@@ -120,6 +145,9 @@ REFUSED = {
         lambda: c.train(anchors(data=c.Arrays(np.full((20, 6), 30.0), np.eye(30)[:20]), test=None), 1),
         "whole numbers from 0 to 29, but sample 0 has 30",
     ),
+    "a derivative there": (
+        lambda: gradient(anchors().initial_model(), np.full((1, 6), 30.0), np.eye(30)[:1]), "sample 0 has 30",
+    ),
     "half a token": (lambda: anchors().initial_model()(np.full((1, 6), 0.5)), "sample 0 has 0.5"),
     "a fixed layer that is not there": (lambda: c.Attention(3, 4, 1, fixed=("embeding",)), "embeding"),
     "every layer": (
@@ -131,11 +159,26 @@ REFUSED = {
     "merged with a rank": (lambda: c.Attention(3, 4, 1, merged=True, head_width=2), "no head_width"),
     "a law for nothing": (lambda: regression(init=c.Init(c.Normal(1), embedding=c.Normal(1))), "embeddings"),
     "pairs": (lambda: regression(init=c.Init(c.Normal(1), antisymmetric=True)), "antisymmetric"),
+    "pairs beside given weights": (
+        lambda: regression(init=c.Given(regression().initial_model(), drawn=c.Init(c.Normal(1), antisymmetric=True))),
+        "attention has no antisymmetric",
+    ),
+    "a balance beside given weights": (
+        lambda: c.Init(c.Normal(1), balance="balanced").laws(
+            c.Attention(3, 4, 1, merged=True, values=False, projection=False)
+        ),
+        "attention has no balanced",
+    ),
     "descent by neurons": (lambda: regression(optimizer=c.NormalisedGD(0.1)), "neuron-normalised"),
     "a reduction": (
         lambda: c.reduce(regression().initial_model(), np.ones((2, 9, 3))), "not a network of attention",
     ),
     "anchors among keys": (lambda: c.AnchorFunctions(5, keys=(3, 9)), "apart from the keys"),
+    "an anchor with two shifts": (lambda: c.AnchorFunctions(5, shifts=((1, 1), (1, 2))), "anchor 1 has more than one"),
+    "a group with two shifts": (
+        lambda: c.AnchorFunctions(5, own_shifts=((1, 5), (1, 7))), "group (1,) has more than one",
+    ),
+    "a picture of neurons": (lambda: draw_network(regression().initial_model()), "whose layers are dense"),
     "targets out of the vocabulary": (lambda: c.AnchorFunctions(5, 101), "from 1 to 101 do not fit"),
     "an unknown group": (lambda: c.AnchorFunctions(5, count=2, only=((1, 9),)), "not a group"),
     "one place to hold out": (

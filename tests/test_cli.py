@@ -14,14 +14,19 @@ import pytest
 from safetensors.numpy import save_file
 
 from condensation import (  # fmt: skip
+    GD,
     AdamW,
     At,
+    Attention,
     Conv,
     Experiment,
     Init,
     InputError,
     LeCun,
+    Loss,
     Model,
+    Normal,
+    RandomSequences,
     Seed,
     __version__,
     find_lines,
@@ -524,6 +529,20 @@ def test_predict_tells_the_lines_and_how_many_neurons_went_there(tmp_path):
     before = command("predict", flow, "--no-train")
     assert before.returncode == 0
     assert "neurons predicted" in before.stdout
+
+
+def test_predict_compares_the_rows_of_attention_with_its_lines(tmp_path):
+    own = Experiment(
+        Attention(3, 4, 1, projection=False), Init(Normal(0.001)), RandomSequences(20, 3, 4), GD(1.0), 25,
+        Loss("exponential"),
+    )  # fmt: skip
+    (tmp_path / "heads.toml").write_text(own.to_toml())
+    done = command("predict", tmp_path / "heads.toml", "--out", tmp_path, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert {row["layer"] for row in found["lines"]} == {"query1", "key1", "value1"}
+    assert all("of the neurons are on a predicted line" in note for note in found["notes"])
+    assert max(row["neurons_found"] for row in found["lines"] if row["layer"] == "value1") == 4
 
 
 def test_what_predict_cannot_do_is_said(tmp_path):

@@ -29,7 +29,7 @@ from .data._labels import as_targets
 from .errors import InputError, check_whole
 from .losses import Loss
 from .networks import Model, Network
-from .networks._model import fixed_parameters
+from .networks._model import check_samples, fixed_parameters
 
 DENSE = 1500  # parameters up to which the whole Hessian is decomposed
 TOGETHER = 64  # of its rows that are computed at once
@@ -264,6 +264,7 @@ def _samples(model: Model, x: ArrayLike) -> np.ndarray:
         raise InputError(
             f"samples of shape {model.network.input_shape} are needed, at least one, not an array of {samples.shape}"
         )
+    check_samples(model.network, samples)
     return samples
 
 

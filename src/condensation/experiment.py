@@ -32,8 +32,8 @@ from .data._labels import as_targets, takes_labels
 from .errors import InputError, check_not_negative, check_whole, one_of, unknown_name
 from .initialization import Given, Init
 from .losses import Loss
-from .networks import Attention, Dense, Model, Network
-from .networks._model import check_samples
+from .networks import Dense, Model, Network
+from .networks._model import check_samples, without_pairs
 from .optimizers import GradientFlow, NormalisedGD, Optimizer
 from .saving import At, Continued, Evenly, SaveSchedule, list_steps
 from .seeds import Seed, as_seed
@@ -65,7 +65,8 @@ class Experiment(Part):
         test: held-out data, on which loss and accuracy are recorded too.
         kept_layers: the layers whose weights are kept; all of them if not given.
         label_noise: standard deviation of the Gaussian noise that each step adds to the targets it sees, fresh at each
-            step (by the init seed). Its mean gradient is that of the true targets, on which losses are recorded.
+            step (by the init seed). Its mean gradient is that of the true targets, on which losses are recorded, but
+            with the loss exponential and functions of yours: their gradients need not be linear in the targets.
         dropout_penalty: in the place of dropout, its mean effect: a share q of the neurons of the last hidden layer,
             left out, adds $\frac{q}{2(1-q)n} \sum_i \sum_j (a_j \sigma_j(x_i))^2$ to half the squared
             error, without noise. Losses are recorded without it.
@@ -103,22 +104,12 @@ class Experiment(Part):
         self._check_penalty()
         if isinstance(self.optimizer, GradientFlow) and self.network.norms:
             raise InputError("gradient flow has no batch norm: its running statistics depend on the steps")
-        if isinstance(self.network, Attention) and (
-            self.init.antisymmetric or getattr(self.init, "balance", None) or isinstance(self.optimizer, NormalisedGD)
-        ):
-            raise InputError(
-                "attention has no antisymmetric or balanced initialization and no neuron-normalised descent"
-            )
+        if isinstance(self.optimizer, NormalisedGD) and (name := without_pairs(self.network)):
+            raise InputError(f"{name} has no neuron-normalised descent")
         drawn = [(data.name, data.split) for data in (self.data, self.test) if isinstance(data, Images | Text)]
         if len(drawn) > len(set(drawn)):
             what = "windows" if isinstance(self.test, Text) else "images"
             raise InputError(f"test {what} must come from the other split, not from {drawn[0][1]!r} too")
-        if getattr(self.network, "concatenated", None) and (
-            self.init.antisymmetric or isinstance(self.optimizer, NormalisedGD)
-        ):
-            raise InputError(
-                "a concatenated network has no antisymmetric initialization and no neuron-normalised descent"
-            )
         if self.kept_layers == ():
             raise InputError("kept_layers names no layer: leave it out to keep all of them")
         for name in self.kept_layers or ():

@@ -9,6 +9,7 @@ import numpy as np
 from ._memory import in_digits, require
 from .errors import InputError, brief
 
+HELD_OUT = 2**32  # how far the data seed of held-out samples is from that of the others
 _BYTES = 300  # of a seed in the lists it goes through
 
 
@@ -28,7 +29,16 @@ class Seed(NamedTuple):
 
     def held_out(self) -> "Seed":
         """The seed of held-out data: other samples than those that are trained on."""
-        return Seed(self.data + 2**32, self.init)
+        return Seed(self.data + HELD_OUT, self.init)
+
+    @property
+    def task(self) -> int:
+        """The data seed of what held-out samples share with the others: a teacher, a rotation.
+
+        >>> Seed(3, 0).task, Seed(3, 0).held_out().task
+        (3, 3)
+        """
+        return self.data % HELD_OUT
 
     def training_key(self) -> np.ndarray:
         """The key of the random numbers used while training (order of the samples, dropout), two words of 32 bits."""

@@ -16,6 +16,7 @@ from condensation import (  # fmt: skip
     train,
 )
 from condensation.measure import effective_rank
+from condensation.papers.attention._data import two_top
 from condensation.playground import _recorder
 from condensation.playground._forecast import no_forecast
 from condensation.playground._heads import MOST_SIDE, TOP, Heads
@@ -114,6 +115,19 @@ def test_other_attention_has_the_sentence_why_nothing_is_predicted():
     assert "values, queries and keys" in shown(SMALL, 0, "dense1")[1][0]["why"]
 
 
+def test_values_have_their_mark_where_a_space_draws_queries_and_keys():
+    x, y = two_top(np.random.default_rng(0))
+    network = Attention(5, 8, 1, projection=False)
+    experiment = Experiment(network, Init(Normal(1e-3)), Arrays(x, y), GD(0.1), 5, Loss("exponential"))
+    session = Session()
+    session.show(LiveRun(experiment, Seed(1, 1)), "", None)
+    for layer, count in (("value1", 1), ("query1", 0)):
+        header, arrays = session.choose_layer(layer)
+        assert (header["forecast"], header["count"]) == ("sphere", count)
+        assert [name for name in arrays if name.startswith("mark_")] == ["mark_value"]
+        assert "head_cos_value" in session.frame({"at": 0, "settled": True}, float("inf"))[1]
+
+
 @pytest.mark.parametrize("merged", ["0", "1"])
 def test_regression_in_context_is_marked_by_its_eigenvectors_and_levels(merged):
     texts = CONTEXT | {"merged": merged}
@@ -129,6 +143,14 @@ def test_regression_in_context_is_marked_by_its_eigenvectors_and_levels(merged):
     tops = np.linalg.svd(frame[f"head_{name}"])[2][:, 0]
     np.testing.assert_allclose(frame[f"head_cos_{name}"], np.abs(tops @ axes.T), atol=1e-5)
     assert frame["head_pattern"].shape == (3, 1, 10)
+
+
+@pytest.mark.parametrize("changes", [{"key_inputs": None}, {"feed_forward": 4}, {"hidden": (4,)}])
+def test_levels_are_those_of_the_network_of_theory_alone(changes):
+    experiment = Settings.from_text(CONTEXT).experiment()
+    assert Heads.of(LiveRun(experiment, Seed(1, 1)), "query1", {}).levels()
+    other = LiveRun(experiment.replace(**{f"network.{name}": value for name, value in changes.items()}), Seed(1, 1))
+    assert Heads.of(other, "query1", {}).levels() == []
 
 
 def test_a_dense_network_has_no_heads():

@@ -1,11 +1,13 @@
 """Attention from small weights: v, F and the levels of regression in context, against brute force."""
 
+import re
+
 import numpy as np
 import pytest
 
 import condensation as c
 from condensation.derivatives import gradient
-from condensation.prediction import predict
+from condensation.prediction import predict, predict_model, predict_next
 from condensation.theory import (
     context_gradient,
     context_loss,
@@ -58,6 +60,71 @@ def test_the_plateau_is_where_the_loss_is_least():
         value_direction(np.ones((2, 3, 4)), np.array([1, -1]))
 
 
+def test_the_plateau_is_that_of_labels_of_any_size():
+    assert plateau_amplitude(X, 2 * Y) == pytest.approx(plateau_amplitude(X, Y) / 2, rel=1e-4)
+
+
+def test_what_rounding_leaves_of_zero_is_no_line():
+    turned = STREAM.permutation(60)
+    both, opposite = np.concatenate([X, X])[turned], np.repeat([1.0, -1.0], 30)[turned]
+    with pytest.raises(c.InputError, match="add up to zero"):
+        value_direction(both, opposite)
+    equal = np.repeat(X[:, :1], 5, axis=1)
+    assert not query_key_matrix(equal, Y, np.ones(6), 1.0).any()
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"data": c.Arrays(np.repeat(X[:, :1], 5, axis=1), Y)}, "the matrix F, which they follow, is zero"),
+        ({"data": c.Arrays(X[:, :1], Y), "network.length": 1}, "the matrix F, which they follow, is zero"),
+        ({"network.fixed": ("query1",)}, "theory trains all layers, and fixed are query1"),
+        ({"network.fixed": ("output",)}, "theory trains all layers, and fixed are output"),
+    ],
+)
+def test_values_have_their_line_where_queries_and_keys_have_none(changes, why):
+    own = experiment().replace(**changes)
+    found = predict(own)
+    assert list(found) == ["value1"]
+    assert why in found["value1"].note
+    x, y = own.data.draw(c.Seed(0, 0))
+    v, _ = value_direction(x, Y)
+    assert abs(found["value1"].directions.directions[0] @ v) == pytest.approx(1)
+    with pytest.raises(c.InputError, match=why):
+        predict_model(own.initial_model(), x, y, own.loss, layers=["query1"])
+
+
+def test_the_lines_of_queries_tell_a_small_gap():
+    """Sequences turned by 0 to 3 right angles in a plane that they are stretched along: two equal singular values."""
+    turn, x = np.array([[0.0, 1.0], [-1.0, 0.0]]), []
+    for k in range(4):
+        x.append(np.concatenate([4 * X[..., :2] @ np.linalg.matrix_power(turn, k), X[..., 2:]], axis=2))
+    both = np.concatenate(x)
+    (space,) = predict(experiment(data=c.Arrays(both, np.tile(Y, 4))))["query1"].directions.spaces
+    assert space.basis.shape == (6, 2)
+    moved = both * [1.05, 1, 1, 1, 1, 1]
+    found = predict(experiment(data=c.Arrays(moved, np.tile(Y, 4))))["query1"]
+    sizes = found.directions.values
+    assert f"grows {1 - sizes[1] / sizes[0]:.0%} faster than the second" in found.note
+    assert 0.01 < 1 - sizes[1] / sizes[0] < 0.3
+
+
+def test_large_weights_and_later_steps_are_not_predicted_without_a_word():
+    large = experiment(init=c.Init(c.Normal(1.0)))
+    assert all("the weights are not small: outputs reach" in own.note for own in predict(large).values())
+    assert not any("not small" in own.note for own in predict(experiment()).values())
+    with pytest.raises(c.InputError, match="at a later step they are not known"):
+        predict_next(c.train(experiment(), 1), 2)
+
+
+def test_weight_decay_that_small_weights_do_not_grow_against_is_told():
+    decayed = experiment(optimizer=c.GD(0.1, weight_decay=0.1), steps=100)
+    run = c.train(decayed, 1)
+    assert np.abs(run.weights("value1", 100, 0)).max() < 0.5 * np.abs(run.weights("value1", 0, 0)).max()
+    assert "weight decay is left out" in predict(decayed)["value1"].note
+    assert "decay" not in predict(experiment(optimizer=c.GD(0.1)))["value1"].note
+
+
 def test_prediction_gives_v_and_the_vectors_of_f_before_training():
     found = predict(experiment())
     v, _ = value_direction(X, Y)
@@ -76,11 +143,29 @@ def test_prediction_gives_v_and_the_vectors_of_f_before_training():
         ({"loss": c.Loss("mse")}, "exponential loss"),
         ({"optimizer": c.Adam(1e-3)}, "not for Adam"),
         ({"network.activation": "x_tanh"}, "multiplicity 1"),
+        ({"network.fixed": ("value1",)}, "here value1 is fixed"),
     ],
 )
 def test_what_is_not_predicted_is_said(changes, words):
     with pytest.raises(c.InputError, match=words):
         predict(experiment(**changes))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: query_key_matrix(X, Y, np.ones(5), 1.0), "each of the 6 coordinates, not (5,)"),
+        (lambda: value_direction(X * np.nan, Y), "finite"),
+        (lambda: plateau_amplitude(X[:0], Y[:0]), "at least one sample"),
+        (lambda: context_losses([0.4, -0.1], 31), "positive numbers, at least one, not [0.4, -0.1]"),
+        (lambda: context_weights([], 31), "at least one"),
+        (lambda: context_losses([0.4], 0), "context must be a whole number of at least 1, not 0"),
+        (lambda: context_loss(np.eye(3), [0.4, 0.1], 31), "not (3, 3)"),
+    ],
+)
+def test_what_theory_cannot_read_is_said(call, words):
+    with pytest.raises(c.InputError, match=re.escape(words)):
+        call()
 
 
 def test_the_levels_of_regression_in_context_are_those_of_the_best_heads():
@@ -95,6 +180,13 @@ def test_the_levels_of_regression_in_context_are_those_of_the_best_heads():
             context_losses(values, context)[m], rel=0.02
         )
     assert context_losses(values, context)[0] == pytest.approx(1)
+
+
+def test_the_best_weights_stand_in_the_order_of_the_eigenvalues():
+    for values in ((0.3, 0.7), (0.7, 0.3)):
+        best = np.diag(context_weights(values, 8))
+        np.testing.assert_allclose(context_gradient(best, values, 8), 0, atol=1e-12)
+        assert context_loss(best, values, 8) == pytest.approx(context_losses(values, 8)[-1])
 
 
 def test_the_expected_loss_of_any_heads_is_the_mean_over_many_sequences():

@@ -22,7 +22,8 @@ def predict(
     """Predict the lines of each layer before training, then train and count the neurons on them.
 
     Args:
-        experiment: the TOML file of an experiment with a dense network, or with one convolution layer (see examples/).
+        experiment: the TOML file of an experiment with a dense network, one convolution layer, or one head of
+            attention (see examples/).
         seeds: number of seeds, from 0 on; each draws its own data and initial weights.
         train: train the networks and compare them with the prediction.
         step: the saved step of the comparison; by default the last one with a loss above 70% of the first.
@@ -91,12 +92,13 @@ def _compare(trajectory: Any, seed: int, name: str, prediction: Any, step: int |
 
     from ..measure import nearest_lines
     from ..measure._lines import LEAST_COSINE
+    from ..networks._model import find_layer
     from ..prediction import validity
     from ..theory import compare_fates
 
-    filters = prediction.field is None
+    filters = find_layer(trajectory.experiment.network, name).is_convolution
     try:
-        clock = "" if filters else f"; {validity(trajectory, seed, layer=name)}"
+        clock = "" if prediction.field is None else f"; {validity(trajectory, seed, layer=name)}"
     except InputError as error:  # relu has no leading order, and so no clock
         return None, str(error)
     if step is None:

@@ -62,6 +62,10 @@ class AnchorFunctions(Part, kind="anchor_functions"):
         anchors, (low, high) = dict(self.shifts), self.keys
         if not anchors or low > high or any(low <= anchor <= high for anchor in anchors):
             raise InputError(f"anchors must lie apart from the keys {low} to {high}, not at {listed(anchors)}")
+        told = [f"anchor {anchor}" for anchor, _ in self.shifts] + [f"group {own[:-1]}" for own in self.own_shifts]
+        for name in told:
+            if told.count(name) > 1:
+                raise InputError(f"the {name} has more than one shift: one would do")
         if self.length < self.count + 1:
             raise InputError(f"a sequence of {self.length} has no place for {counted(self.count, 'anchor')} and a key")
         count = self.length - self.count
@@ -203,7 +207,7 @@ class InContextRegression(Part, kind="in_context_regression"):
 
     def axes(self, seed: Seed) -> Float[np.ndarray, "dim dim"]:
         """The eigenvectors of Λ, one a row."""
-        return rotation(self.dim, seed.data).T if self.rotated else np.eye(self.dim)
+        return rotation(self.dim, seed.task).T if self.rotated else np.eye(self.dim)
 
     def draw(self, seed: Seed) -> tuple[Float[np.ndarray, "samples tokens width"], Float[np.ndarray, "samples 1"]]:
         """The sequences, and the target of each."""

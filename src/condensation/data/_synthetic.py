@@ -63,7 +63,7 @@ class Synthetic(InCube, kind="synthetic"):
         """Samples and their targets."""
         x = self.points(seed)
         y = self.target(x)
-        return (x @ rotation(self.dim, seed.data).T if self.rotated else x), y
+        return (x @ rotation(self.dim, seed.task).T if self.rotated else x), y
 
     def describe(self) -> str:
         """Points and target in words.

@@ -140,7 +140,7 @@ class Teacher(Part, kind="teacher"):
         if self.weights is not None:
             return Model(self.network, self.weights.of())
         assert self.init is not None
-        own = seed.data % 2**32 if self.seed is None else self.seed  # held-out samples have the same teacher
+        own = seed.task if self.seed is None else self.seed
         return _drawn(self.network, self.init, own)
 
     def draw(self, seed: Seed) -> tuple[Float[np.ndarray, "samples ..."], Float[np.ndarray, "samples outputs"]]:

@@ -6,7 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 
-from ..networks import Model
+from ..errors import InputError
+from ..networks import Dense, Model
 from ._style import COLOURS, INK, look, new_axes, note
 
 FAINTEST = 0.02  # of the largest weight: fainter lines are not drawn
@@ -23,6 +24,8 @@ def draw_network(
         model: a dense network with its parameters.
         order: an order of the last hidden layer's neurons, from below.
     """
+    if not isinstance(model.network, Dense) or model.network.concatenated:
+        raise InputError("a network is drawn whose layers are dense, each reading the one before it alone")
     with look():
         axes = axes or new_axes(height=2.8)
         layers = model.network.layers

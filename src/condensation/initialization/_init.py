@@ -10,8 +10,8 @@ import numpy as np
 from .._memory import in_digits, require
 from .._serialization import Part
 from ..errors import InputError, check_positive, one_of
-from ..networks import LayerShape, Network
-from ..networks._model import network_size
+from ..networks import Attention, LayerShape, Network
+from ..networks._model import network_size, without_pairs
 from ..seeds import Seed
 from ._laws import GivenLaw, Law, Zeros
 
@@ -63,6 +63,10 @@ class Init(Part):
 
     def laws(self, network: Network, zeros: bool = False) -> tuple[Law, ...]:
         """The law of each layer, the output layer last; ``zeros`` may be that of hidden layers only if it is said."""
+        if self.antisymmetric and (name := without_pairs(network)):
+            raise InputError(f"{name} has no antisymmetric initialization")
+        if self.balance is not None and isinstance(network, Attention):
+            raise InputError("attention has no balanced initialization")
         *hidden, _ = network.layers
         groups = [self._group(layer) for layer in hidden]
         laws = {}

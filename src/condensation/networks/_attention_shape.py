@@ -40,7 +40,8 @@ class Attention(Part, kind="attention"):
         positions: the layer ``positions`` adds a vector of its own to each place of the sequence.
         depth: number of blocks.
         heads: in each block.
-        head_width: rows of a head's query and key (the rank of their product); width / heads if not given.
+        head_width: rows of a head's query and key (the rank of their product); width / heads, rounded down, if not
+            given.
         value_width: rows of a head's value; as head_width if not given.
         attention: ``"softmax"`` or ``"linear"``.
         merged: a head has one matrix ``key_query`` in the place of the product of query and key.
@@ -224,7 +225,7 @@ class Attention(Part, kind="attention"):
         >>> Attention(32, 5, 1, heads=2, attention="linear", merged=True, feed_forward=9).describe().split("; ")[0]
         'one block of linear attention on 32 tokens of width 5, 2 heads, key and query merged, feed-forward 9 (tanh)'
         """
-        tokens = f"{self.length} tokens" + ("" if self.vocabulary is None else f" of {self.vocabulary}")
+        tokens = counted(self.length, "token") + ("" if self.vocabulary is None else f" of {self.vocabulary}")
         width = "" if self.merged or self.head_width is None else f" of width {self.head_width}"
         phrases = {
             f"{counted(self.depth, 'block')} of {self.attention} attention on {tokens} of width {self.width}": True,

@@ -143,6 +143,13 @@ def fixed_parameters(network: Network) -> set[str]:
     return fixed | {name for norm in network.norms for name in norm.statistics}
 
 
+def without_pairs(network: Network) -> str:
+    """A network whose neurons are not pairs of input and output weights, in words; empty for all others."""
+    if isinstance(network, Attention):
+        return "attention"
+    return "a concatenated network" if isinstance(network, Dense) and network.concatenated else ""
+
+
 def network_size(network: Network) -> int:
     """Number of a network's parameters, and of the statistics of its batch norms."""
     return sum(layer.size for layer in network.layers) + 4 * sum(norm.channels for norm in network.norms)

@@ -124,11 +124,13 @@ def _of_attention(run: ShownRun, model: Model, data: tuple[np.ndarray, np.ndarra
         raise InputError("lines are predicted for softmax attention")
     predictions = predict_model(model, *data, run.experiment.loss, optimizer=run.experiment.optimizer)
     marks = {name.rstrip("1"): unit_vectors(own.directions.directions[own.directions.attracts])
-             for name, own in predictions.items()}  # fmt: skip
-    if layer in predictions:
-        return replace(_of_units(model, predictions[layer]), marks=marks)
-    why = "lines of attention are predicted for values, queries and keys"
-    return replace(no_forecast(run.weights(run.first, layer, None), why), marks=marks)
+             for name, own in predictions.items() if own.directions.attracts.any()}  # fmt: skip
+    try:
+        known = predict_model(model, *data, run.experiment.loss, optimizer=run.experiment.optimizer, layers=[layer])
+        shown = _of_units(model, known[layer])
+    except InputError as error:
+        shown = no_forecast(run.weights(run.first, layer, None), str(error))
+    return replace(shown, marks=marks)
 
 
 def _of_units(model: Model, prediction: Prediction) -> Forecast:

@@ -123,7 +123,7 @@ class Heads:
         experiment = self.run.experiment
         assert experiment is not None
         data, loss = experiment.data, experiment.loss
-        if not isinstance(data, InContextRegression) or self.network.softmax:
+        if not isinstance(data, InContextRegression) or self.network.softmax or not _reads(self.network, data):
             return []
         if loss.name != "squared_error" or loss.reduction != "mean":
             return []
@@ -157,10 +157,16 @@ class Heads:
 def _eigenvectors(run: ShownRun, network: Attention, block: int) -> Marks:
     """Of regression in context the eigenvectors of the inputs' covariance, to which keys and queries turn."""
     data = None if run.experiment is None else run.experiment.data
-    if not isinstance(data, InContextRegression) or network.key_inputs != data.dim or block > 1:
+    if not isinstance(data, InContextRegression) or not _reads(network, data) or block > 1:
         return {}
     axes = data.axes(run.seed)[np.argsort(data.eigenvalues)[::-1]]
     return dict.fromkeys(("key_query",) if network.merged else ("query", "key"), axes)
+
+
+def _reads(network: Attention, data: InContextRegression) -> bool:
+    """Whether the network is that of theory: one block of heads, keys and queries of inputs, values of targets."""
+    more = network.hidden or network.feed_forward or network.norm
+    return not more and network.depth == 1 and network.key_inputs == data.dim
 
 
 @lru_cache(maxsize=16)

@@ -3,13 +3,17 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._phrases import listed
+from .._precision import precision
 from ..activations import derivatives_at_zero, multiplicity
 from ..errors import InputError
 from ..losses import Loss
-from ..networks import Attention
+from ..networks import Attention, Model
 from ..optimizers import GD, GradientFlow, Momentum, Optimizer
 from ..theory import Directions, plateau_amplitude, query_key_matrix, stationary_directions, value_direction
+from ._lines import LEADING_ERROR, gap_note
 
+DECAY = "weight decay is left out: small weights may not grow against it"
 Lines = tuple[np.ndarray, Directions, None, str]  # residual, lines, no fates, note
 SECOND = "of the second stage, as growth begins where outer weights on the values' line come to rest"
 SEPARATED = (
@@ -18,9 +22,11 @@ SEPARATED = (
 
 
 def attention_lines(
-    network: Attention, x: ArrayLike, y: ArrayLike, loss: Loss, optimizer: Optimizer | None
-) -> dict[str, Lines]:
-    """Residual, lines, fates (none) and note of the layers value1, query1 and key1."""
+    model: Model, x: ArrayLike, y: ArrayLike, loss: Loss, optimizer: Optimizer | None
+) -> tuple[dict[str, Lines], str]:
+    """Residual, lines, fates (none) and note of the layers value1, query1 and key1; why the last two have none."""
+    network = model.network
+    assert isinstance(network, Attention)
     plain = network.vocabulary is None and not network.positions and network.key_inputs is None
     simple = plain and network.depth == network.heads == 1 and network.softmax and network.values and not network.merged
     if not simple or network.residual or network.norm is not None:
@@ -40,14 +46,39 @@ def attention_lines(
         raise InputError(
             f"lines of attention are predicted for gradient flow, not for {optimizer.describe().split(',')[0]}"
         )
+    if "value1" in network.fixed:
+        raise InputError("lines of attention are predicted where values turn to their line, and here value1 is fixed")
     tokens, labels = np.asarray(x, float), np.asarray(y, float).reshape(-1)
     v, _ = value_direction(tokens, labels)
     amplitude = plateau_amplitude(tokens, labels)
     matrix = query_key_matrix(tokens, labels, v * (amplitude or 1e-9), network.factor)
-    note = SECOND if amplitude is not None else SEPARATED
+    decay = DECAY if getattr(optimizer, "weight_decay", 0.0) else ""
+    told = _joined(decay, _size_note(network, model, tokens))
     values = stationary_directions(tokens.mean(axis=1), labels[:, None], 1)
-    found: dict[str, Lines] = {"value1": (labels[:, None], values, None, "")}
-    for name, seen in (("query1", matrix.T), ("key1", matrix)):
+    why = ""
+    if network.fixed:
+        why = f"queries and keys have no lines: theory trains all layers, and fixed are {listed(network.fixed)}"
+    elif not matrix.any():
+        why = "queries and keys have no lines: the matrix F, which they follow, is zero"
+    found: dict[str, Lines] = {"value1": (labels[:, None], values, None, _joined(why, told))}
+    for name, seen in () if why else (("query1", matrix.T), ("key1", matrix)):
         rows = len(seen) * seen.T  # samples whose matrix of mean fields this is
-        found[name] = (rows, stationary_directions(np.eye(len(seen)), rows, 1), None, note)
-    return found
+        directions = stationary_directions(np.eye(len(seen)), rows, 1)
+        note = _joined(SECOND if amplitude is not None else SEPARATED, gap_note(directions), told)
+        found[name] = (rows, directions, None, note)
+    return found, why
+
+
+def _size_note(network: Attention, model: Model, tokens: np.ndarray) -> str:
+    """A sentence where the weights are not small: the theory has outputs of zero and attention that is the mean."""
+    with precision("float64"):
+        (pattern,) = network.assemble(model.parameters).patterns(tokens)
+        off = float(np.abs(np.asarray(pattern) * tokens.shape[1] - 1).max())
+    output = float(np.abs(model(tokens)).max())
+    if max(output, off) <= LEADING_ERROR:
+        return ""
+    return f"the weights are not small: outputs reach {output:.2g}, and attention is up to {off:.0%} off the mean"
+
+
+def _joined(*notes: str) -> str:
+    return "; ".join(filter(None, notes))

@@ -142,7 +142,7 @@ def _moved(
 
 def gap_note(directions: Directions | CubeDirections) -> str:
     """A sentence where the lines of gradient flow at multiplicity 1 have no clear gap; else nothing."""
-    if directions.p > 1 or directions.count < 2 or isinstance(directions, CubeDirections):
+    if directions.p > 1 or directions.count < 2 or isinstance(directions, CubeDirections) or directions.spaces:
         return ""
     gap = 1 - directions.values[1] / directions.values[0]
     slowly = f"the first line grows {gap:.0%} faster than the second: units come to it only as slowly"

@@ -142,7 +142,11 @@ def predict_model(
     if isinstance(model.network, Conv):
         return Predictions(conv1=_of_filters(model, x, y, loss, optimizer))
     if isinstance(model.network, Attention):
-        every = attention_lines(model.network, x, y, loss, optimizer)
+        every, why = attention_lines(model, x, y, loss, optimizer)
+        for name in layers or ():
+            if name not in every:
+                known = f"lines of attention are predicted for values, queries and keys, not for {name}"
+                raise InputError(why if why and name in ("query1", "key1") else known)
         return Predictions(
             {name: Prediction(name, None, *own) for name, own in every.items() if name in (layers or every)}
         )
@@ -212,6 +216,8 @@ def predict(experiment: Experiment, seed: int | Seed = 0) -> Predictions:
 def predict_next(trajectory: Trajectory, step: int, seed: int | Seed = 0) -> Predictions:
     """The lines that the residual of a saved step predicts: at a plateau, where the next lines appear."""
     model, (x, y), experiment = trajectory.model(step, seed), trajectory.data(seed), trajectory.experiment
+    if isinstance(model.network, Attention):
+        raise InputError("lines of attention are those before training (predict): at a later step they are not known")
     return predict_model(model, x, y, experiment.loss, optimizer=experiment.optimizer)
 
 

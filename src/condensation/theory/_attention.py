@@ -16,6 +16,7 @@ from scipy.optimize import minimize_scalar
 from ..errors import InputError
 
 LARGEST = 1e3  # amplitude up to which the plateau is sought, over that of the mean tokens
+ROUNDING = 1e-12  # a sum this much smaller than its parts is what rounding leaves of zero
 
 
 def value_direction(x: ArrayLike, y: ArrayLike) -> tuple[Float[np.ndarray, " width"], float]:
@@ -25,15 +26,18 @@ def value_direction(x: ArrayLike, y: ArrayLike) -> tuple[Float[np.ndarray, " wid
     (array([0.6, 0.8]), 5.0)
     """
     tokens, labels = _sequences(x, y)
-    mean = labels @ tokens.mean(axis=1) / len(tokens)
+    means = tokens.mean(axis=1)
+    mean = labels @ means / len(tokens)
     size = float(np.linalg.norm(mean))
-    if size == 0:
+    if size <= ROUNDING * np.mean(np.abs(labels) * np.linalg.norm(means, axis=1)):
         raise InputError("the tokens' means, weighted by the labels, add up to zero: the values have no line to go to")
     return mean / size, size
 
 
 def query_key_matrix(x: ArrayLike, y: ArrayLike, read: ArrayLike, scale: float) -> Float[np.ndarray, "width width"]:
     r"""The matrix F: $\frac{c}{ns} \sum_i y_i e^{-y_i \bar X_i g} X_{is} g^T \sum_j X_{ij}^T (X_{ij} - \bar X_i)$.
+
+    It is zero where tokens of a sequence are equal, as attention then reads the same however it is distributed.
 
     Args:
         x: samples x tokens x coordinates.
@@ -46,10 +50,17 @@ def query_key_matrix(x: ArrayLike, y: ArrayLike, read: ArrayLike, scale: float) 
     """
     tokens, labels = _sequences(x, y)
     g = np.asarray(read, float)
+    if g.shape != tokens.shape[2:]:
+        raise InputError(f"read must have a number for each of the {tokens.shape[2]} coordinates, not {g.shape}")
     mean = tokens.mean(axis=1)
     factors = labels * np.exp(-labels * (mean @ g))
     spread = np.einsum("ijk,ij->ik", tokens, (tokens - mean[:, None]) @ g)
-    return scale / (len(tokens) * tokens.shape[1]) * np.einsum("i,ik,il->kl", factors, tokens[:, -1], spread)
+    matrix = np.einsum("i,ik,il->kl", factors, tokens[:, -1], spread)
+    lengths = np.linalg.norm(tokens, axis=2)
+    parts = np.abs(factors) @ (lengths[:, -1] * (lengths**2).sum(axis=1)) * np.linalg.norm(g)
+    if np.linalg.norm(matrix) <= ROUNDING * parts:
+        return np.zeros_like(matrix)
+    return scale / (len(tokens) * tokens.shape[1]) * matrix
 
 
 def plateau_amplitude(x: ArrayLike, y: ArrayLike) -> float | None:
@@ -61,11 +72,12 @@ def plateau_amplitude(x: ArrayLike, y: ArrayLike) -> float | None:
     margins = labels * (tokens.mean(axis=1) @ v)
     if (margins >= 0).all():
         return None
-    margins = margins / np.abs(margins).max()
+    size = np.abs(margins).max()
+    margins = margins / size
     found = minimize_scalar(
         lambda a: np.exp(np.clip(-a * margins, -700, 700)).mean(), (0, 1), bounds=(0, LARGEST), method="bounded"
     )
-    return float(found.x / np.abs(tokens.mean(axis=1) @ v).max())
+    return float(found.x / size)
 
 
 def _sequences(x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -74,4 +86,6 @@ def _sequences(x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         raise InputError(
             f"x must be samples x tokens x coordinates and y a label each, not {tokens.shape} and {labels.shape}"
         )
+    if not tokens.size or not (np.isfinite(tokens).all() and np.isfinite(labels).all()):
+        raise InputError("tokens and labels must be finite numbers, of at least one sample")
     return tokens, labels

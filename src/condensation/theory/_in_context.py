@@ -15,14 +15,16 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
+from ..errors import InputError, brief, check_whole
+
 
 def context_weights(eigenvalues: Sequence[float] | np.ndarray, context: int) -> Float[np.ndarray, " dim"]:
-    r"""The best weight of each eigenvector: $1 / [\lambda_d (1 + (1 + \mathrm{tr} \Lambda/\lambda_d)/N)]$.
+    r"""The best weight of each eigenvalue given: $1 / [\lambda_d (1 + (1 + \mathrm{tr} \Lambda/\lambda_d)/N)]$.
 
     >>> context_weights([1.0], 2)  # 1/(1 + 2/2)
     array([0.5])
     """
-    values = np.sort(np.asarray(eigenvalues, float))[::-1]
+    values = _checked(eigenvalues, context)
     return 1 / (values * (1 + (1 + values.sum() / values) / context))
 
 
@@ -32,7 +34,7 @@ def context_losses(eigenvalues: Sequence[float] | np.ndarray, context: int) -> F
     >>> context_losses([0.4, 0.3, 0.2, 0.1], 31).round(3)
     array([1.   , 0.641, 0.377, 0.21 , 0.136])
     """
-    values = np.sort(np.asarray(eigenvalues, float))[::-1]
+    values = np.sort(_checked(eigenvalues, context))[::-1]
     gains = values**2 * context_weights(values, context)
     return values.sum() - np.concatenate([[0.0], np.cumsum(gains)])
 
@@ -42,12 +44,12 @@ def context_loss(
 ) -> float:
     """The expected loss of heads whose keys read the mean of y x and whose queries read x by a matrix M.
 
-    >>> best = np.diag(context_weights([0.4, 0.3], 31))  # in coordinates of the eigenvectors, the largest first
-    >>> print(round(context_loss(best, [0.4, 0.3], 31), 9), context_losses([0.4, 0.3], 31)[-1].round(9))
+    >>> best = np.diag(context_weights([0.3, 0.4], 31))  # in coordinates of the eigenvectors
+    >>> print(round(context_loss(best, [0.3, 0.4], 31), 9), context_losses([0.3, 0.4], 31)[-1].round(9))
     0.061718806 0.061718806
     """
-    values = np.asarray(eigenvalues, float)
-    matrix = np.asarray(matrix, float)
+    values = _checked(eigenvalues, context)
+    matrix = _of_heads(matrix, values)
     learned = 2 * (np.diag(matrix) * values**2).sum()
     return float(values.sum() - learned + np.einsum("d,de,e,de->", _read(values, context), matrix, values, matrix))
 
@@ -61,10 +63,25 @@ def context_gradient(
     array([[0., 0.],
            [0., 0.]])
     """
-    values = np.asarray(eigenvalues, float)
-    return 2 * (_read(values, context)[:, None] * np.asarray(matrix, float) * values - np.diag(values**2))
+    values = _checked(eigenvalues, context)
+    return 2 * (_read(values, context)[:, None] * _of_heads(matrix, values) * values - np.diag(values**2))
 
 
 def _read(values: np.ndarray, context: int) -> np.ndarray:
     """Variances of the mean of y x along the eigenvectors."""
     return (1 + 1 / context) * values**2 + values.sum() * values / context
+
+
+def _checked(eigenvalues: Sequence[float] | np.ndarray, context: int) -> np.ndarray:
+    check_whole("context", context)
+    values = np.asarray(eigenvalues, float)
+    if values.ndim != 1 or not values.size or not (np.isfinite(values) & (values > 0)).all():
+        raise InputError(f"eigenvalues are positive numbers, at least one, not {brief(eigenvalues)}")
+    return values
+
+
+def _of_heads(matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
+    own = np.asarray(matrix, float)
+    if own.shape != (len(values), len(values)):
+        raise InputError(f"the matrix of {len(values)} eigenvalues is square of that size, not {own.shape}")
+    return own

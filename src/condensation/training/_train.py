@@ -299,7 +299,11 @@ def _warn(trajectory: Trajectory) -> None:
     optimizer = trajectory.experiment.optimizer
     if isinstance(optimizer, Adam):
         initial = in_initial_stage(trajectory.loss)
-        below = {name: initial & (sizes < optimizer.eps) for name, sizes in trajectory.gradient.items()}
+        underflows = trajectory.experiment.dtype != "float64"  # else no eps moves a weight whose gradient is zero
+        below = {
+            name: initial & (sizes < optimizer.eps) & (underflows | (sizes > 0))
+            for name, sizes in trajectory.gradient.items()
+        }
         least = {name: trajectory.gradient[name][where].min() for name, where in below.items() if where.any()}
         if least:
             worst = sorted(least, key=least.__getitem__)[:3]
