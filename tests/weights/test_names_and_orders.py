@@ -1,9 +1,13 @@
 """What the types, names and order of a stranger's arrays tell of their units, and what they do not."""
 
+import json
+import pickle
+
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
-from condensation.weights import measure_path, units_of_arrays
+from condensation.weights import measure_path, open_model_file, units_of_arrays
 
 
 def normal(*shape, seed=0):
@@ -43,3 +47,63 @@ def test_a_bag_of_words_ends_in_outputs_as_well():
     shapes = {"embedding.weight": (300, 8), "fc.weight": (3, 8), "fc.bias": (3,)}
     kinds = [own.kind for own in units_of_arrays({name: np.zeros(shape) for name, shape in shapes.items()})]
     assert kinds == ["embedding", "output"]
+
+
+def flax(biases=True):
+    """A network of Flax, and the units of its layers: in the file they stand last."""
+    first, conv, query, out = normal(5, 12), normal(3, 3, 4, 6), normal(12, 2, 6), normal(2, 6, 12)
+    arrays = {"Dense_0.kernel": first, "Conv_0.kernel": conv, "ConvTranspose_0.kernel": conv}
+    arrays |= {"mha.query.kernel": query, "mha.key.kernel": query + 1, "mha.out.kernel": out}
+    units = {"Dense_0.kernel": first.T, "Conv_0.kernel": conv.transpose(3, 2, 0, 1).reshape(6, -1)}
+    units |= {"ConvTranspose_0.kernel": units["Conv_0.kernel"], "mha.query.kernel": query.reshape(12, 12).T}
+    units |= {"mha.key.kernel": (query + 1).reshape(12, 12).T, "mha.out.kernel": out.reshape(12, 12).T}
+    for name in list(arrays) if biases else ():
+        shape = arrays[name].shape[-1:] if "mha.q" not in name and "mha.k" not in name else (2, 6)
+        arrays[name.replace("kernel", "bias")] = bias = normal(*shape, seed=1)
+        if "key" not in name:  # the softmax cancels it
+            units[name] = np.concatenate([units[name], bias.reshape(-1, 1)], axis=1)
+    return arrays | {"Norm_0.scale": np.ones(5), "embed.embedding": normal(30, 5)}, units
+
+
+KINDS = {"Dense_0": "neuron", "Conv_0": "filter", "ConvTranspose_0": "filter"}
+KINDS |= {"mha.query": "query", "mha.key": "key", "mha.out": "attention output"}
+
+
+@pytest.mark.parametrize("biases", [True, False])
+@pytest.mark.parametrize("name", ["m.safetensors", "m.npz", "m.pkl", "sharded", "arrays"])
+def test_the_kernels_of_flax_have_their_units_last_in_every_file(tmp_path, name, biases):
+    arrays, units = flax(biases)
+    path = tmp_path / name
+    if name == "m.pkl":
+        path.write_bytes(pickle.dumps({"params": arrays}))
+    elif name == "m.npz":
+        np.savez(path, allow_pickle=False, **arrays)
+    elif name == "sharded":
+        for k, part in enumerate((list(arrays)[::2], list(arrays)[1::2])):
+            save_file({own: arrays[own] for own in part}, tmp_path / f"{k}.safetensors")
+        places = {own: f"{k % 2}.safetensors" for k, own in enumerate(arrays)}
+        path = tmp_path / "model.safetensors.index.json"
+        path.write_text(json.dumps({"weight_map": places}))
+    else:
+        save_file(arrays, path)
+    every = units_of_arrays(arrays, heads=False) if name == "arrays" else open_model_file(path).units()
+    found = {own.name: own for own in every if not own.reason}
+    assert found.pop("embed.embedding").kind == "embedding"
+    assert {own.removesuffix(".kernel"): about.kind for own, about in found.items()} == KINDS
+    for own, expected in units.items():
+        weights = found[own].weights()
+        assert weights.shape == expected.shape
+        np.testing.assert_allclose(np.sort(weights, axis=1), np.sort(expected, axis=1))  # inputs in any order
+
+
+def test_what_is_called_a_kernel_elsewhere_stays_as_it_is(tmp_path):
+    """A filter that blurs, beside weights of PyTorch; a matrix whose bias fits its first axis, or both."""
+    for others in (
+        {"blur.kernel": normal(4, 3), "fc.weight": normal(8, 5)},
+        {"a.kernel": normal(8, 5), "a.bias": normal(8)},
+        {"w": normal(5, 5), "b": normal(5)},
+    ):
+        save_file(others, tmp_path / "m.safetensors")
+        for own in open_model_file(tmp_path / "m.safetensors").units():
+            if not own.reason:
+                np.testing.assert_array_equal(own.weights()[:, : others[own.name].shape[1]], others[own.name])

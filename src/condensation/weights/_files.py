@@ -15,6 +15,7 @@ from ..errors import InputError
 from ._beside import natural
 from ._formats.archives import around, is_archive, kept, only_model, unpacked, unzipped
 from ._formats.opened import Opened
+from ._formats.orders import told_by_names
 from ._formats.table import SUFFIXES, format_of
 from ._layout import UnitLayout, Units, list_units
 from ._names import layouts
@@ -136,7 +137,8 @@ def open_model_file(path: str | Path) -> ModelFile:
 
 
 def _as_model(path: Path, opened: Opened, files: tuple[Path, ...]) -> ModelFile:
-    """What was opened, with the configuration that lies beside it."""
+    """What was opened, with its units first, and with the configuration that lies beside it."""
+    opened = told_by_names(opened)
     arrays = dict(opened.arrays)
     if path.suffix in (".safetensors", ".json"):  # whose order says nothing
         arrays = {name: arrays[name] for name in sorted(arrays, key=natural)}
@@ -249,13 +251,16 @@ def _open_shards(index: Path) -> tuple[dict[str, Stored], tuple[Path, ...], tupl
         try:
             if not _is_beside(index, file):
                 raise InputError(f"{index} names {file}, which is not in its own folder")
-            opened = open_model_file(shard).arrays
+            if not shard.exists():
+                raise InputError(f"there is no file or folder {shard}")
+            check_regular(shard)
+            opened = dict(format_of(shard).open(shard).arrays)
             files.append(shard)
         except InputError as error:
             notes.append(str(error))
             reason = f"in a shard that is missing or broken ({file})"
         arrays |= opened
-        lost = [printable(name) for name, place in places.items() if place == file and printable(name) not in opened]
+        lost = [name for name, place in places.items() if place == file and name not in opened]
         arrays |= dict.fromkeys(lost, Stored((), "float32", lambda: np.empty(()), reason=reason))
     if not files:
         raise InputError(f"{index} names no shard that can be read; {notes[0] if notes else 'it is empty'}")
