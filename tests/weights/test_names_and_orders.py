@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from condensation.weights import measure_path, open_model_file, units_of_arrays
+from condensation.weights import measure_arrays, measure_path, open_model_file, units_of_arrays
 
 
 def normal(*shape, seed=0):
@@ -107,3 +107,14 @@ def test_what_is_called_a_kernel_elsewhere_stays_as_it_is(tmp_path):
         for own in open_model_file(tmp_path / "m.safetensors").units():
             if not own.reason:
                 np.testing.assert_array_equal(own.weights()[:, : others[own.name].shape[1]], others[own.name])
+
+
+def test_units_of_plain_recurrent_layers_are_their_rows_for_inputs_and_state(tmp_path):
+    """Equal rows for the state alone are no licence to merge; nor are they the model's outputs."""
+    state = np.concatenate([normal(8, 16)] * 2)
+    torch = {"rnn.weight_ih_l0": normal(16, 10), "rnn.weight_hh_l0": state}
+    keras = {"rnn.kernel": normal(10, 16), "rnn.recurrent_kernel": state.T}
+    for arrays in (torch, keras):
+        for own in measure_arrays(arrays):
+            assert own.kind == "recurrent neuron"
+            assert "can go" not in own.reading

@@ -74,6 +74,7 @@ NO_MERGING = {  # kinds of units whose lines are no licence to merge, and why
     "attention output": "its units write into a stream that other layers share",
     "output": "its units are the outputs of the model, which stay",
     "gate": "a recurrent unit is its rows in all gates at once, and is merged only where all agree",
+    "recurrent neuron": "a recurrent unit is its rows for inputs and state, and is merged only where both agree",
     "router": "its units choose experts, which stay",
     "gated neuron": "a neuron is its row and that of its gate, and is merged only where both agree",
 }

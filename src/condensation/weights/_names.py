@@ -6,7 +6,7 @@ from typing import Any
 
 from ._attention import Heads, projection
 from ._layout import Shape, UnitLayout
-from ._roles import with_depthwise
+from ._roles import RECURRENT, with_depthwise
 
 _EMBEDDING = re.compile(r"embed|relative_attention_bias|(^|[._])(wte|wpe|shared|emb)(\.|$)", re.IGNORECASE)
 _NORM = re.compile(r"norm|(^|\.)(ln|bn)(_?\w+)?(\.|$)|rms", re.IGNORECASE)
@@ -85,7 +85,7 @@ def recurrent(name: str, shapes: Mapping[str, Shape]) -> UnitLayout:
     if "weight_hr" in name:
         return UnitLayout("neuron")
     gates = _GATES.get(shape[0] // size if shape[0] % size == 0 else 0, ())
-    return UnitLayout("neuron", parts=tuple((gate, size) for gate in gates), bias=bias_of(name, shape[0], shapes))
+    return UnitLayout(RECURRENT, parts=tuple((gate, size) for gate in gates), bias=bias_of(name, shape[0], shapes))
 
 
 def _inputs_first(name: str, shapes: Mapping[str, Shape]) -> bool:

@@ -13,6 +13,7 @@ DEPTHWISE = "depthwise filter"
 OUTPUT = "output"
 EMBEDDING = "embedding"
 GATED = "gated neuron"
+RECURRENT = "recurrent neuron"
 ROUTER = "router"
 _PAIRS = (("gate_proj", "up_proj"), ("wi_0", "wi_1"), ("w1", "w3"), ("ffn_gate", "ffn_up"))  # that are multiplied
 _PARTNERS = dict(_PAIRS) | {up: gate for gate, up in _PAIRS}

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ..._files import Stored
 from .._layout import Shape, UnitLayout
-from .._roles import DEPTHWISE
+from .._roles import DEPTHWISE, RECURRENT
 from .opened import Opened, turned
 
 _GATES = {3: ("update", "reset", "new"), 4: ("input", "forget", "cell", "output")}  # in the order of Keras
@@ -184,5 +184,5 @@ def _turned(name: str, stored: Stored, kind: str, arrays: Mapping[str, Stored]) 
         states = arrays.get(_state(name))
         size = states.shape[0] if states is not None and states.shape else 0
         gates = _GATES.get(shape[1] // size, ()) if size and shape[1] % size == 0 else ()
-        return turned(stored, (1, 0)), UnitLayout(parts=tuple((gate, size) for gate in gates))
+        return turned(stored, (1, 0)), UnitLayout(RECURRENT, parts=tuple((gate, size) for gate in gates))
     return turned(stored, (1, 0)), UnitLayout()
