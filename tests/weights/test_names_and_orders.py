@@ -118,3 +118,10 @@ def test_units_of_plain_recurrent_layers_are_their_rows_for_inputs_and_state(tmp
         for own in measure_arrays(arrays):
             assert own.kind == "recurrent neuron"
             assert "can go" not in own.reading
+
+
+@pytest.mark.parametrize("name", ["attn.relative_position_bias_table", "rel_pos_h", "relative_position_bias.weight"])
+def test_tables_of_relative_positions_are_embeddings(name):
+    """Equal rows are places at the same distance, and no units to merge."""
+    [row] = measure_arrays({name: np.repeat(normal(40, 1), 3, axis=1)})
+    assert (row.kind, row.read.action.value) == ("embedding", "look at this layer")

@@ -8,7 +8,11 @@ from ._attention import Heads, projection
 from ._layout import Shape, UnitLayout
 from ._roles import RECURRENT, with_depthwise
 
-_EMBEDDING = re.compile(r"embed|relative_attention_bias|(^|[._])(wte|wpe|shared|emb)(\.|$)", re.IGNORECASE)
+_EMBEDDING = re.compile(
+    r"embed|relative_attention_bias|(^|[._])(wte|wpe|shared|emb)(\.|$)"
+    r"|(^|\.)rel(ative)?_pos(ition)?(_bias)?(_table|_[hwt])?(\.weight)?$",
+    re.IGNORECASE,
+)
 _NORM = re.compile(r"norm|(^|\.)(ln|bn)(_?\w+)?(\.|$)|rms", re.IGNORECASE)
 _BUFFER = re.compile(r"(running_mean|running_var|num_batches_tracked|inv_freq|position_ids|token_type_ids)$")
 _MADE_FROM = re.compile(r"(^|\.)parametrizations\.|weight_(orig|mask|g|v)$")
