@@ -120,6 +120,34 @@ def test_units_of_plain_recurrent_layers_are_their_rows_for_inputs_and_state(tmp
             assert "can go" not in own.reading
 
 
+def test_the_state_of_an_optimizer_among_the_weights_is_not_measured(tmp_path):
+    """It has lines, for what is not trained has no moments; and it is not what the last layer gives."""
+    weights = {"model.0.weight": normal(30, 10), "model.2.weight": normal(4, 30)}
+    moments = {f"optimizer.state.{k}.exp_avg": np.ones(own.shape) for k, own in enumerate(weights.values())}
+    save_file(weights | moments, tmp_path / "m.safetensors")
+    measured = measure_path(tmp_path / "m.safetensors")
+    assert {row.layer: row.kind for row in measured.rows if not row.reason} == {
+        "model.0.weight": "neuron",
+        "model.2.weight": "output",
+    }
+    assert measured.reasons == {"of an optimizer's state, which is no weight": sorted(moments)}
+    assert measured.facts["parameters"] == "420"
+
+
+@pytest.mark.parametrize(
+    "wrapped", ["_fsdp_wrapped_module.{}", "module.{}", "model._fsdp_wrapped_module._checkpoint_wrapped_module.{}"]
+)
+def test_what_wraps_a_model_is_not_in_its_names(tmp_path, wrapped):
+    arrays = {wrapped.format(name): normal(5, 5) for name in ("a.weight", "b.weight")}
+    save_file(arrays | {"n_averaged": np.ones(())}, tmp_path / "m.safetensors")
+    inside = "model." if wrapped.startswith("model.") else ""
+    assert list(open_model_file(tmp_path / "m.safetensors").arrays) == [
+        f"{inside}a.weight",
+        f"{inside}b.weight",
+        "n_averaged",
+    ]
+
+
 @pytest.mark.parametrize("name", ["attn.relative_position_bias_table", "rel_pos_h", "relative_position_bias.weight"])
 def test_tables_of_relative_positions_are_embeddings(name):
     """Equal rows are places at the same distance, and no units to merge."""
