@@ -153,3 +153,33 @@ def test_tables_of_relative_positions_are_embeddings(name):
     """Equal rows are places at the same distance, and no units to merge."""
     [row] = measure_arrays({name: np.repeat(normal(40, 1), 3, axis=1)})
     assert (row.kind, row.read.action.value) == ("embedding", "look at this layer")
+
+
+@pytest.mark.parametrize("out", ["o_proj.weight", "proj.weight", "to_out.0.weight"])
+@pytest.mark.parametrize("sizes", [(64, 16, 16), (32, 32, 32), (64, 32, 32)])
+def test_the_output_projection_tells_how_many_queries_a_fused_one_has(out, sizes):
+    """Without a configuration: 64 queries with 16 keys are not three times 32; 64 with 32 are not keys and values."""
+    arrays = {"attn.qkv_proj.weight": normal(sum(sizes), 64), f"attn.{out}": normal(64, sizes[0])}
+    found = [own.units for own in units_of_arrays(arrays) if own.parameter == "attn.qkv_proj.weight"]
+    assert found == list(sizes)
+
+
+def test_the_second_layer_of_gpt2_for_keys_and_values_has_no_queries():
+    arrays = {
+        "attn.c_attn.weight": normal(64, 128),
+        "attn.c_attn.bias": normal(128),
+        "attn.q_attn.weight": normal(64, 64),
+    }
+    arrays |= {"attn.c_proj.weight": normal(64, 64)}
+    found = [own.kind for own in units_of_arrays(arrays) if own.parameter == "attn.c_attn.weight"]
+    assert found == ["key", "value"]
+
+
+def test_separate_projections_have_their_part_of_the_shared_bias():
+    arrays = {f"{part}_proj_weight": normal(12, size) for part, size in (("q", 12), ("k", 5), ("v", 7))}
+    arrays |= {"in_proj_bias": np.arange(36.0), "out_proj.weight": normal(12, 12)}
+    found = {own.name: own for own in units_of_arrays(arrays)}
+    assert list(found["q_proj_weight"].weights()[:, -1]) == list(range(12))
+    assert list(found["v_proj_weight"].weights()[:, -1]) == list(range(24, 36))
+    assert found["k_proj_weight"].inputs == 5  # the softmax cancels theirs
+    assert "in_proj_bias" not in found

@@ -185,9 +185,7 @@ def _layout(
     if isinstance(module, nn.RNNBase | nn.RNNCellBase):
         return names.recurrent(name, shapes)
     if isinstance(module, nn.MultiheadAttention) and own.endswith("proj_weight"):
-        bias = f"{name.removesuffix(own)}in_proj_bias"
-        first = {"k_proj_weight": 1, "v_proj_weight": 2}.get(own, 0) * module.embed_dim
-        return names.matrix(name, shape, 0, (bias, first) if bias in shapes else None, _heads(model, prefix), True)
+        return names.matrix(name, shape, 0, names.bias_in_attention(name, shapes), _heads(model, prefix), True)
     if isinstance(module, nn.Embedding | nn.EmbeddingBag):
         return UnitLayout("embedding")
     if isinstance(module, nn.Bilinear):
@@ -202,7 +200,11 @@ def _layout(
         axis, above = int(_is_conv1d(module, shape)), prefix.rpartition(".")[0]
         attention = isinstance(model.get_submodule(above), nn.MultiheadAttention)
         bias = names.bias_of(name, shape[axis], shapes)
-        return names.matrix(name, shape, axis, bias, _heads(model, prefix), attention)
+        root = "".join(f"{part}." for part in above.split(".") if part not in ("", "_orig_mod"))
+        inside = model.get_submodule(above).named_parameters()
+        beside = {f"{root}{other}": tuple(value.shape) for other, value in inside if not is_lazy(value)}
+        queries = names.queries_of(name, beside)
+        return names.matrix(name, shape, axis, bias, _heads(model, prefix), attention, queries)
     return names.layouts(shapes)[name]
 
 
