@@ -183,3 +183,14 @@ def test_separate_projections_have_their_part_of_the_shared_bias():
     assert list(found["v_proj_weight"].weights()[:, -1]) == list(range(24, 36))
     assert found["k_proj_weight"].inputs == 5  # the softmax cancels theirs
     assert "in_proj_bias" not in found
+
+
+@pytest.mark.parametrize("name", ["{}.lora_A.weight", "{}.lora_A.default.weight", "lora_unet_{}.lora_down.weight"])
+def test_rows_of_an_adapter_are_added_to_those_of_a_layer(name):
+    """Equal ones are no licence to merge; those of the first factor are: its columns of the second are summed."""
+    second = name.replace("lora_A", "lora_B").replace("down", "up").format("q_proj")
+    equal = {name.format("q_proj"): np.repeat(normal(4, 64), 2, axis=0), second: np.repeat(normal(32, 8), 2, axis=0)}
+    rows = {row.layer: row for row in measure_arrays(equal)}
+    assert rows[second].kind == "adapter"
+    assert rows[second].read.action.value == "look at this layer"
+    assert "up to 4 of 8 units can go" in rows[name.format("q_proj")].reading

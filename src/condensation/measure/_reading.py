@@ -75,6 +75,7 @@ NO_MERGING = {  # kinds of units whose lines are no licence to merge, and why
     "output": "its units are the outputs of the model, which stay",
     "gate": "a recurrent unit is its rows in all gates at once, and is merged only where all agree",
     "recurrent neuron": "a recurrent unit is its rows for inputs and state, and is merged only where both agree",
+    "adapter": "its rows are added to those of the layer that it adapts, which stay",
     "router": "its units choose experts, which stay",
     "gated neuron": "a neuron is its row and that of its gate, and is merged only where both agree",
 }

@@ -15,16 +15,18 @@ EMBEDDING = "embedding"
 GATED = "gated neuron"
 RECURRENT = "recurrent neuron"
 ROUTER = "router"
+ADAPTER = "adapter"
 _PAIRS = (("gate_proj", "up_proj"), ("wi_0", "wi_1"), ("w1", "w3"), ("ffn_gate", "ffn_up"))  # that are multiplied
 _PARTNERS = dict(_PAIRS) | {up: gate for gate, up in _PAIRS}
 _GATED = re.compile(rf"(?<![^.])(?!^w\d)({'|'.join(_PARTNERS)})(?=(_exps)?(\.weight)?$)")
 _EXPERT = re.compile(r"(?<![^.])(\w*experts?\.|\w*experts?$|\w+_exps)")
 _ROUTER = re.compile(r"(gate|router|gate\.wg|router\.\w+|ffn_gate_inp|shared_expert_gate)(\.weight)?$")
+_ADDED = re.compile(r"(^|[._])lora_(B|up|embedding_B)([._]|$)")  # the second factor of what is added to a weight
 _OUTPUT = re.compile(r"(lm_?head|heads?|classifier|logits?|score|predictions?|fc_out|output|out|final)(_?layer)?")
 
 
 def with_roles(layouts: Mapping[str, UnitLayout | str], shapes: Mapping[str, Shape]) -> dict[str, UnitLayout | str]:
-    """The layouts, with the kinds of a model's outputs, of neurons that have gates, and of what chooses experts.
+    """The layouts, with the kinds of outputs, of neurons that have gates, of what chooses experts, and of adapters.
 
     Of two layers that are multiplied with each other both are there, in one shape. What chooses experts stands beside
     them. An output is a dense layer whose units no other weight reads, and which is called so, or is fed by another one
@@ -44,6 +46,9 @@ def with_roles(layouts: Mapping[str, UnitLayout | str], shapes: Mapping[str, Sha
     above = {name[: place.start()] for name in shapes if (place := _EXPERT.search(name))}
     for name, own in known.items():
         if own.kind != "neuron" or own.parts or len(known) < 2:
+            continue
+        if _ADDED.search(name):
+            found[name] = replace(own, kind=ADAPTER)
             continue
         if _is_gated(name, shapes):
             found[name] = replace(own, kind=GATED)
