@@ -75,9 +75,14 @@ def listed(model: nn.Module, *, heads: bool, view: str, sharded: bool = False) -
 def unwrapped(model: nn.Module) -> nn.Module:
     """The user's own model, out of DistributedDataParallel, torch.compile and a moving average (AveragedModel)."""
     if not isinstance(model, nn.Module):
-        raise InputError(f"a model must be a torch.nn.Module, not {type(model).__name__}")
+        saved = "; measure_arrays of condensation.weights takes arrays by name" if isinstance(model, Mapping) else ""
+        raise InputError(f"a model must be a torch.nn.Module, not {type(model).__name__}{saved}")
     while isinstance(inner := getattr(model, _WRAPPERS.get(type(model).__name__, ""), None), nn.Module):
         model = inner
+    if isinstance(model, torch.jit.ScriptModule):
+        raise InputError(
+            "the model is compiled by TorchScript: pass the nn.Module it was made from, or measure its file"
+        )
     return model
 
 
