@@ -141,6 +141,17 @@ def test_a_planted_low_rank_is_told_with_its_saving(seed):
     assert read(rng.normal(size=(256, 256))).effective_rank > 0.99 * row.null_rank
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("rank", [2, 4])
+def test_a_low_rank_is_told_rather_than_the_few_units_that_are_near_a_line_in_it(seed, rank):
+    rng = np.random.default_rng(seed)
+    row = read(rng.normal(size=(64, rank)) @ rng.normal(size=(rank, 64)))
+    assert row.lines
+    assert not row.condensed
+    assert row.reading.startswith("low rank: effective rank ")
+    assert row.read.saving == 64 * 64 - rank * 128 > max(row.spare, row.copies) * 64
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_layer_dominated_by_its_bias_is_not_condensed(seed):
     rng = np.random.default_rng(seed)

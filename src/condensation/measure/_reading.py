@@ -74,6 +74,8 @@ NO_MERGING = {  # kinds of units whose lines are no licence to merge, and why
     "attention output": "its units write into a stream that other layers share",
     "output": "its units are the outputs of the model, which stay",
     "gate": "a recurrent unit is its rows in all gates at once, and is merged only where all agree",
+    "recurrent neuron": "a recurrent unit is its rows for inputs and state, and is merged only where both agree",
+    "adapter": "its rows are added to those of the layer that it adapts, which stay",
     "router": "its units choose experts, which stay",
     "gated neuron": "a neuron is its row and that of its gate, and is merged only where both agree",
 }
@@ -128,8 +130,11 @@ def _two(row: Row) -> Reading | None:
 def _lines(row: Row) -> Reading | None:
     if not (_alike(row) and row.lines and (row.mean <= COMMON or row.condensed)):
         return None
+    spare = max(row.spare, _copies(row))
+    if not row.condensed and row.kind not in NO_MERGING and spare * row.inputs < _by_rank(row):
+        return _low_rank(row)
     found = _on_lines(row.lines, row.cover, condensed=row.condensed)
-    return _to_merge(row, found, _beside_null(row), max(row.spare, _copies(row)))
+    return _to_merge(row, found, _beside_null(row), spare)
 
 
 def _repeated(row: Row) -> Reading | None:
@@ -141,7 +146,7 @@ def _repeated(row: Row) -> Reading | None:
         if row.units > 2 and row.centred_k_eff > LOW * row.chance_k_eff:  # near their mean, and unlike beyond it
             return None
         number = _beside_random(row)
-    by_chance = "none" if row.chance_copies < 0.5 else f"about {row.chance_copies:.0f}"
+    by_chance = f"about {expected}" if (expected := round(row.chance_copies)) else "none"
     found = f"{count:,} of {row.units:,} units repeat others"
     return _to_merge(row, found, f"where chance makes {by_chance}, {number}", count)
 

@@ -8,6 +8,7 @@ from ..measure import Rows, most_condensed_first
 from ..weights import measure_listed
 from ..weights._measure import JOBS
 from ._selection import as_names, chosen
+from ._units import units
 
 
 def measure_model(
@@ -41,12 +42,8 @@ def measure_model(
     (1, 50)
     """
     names = as_names(layers)
-    known = {name for name, _ in model.named_parameters(remove_duplicate=False)}
-    wanted = None if names is None else [name if name in known else f"{name}.weight" for name in names]
-    wanted = (
-        None
-        if names is None or wanted is None
-        else [full if full in known else name for full, name in zip(wanted, names, strict=True)]
-    )
-    measured, _ = chosen(model, wanted, [], heads=heads, view=view)
+    if names is not None:
+        known = {own.parameter for own in units(model)}
+        names = [f"{name}.weight" if name not in known and f"{name}.weight" in known else name for name in names]
+    measured, _ = chosen(model, names, [], heads=heads, view=view)
     return most_condensed_first(measure_listed(measured, threshold=threshold, with_null=with_null, jobs=JOBS))

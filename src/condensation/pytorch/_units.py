@@ -75,9 +75,14 @@ def listed(model: nn.Module, *, heads: bool, view: str, sharded: bool = False) -
 def unwrapped(model: nn.Module) -> nn.Module:
     """The user's own model, out of DistributedDataParallel, torch.compile and a moving average (AveragedModel)."""
     if not isinstance(model, nn.Module):
-        raise InputError(f"a model must be a torch.nn.Module, not {type(model).__name__}")
+        saved = "; measure_arrays of condensation.weights takes arrays by name" if isinstance(model, Mapping) else ""
+        raise InputError(f"a model must be a torch.nn.Module, not {type(model).__name__}{saved}")
     while isinstance(inner := getattr(model, _WRAPPERS.get(type(model).__name__, ""), None), nn.Module):
         model = inner
+    if isinstance(model, torch.jit.ScriptModule):
+        raise InputError(
+            "the model is compiled by TorchScript: pass the nn.Module it was made from, or measure its file"
+        )
     return model
 
 
@@ -185,9 +190,7 @@ def _layout(
     if isinstance(module, nn.RNNBase | nn.RNNCellBase):
         return names.recurrent(name, shapes)
     if isinstance(module, nn.MultiheadAttention) and own.endswith("proj_weight"):
-        bias = f"{name.removesuffix(own)}in_proj_bias"
-        first = {"k_proj_weight": 1, "v_proj_weight": 2}.get(own, 0) * module.embed_dim
-        return names.matrix(name, shape, 0, (bias, first) if bias in shapes else None, _heads(model, prefix), True)
+        return names.matrix(name, shape, 0, names.bias_in_attention(name, shapes), _heads(model, prefix), True)
     if isinstance(module, nn.Embedding | nn.EmbeddingBag):
         return UnitLayout("embedding")
     if isinstance(module, nn.Bilinear):
@@ -202,7 +205,11 @@ def _layout(
         axis, above = int(_is_conv1d(module, shape)), prefix.rpartition(".")[0]
         attention = isinstance(model.get_submodule(above), nn.MultiheadAttention)
         bias = names.bias_of(name, shape[axis], shapes)
-        return names.matrix(name, shape, axis, bias, _heads(model, prefix), attention)
+        root = "".join(f"{part}." for part in above.split(".") if part not in ("", "_orig_mod"))
+        inside = model.get_submodule(above).named_parameters()
+        beside = {f"{root}{other}": tuple(value.shape) for other, value in inside if not is_lazy(value)}
+        queries = names.queries_of(name, beside)
+        return names.matrix(name, shape, axis, bias, _heads(model, prefix), attention, queries)
     return names.layouts(shapes)[name]
 
 

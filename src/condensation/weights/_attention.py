@@ -12,6 +12,7 @@ _SEPARATE = {
 }
 _OUTPUT = re.compile(r"o|o_proj|out_proj|out_lin|c_proj|proj|dense|wo|to_out|out")
 _FUSED = re.compile(r"c_attn|qkv|qkv_proj|wqkv|in_proj|to_qkv|query_key_value", re.IGNORECASE)
+_OUT_OF = re.compile(rf"({_OUTPUT.pattern})(\.0)?\.weight")
 _IN_TURN = "query_key_value"  # q, k and v of a head (of a group of heads) stand together
 _ATTENTION = re.compile(r"attn|attention|^(att|mha)$", re.IGNORECASE)
 
@@ -46,10 +47,29 @@ def _first(config: Mapping[str, Any], *names: str) -> int:
     return next((v for v in values if isinstance(v, int) and not isinstance(v, bool) and v > 0), 0)
 
 
-def projection(name: str, units: int, inputs: int, heads: Heads, within: bool = False) -> dict[str, Any]:
+def queries_of(name: str, shapes: Mapping[str, tuple[int, ...]]) -> int:
+    """How many queries a fused projection has: what the output projection beside it reads; 0 where that is not told.
+
+    >>> queries_of("attn.qkv_proj.weight", {"attn.qkv_proj.weight": (96, 64), "attn.o_proj.weight": (64, 64)})
+    64
+    """
+    *above, own, _ = name.split(".") if name.count(".") > 1 else ("", "", "")
+    path = ".".join([*above, ""])
+    if not _FUSED.fullmatch(own) or any(f"{path}{query}.weight" in shapes for query in ("q_attn", "q_proj")):
+        return 0
+    beside = (
+        shape for other, shape in shapes.items() if other.startswith(path) and _OUT_OF.fullmatch(other[len(path) :])
+    )
+    return next((shape[1] for shape in beside if len(shape) == 2), 0)
+
+
+def projection(
+    name: str, units: int, inputs: int, heads: Heads, within: bool = False, queries: int = 0
+) -> dict[str, Any]:
     """What a ``Layout`` has to say of a parameter that is an attention's projection; empty where it is none.
 
-    ``within``: it is known to belong to an attention, whatever the names above it are.
+    ``within``: it is known to belong to an attention, whatever the names above it are; ``queries``: how many of its
+    units, if that is known.
 
     >>> projection("h.0.attn.c_attn.weight", 2304, 768, Heads(64))["parts"]
     (('q', 768), ('k', 768), ('v', 768))
@@ -59,7 +79,7 @@ def projection(name: str, units: int, inputs: int, heads: Heads, within: bool = 
     own = path[-3] if own.isdigit() and len(path) > 2 else own  # to_out.0
     within = within or any(_ATTENTION.search(part) for part in path)
     if _FUSED.fullmatch(own) and (within or own != "in_proj"):
-        return _fused(own.lower() == _IN_TURN, units, inputs, heads)
+        return _fused(own.lower() == _IN_TURN, units, inputs, heads, queries)
     for kind, names in _SEPARATE.items():
         if re.fullmatch(names, own) and (within or own.endswith("_proj")):
             return {"kind": kind, "head": heads.size if heads.size and units % heads.size == 0 else 0}
@@ -69,10 +89,12 @@ def projection(name: str, units: int, inputs: int, heads: Heads, within: bool = 
     return {}
 
 
-def _fused(in_turn: bool, units: int, inputs: int, heads: Heads) -> dict[str, Any]:
+def _fused(in_turn: bool, units: int, inputs: int, heads: Heads, known: int) -> dict[str, Any]:
     """Parts of a fused projection: thirds, fewer keys and values than queries, or (of cross-attention) no queries."""
     keys = heads.with_keys * heads.size
-    if not keys or units <= 2 * keys:
+    if 0 < known < units and (units - known) % 2 == 0:
+        keys = (units - known) // 2
+    elif not keys or units <= 2 * keys:
         if units == 2 * inputs:
             head = heads.size if heads.size and inputs % heads.size == 0 else 0
             return {"parts": (("k", inputs), ("v", inputs)), "head": head}

@@ -7,6 +7,21 @@ _BESIDE = re.compile(
     r"|\b(?:callbacks|loops)\b"
 )
 
+_STATE = re.compile(
+    r"(^|[./])(optimi[sz]ers?|optim)(_states?)?[./]"
+    r"|(^|[./])(exp_avg(_sq)?|max_exp_avg_sq|momentum_buffer|square_avg|grad_avg|acc_delta)([./]|$)"
+)
+OF_OPTIMIZER = "of an optimizer's state, which is no weight"
+
+
+def is_state(name: str) -> bool:
+    """Whether an array's name is that of an optimizer's state, in a file that has it among the weights.
+
+    >>> [is_state(name) for name in ("optimizer.state.0.exp_avg", "exp_avg.fc.weight", "optimizer_net.fc.weight")]
+    [True, True, False]
+    """
+    return bool(_STATE.search(name))
+
 
 def no_weights(name: str) -> bool:
     """Whether a file or a key is called, in whole words, what stands beside weights in a checkpoint.

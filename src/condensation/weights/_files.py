@@ -12,9 +12,10 @@ from .._files import Stored, read_json
 from .._phrases import printable
 from .._regular import check_regular
 from ..errors import InputError
-from ._beside import natural
+from ._beside import OF_OPTIMIZER, is_state, natural
 from ._formats.archives import around, is_archive, kept, only_model, unpacked, unzipped
 from ._formats.opened import Opened
+from ._formats.orders import told_by_names
 from ._formats.table import SUFFIXES, format_of
 from ._layout import UnitLayout, Units, list_units
 from ._names import layouts
@@ -33,6 +34,8 @@ MODEL_FILES = (  # of a folder, the first that is there
     "adapter_model.bin",
     "saved_model.pb",
 )
+_WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")  # of compiling, FSDP, checkpointing
+_COUNTERS = {"n_averaged"}  # that an AveragedModel has beside its module
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,9 @@ class ModelFile:
     @cached_property
     def layouts(self) -> dict[str, UnitLayout | str]:
         """How the units lie in each array, told by names, shapes and configuration; or why it has none."""
-        return layouts({name: stored.shape for name, stored in self.weights.items()}, self.config, self.told)
+        states = {name: OF_OPTIMIZER for name in self.weights if is_state(name)}
+        shapes = {name: stored.shape for name, stored in self.weights.items()}
+        return layouts(shapes, self.config, {**states, **self.told})
 
     @cached_property
     def tied(self) -> dict[str, str]:
@@ -96,8 +101,12 @@ class ModelFile:
 
     @property
     def parameters(self) -> int:
-        """Number of floating-point numbers; those of tied arrays count once."""
-        return sum(stored.size for name, stored in self.arrays.items() if stored.floating and name not in self.tied)
+        """Number of floating-point numbers; those of tied arrays count once, those of an optimizer's state do not."""
+        return sum(
+            stored.size
+            for name, stored in self.arrays.items()
+            if stored.floating and name not in self.tied and not is_state(name)
+        )
 
 
 def _not_weights(stored: Stored, layout: UnitLayout | str) -> str:
@@ -136,7 +145,8 @@ def open_model_file(path: str | Path) -> ModelFile:
 
 
 def _as_model(path: Path, opened: Opened, files: tuple[Path, ...]) -> ModelFile:
-    """What was opened, with the configuration that lies beside it."""
+    """What was opened, with its units first, and with the configuration that lies beside it."""
+    opened = told_by_names(opened)
     arrays = dict(opened.arrays)
     if path.suffix in (".safetensors", ".json"):  # whose order says nothing
         arrays = {name: arrays[name] for name in sorted(arrays, key=natural)}
@@ -198,14 +208,14 @@ def read_config(folder: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
 
 
 def unwrapped(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
-    """Arrays by the names of the user's model, without what DistributedDataParallel and torch.compile put before.
+    """Arrays by the names of the user's model, without what DistributedDataParallel, torch.compile and others put in.
 
     >>> array = Stored((2, 2), "float32", lambda: np.ones((2, 2)))
     >>> list(unwrapped({"module._orig_mod.fc.weight": array})), list(unwrapped({"model.fc.weight": array}))
     (['fc.weight'], ['model.fc.weight'])
     """
-    names = {name: ".".join(part for part in name.split(".") if part != "_orig_mod") for name in arrays}
-    while names and all(name.startswith("module.") for name in names.values()):
+    names = {name: ".".join(part for part in name.split(".") if part not in _WRAPPERS) for name in arrays}
+    while (of_modules := {*names.values()} - _COUNTERS) and all(name.startswith("module.") for name in of_modules):
         names = {name: short.removeprefix("module.") for name, short in names.items()}
     if len(set(names.values())) < len(names):
         return dict(arrays)
@@ -249,13 +259,16 @@ def _open_shards(index: Path) -> tuple[dict[str, Stored], tuple[Path, ...], tupl
         try:
             if not _is_beside(index, file):
                 raise InputError(f"{index} names {file}, which is not in its own folder")
-            opened = open_model_file(shard).arrays
+            if not shard.exists():
+                raise InputError(f"there is no file or folder {shard}")
+            check_regular(shard)
+            opened = dict(format_of(shard).open(shard).arrays)
             files.append(shard)
         except InputError as error:
             notes.append(str(error))
             reason = f"in a shard that is missing or broken ({file})"
         arrays |= opened
-        lost = [printable(name) for name, place in places.items() if place == file and printable(name) not in opened]
+        lost = [name for name, place in places.items() if place == file and name not in opened]
         arrays |= dict.fromkeys(lost, Stored((), "float32", lambda: np.empty(()), reason=reason))
     if not files:
         raise InputError(f"{index} names no shard that can be read; {notes[0] if notes else 'it is empty'}")

@@ -17,6 +17,8 @@ from .._memory import fits, require
 from ..errors import InputError
 from ..measure import Row, Rows, measure_units, most_condensed_first
 from ._files import ModelFile
+from ._formats.opened import Opened
+from ._formats.orders import told_by_names
 from ._layout import Units
 from ._names import NORM
 from ._streaming import SAMPLE, Progress, Room, of_all_units, sampled
@@ -117,7 +119,8 @@ def units_of_arrays(
 ) -> list[Units]:
     """The units of a checkpoint's arrays, told by their names and shapes."""
     stored = {name: Stored(array.shape, str(array.dtype), lambda array=array: array) for name, array in arrays.items()}
-    return ModelFile(Path(), stored, config or {}).units(heads=heads, view=view)
+    opened = told_by_names(Opened(stored))
+    return ModelFile(Path(), opened.arrays, config or {}, told=opened.layouts).units(heads=heads, view=view)
 
 
 def measure_arrays(

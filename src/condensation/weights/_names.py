@@ -4,11 +4,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ._attention import Heads, projection
+from ._attention import Heads, projection, queries_of
 from ._layout import Shape, UnitLayout
-from ._roles import with_depthwise
+from ._roles import RECURRENT, with_depthwise
 
-_EMBEDDING = re.compile(r"embed|relative_attention_bias|(^|[._])(wte|wpe|shared|emb)(\.|$)", re.IGNORECASE)
+_EMBEDDING = re.compile(
+    r"embed|relative_attention_bias|(^|[._])(wte|wpe|shared|emb)(\.|$)"
+    r"|(^|\.)rel(ative)?_pos(ition)?(_bias)?(_table|_[hwt])?(\.weight)?$",
+    re.IGNORECASE,
+)
 _NORM = re.compile(r"norm|(^|\.)(ln|bn)(_?\w+)?(\.|$)|rms", re.IGNORECASE)
 _BUFFER = re.compile(r"(running_mean|running_var|num_batches_tracked|inv_freq|position_ids|token_type_ids)$")
 _MADE_FROM = re.compile(r"(^|\.)parametrizations\.|weight_(orig|mask|g|v)$")
@@ -16,6 +20,7 @@ _RECURRENT = re.compile(r"(weight|bias)_(ih|hh|hr)(_l\d+)?(_reverse)?$")
 _GATES = {1: (), 3: ("reset", "update", "new"), 4: ("input", "forget", "cell", "output")}
 _INPUTS_FIRST = re.compile(r"(^|\.)(c_attn|c_fc|c_proj|q_attn)\.weight$")
 _EXPERTS = re.compile(r"expert|_exps\b")
+_PLACES = {"in_proj_weight": 0, "q_proj_weight": 0, "k_proj_weight": 1, "v_proj_weight": 2}  # in in_proj_bias
 
 NORM = "a norm's scale or shift: one number a channel is no direction"
 
@@ -76,6 +81,14 @@ def bias_of(name: str, units: int, shapes: Mapping[str, Shape]) -> tuple[str, in
     return (bias, 0) if bias != name and shapes.get(bias) == (units,) else None
 
 
+def bias_in_attention(name: str, shapes: Mapping[str, Shape]) -> tuple[str, int] | None:
+    """The bias of a projection of PyTorch's MultiheadAttention: a part of what queries, keys and values share."""
+    own = name.rpartition(".")[2]
+    bias = f"{name.removesuffix(own)}in_proj_bias"
+    place = _PLACES.get(own)
+    return None if place is None or bias not in shapes else (bias, place * (shapes[bias][0] // 3))
+
+
 def recurrent(name: str, shapes: Mapping[str, Shape]) -> UnitLayout:
     """The layout of a recurrent layer's weight: a part for each gate."""
     shape = shapes[name]
@@ -85,7 +98,7 @@ def recurrent(name: str, shapes: Mapping[str, Shape]) -> UnitLayout:
     if "weight_hr" in name:
         return UnitLayout("neuron")
     gates = _GATES.get(shape[0] // size if shape[0] % size == 0 else 0, ())
-    return UnitLayout("neuron", parts=tuple((gate, size) for gate in gates), bias=bias_of(name, shape[0], shapes))
+    return UnitLayout(RECURRENT, parts=tuple((gate, size) for gate in gates), bias=bias_of(name, shape[0], shapes))
 
 
 def _inputs_first(name: str, shapes: Mapping[str, Shape]) -> bool:
@@ -98,13 +111,14 @@ def _inputs_first(name: str, shapes: Mapping[str, Shape]) -> bool:
 def _layout(name: str, shapes: Mapping[str, Shape], heads: Heads, conv1d: bool) -> UnitLayout:
     shape = shapes[name]
     axis = int(conv1d or _inputs_first(name, shapes))
-    bias = bias_of(name, shape[axis], shapes)
+    bias = bias_of(name, shape[axis], shapes) or bias_in_attention(name, shapes)
     if len(shape) == 2:
+        queries = queries_of(name, shapes)
         if _in_attention(name, shapes):
-            return matrix(name, shape, axis, bias, heads, attention=True)
+            return matrix(name, shape, axis, bias, heads, True, queries)
         if not axis and _EMBEDDING.search(name) and bias is None:
             return UnitLayout("embedding")
-        return matrix(name, shape, axis, bias, heads)
+        return matrix(name, shape, axis, bias, heads, queries=queries)
     if len(shape) == 3 and _EXPERTS.search(name):
         return _experts(name, shapes)
     if not name.endswith("weight"):
@@ -131,11 +145,17 @@ def _experts(name: str, shapes: Mapping[str, Shape]) -> UnitLayout:
 
 
 def matrix(
-    name: str, shape: Shape, axis: int, bias: tuple[str, int] | None, heads: Heads, attention: bool = False
+    name: str,
+    shape: Shape,
+    axis: int,
+    bias: tuple[str, int] | None,
+    heads: Heads,
+    attention: bool = False,
+    queries: int = 0,
 ) -> UnitLayout:
     """The layout of a dense layer's weight, which may be a projection of an attention, or two layers in one."""
     units, inputs = shape[axis], shape[1 - axis]
-    own: dict[str, Any] = projection(name, units, inputs, heads, attention)
+    own: dict[str, Any] = projection(name, units, inputs, heads, attention, queries)
     if not own and re.search(r"gate_up_proj(\.weight)?$", name) and units % 2 == 0:
         own = {"parts": (("gate", units // 2), ("up", units // 2))}
     return UnitLayout(axis=axis, bias=bias, **own)

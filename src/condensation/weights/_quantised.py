@@ -48,12 +48,12 @@ def dequantised(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
 def is_quantised(stored: Stored) -> bool:
     """Whether numbers were stored as few levels, of eight bits or less each.
 
-    >>> kinds = ("float32 from int8", "bfloat16", "float8_e5m2")
+    >>> kinds = ("float32 from int8", "bfloat16", "float8_e5m2", "float64")
     >>> [is_quantised(Stored((2, 2), kind, lambda: np.ones((2, 2)))) for kind in kinds]
-    [True, False, True]
+    [True, False, True, False]
     """
     _, made, source = stored.dtype.partition(" from ")
-    return stored.dtype.startswith(("q", "float4", "float6", "float8")) or (
+    return stored.dtype.startswith(("q", "float4_", "float6_", "float8_")) or (
         bool(made) and source not in ("f16", "bf16", "float16", "bfloat16")
     )
 

@@ -1,30 +1,36 @@
 """What the units of a parameter are for, where its place among the others tells it: outputs, depthwise filters."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
+from typing import NamedTuple
 
 from ._layout import Shape, UnitLayout
 
 DEPTHWISE = "depthwise filter"
 OUTPUT = "output"
+EMBEDDING = "embedding"
 GATED = "gated neuron"
+RECURRENT = "recurrent neuron"
 ROUTER = "router"
+ADAPTER = "adapter"
 _PAIRS = (("gate_proj", "up_proj"), ("wi_0", "wi_1"), ("w1", "w3"), ("ffn_gate", "ffn_up"))  # that are multiplied
 _PARTNERS = dict(_PAIRS) | {up: gate for gate, up in _PAIRS}
 _GATED = re.compile(rf"(?<![^.])(?!^w\d)({'|'.join(_PARTNERS)})(?=(_exps)?(\.weight)?$)")
 _EXPERT = re.compile(r"(?<![^.])(\w*experts?\.|\w*experts?$|\w+_exps)")
 _ROUTER = re.compile(r"(gate|router|gate\.wg|router\.\w+|ffn_gate_inp|shared_expert_gate)(\.weight)?$")
+_ADDED = re.compile(r"(^|[._])lora_(B|up|embedding_B)([._]|$)")  # the second factor of what is added to a weight
 _OUTPUT = re.compile(r"(lm_?head|heads?|classifier|logits?|score|predictions?|fc_out|output|out|final)(_?layer)?")
 
 
 def with_roles(layouts: Mapping[str, UnitLayout | str], shapes: Mapping[str, Shape]) -> dict[str, UnitLayout | str]:
-    """The layouts, with the kinds of a model's outputs, of neurons that have gates, and of what chooses experts.
+    """The layouts, with the kinds of outputs, of neurons that have gates, of what chooses experts, and of adapters.
 
     Of two layers that are multiplied with each other both are there, in one shape. What chooses experts stands beside
-    them. An output is a dense layer whose units no other weight reads, and which is called so, or is the last one and
-    is fed by another one.
+    them. An output is a dense layer whose units no other weight reads, and which is called so, or is fed by another one
+    and is the last one, or the only one that is not read: the order of a file may be that of its names.
 
     >>> layers = {"a.weight": (50, 5), "b.weight": (2, 50)}
     >>> [own.kind for own in with_roles(dict.fromkeys(layers, UnitLayout()), layers).values()]
@@ -32,11 +38,17 @@ def with_roles(layouts: Mapping[str, UnitLayout | str], shapes: Mapping[str, Sha
     """
     known = {name: own for name, own in layouts.items() if isinstance(own, UnitLayout) and len(shapes[name]) > 1}
     sizes = {name: _sizes(own, shapes[name]) for name, own in known.items()}
+    flow = Counter(sizes.values())  # a model may have 90,000 arrays, but of few sizes
+    read = {size: _is_read(size, flow) for size in flow}
+    ends = [name for name, own in known.items() if own.kind not in (EMBEDDING, "row") and not read[sizes[name]]]
     found = dict(layouts)
     last = next(reversed(known), "")
     above = {name[: place.start()] for name in shapes if (place := _EXPERT.search(name))}
     for name, own in known.items():
         if own.kind != "neuron" or own.parts or len(known) < 2:
+            continue
+        if _ADDED.search(name):
+            found[name] = replace(own, kind=ADAPTER)
             continue
         if _is_gated(name, shapes):
             found[name] = replace(own, kind=GATED)
@@ -47,15 +59,10 @@ def with_roles(layouts: Mapping[str, UnitLayout | str], shapes: Mapping[str, Sha
         if chooses and name[: chooses.start()] in above:
             found[name] = replace(own, kind=ROUTER)
             continue
-        units, inputs = sizes[name]
-        others = [size for other, size in sizes.items() if other != name]
-        dense = [size for other, size in sizes.items() if other != name and len(shapes[other]) == 2]
-        read = any(fed == units for _, fed in others) or any(  # flattened, but not by what it reads itself
-            fed % units == 0 and units > 1 and fed < 64 * units and count != inputs for count, fed in dense
-        )
+        size = sizes[name]
         called = any(_OUTPUT.fullmatch(part.lower()) for part in name.split("."))
-        fed = name == last and any(count == inputs for count, _ in others)
-        if (called or fed) and not (read and units > 2):
+        fed = (name == last or ends == [name]) and _is_fed(size, flow)
+        if (called or fed) and not (read[size] and size.units > 2):
             found[name] = replace(own, kind=OUTPUT)
     return found
 
@@ -85,7 +92,44 @@ def _is_gated(name: str, shapes: Mapping[str, Shape]) -> bool:
     return bool(own) and shapes.get(name[: own.start()] + _PARTNERS[own[1]] + name[own.end() :]) == shapes[name]
 
 
-def _sizes(layout: UnitLayout, shape: Shape) -> tuple[int, int]:
-    """Units, and the inputs or channels that each reads."""
+class _Size(NamedTuple):
+    """Units that a layer gives, the inputs or channels that each reads (none are read of tokens), and its axes.
+
+    ``many``: whether a unit gives more than one number, as a filter does, or a recurrent unit in two directions.
+    """
+
+    units: int
+    inputs: int
+    axes: int
+    many: bool = False
+
+
+def _sizes(layout: UnitLayout, shape: Shape) -> _Size:
     own = shape[1:] if layout.stacked else shape
-    return own[layout.axis], own[1 - layout.axis] * layout.groups
+    units, inputs = own[layout.axis], own[1 - layout.axis] * layout.groups
+    if layout.kind == EMBEDDING:
+        return _Size(inputs, 0, len(shape))
+    if layout.parts:
+        units = layout.parts[-1][1] * layout.turns
+    return _Size(units, inputs, len(shape), len(own) > 2 or bool(layout.parts))
+
+
+def _is_read(size: _Size, flow: Counter[_Size]) -> bool:
+    """Whether another weight has the units of one as its inputs; it may read them flattened, many of each channel."""
+    units = size.units
+    for other, count in flow.items():
+        if not other.inputs or (other == size and count < 2):
+            continue
+        flattened = other.inputs % units == 0 and units > 1 and (size.many or other.inputs < 64 * units)
+        if other.inputs == units or (flattened and other.axes == 2 and other.units != size.inputs):
+            return True
+    return False
+
+
+def _is_fed(size: _Size, flow: Counter[_Size]) -> bool:
+    """Whether another weight gives the inputs of one, or some of each."""
+    for other, count in flow.items():
+        flattened = other.many and other.units > 1 and size.inputs % other.units == 0
+        if (other != size or count > 1) and (flattened or size.inputs == other.units):
+            return True
+    return False

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._files import Stored
 from ...errors import InputError
-from .._roles import DEPTHWISE, OUTPUT
+from .._roles import DEPTHWISE, OUTPUT, RECURRENT
 from .opened import final_values, turned
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ class Reader:
                 if biases:
                     first = (place - 1) * units
                     bias = f"{name}.bias", _slice(biases[1], (k, slice(first, first + units)), (units,))
-                yield Reading(name, source, one, node.name, parts=parts, bias=bias, beside=beside)
+                yield Reading(name, source, one, node.name, RECURRENT, parts=parts, bias=bias, beside=beside)
 
 
 def _has_weights(operation: str) -> bool:

@@ -1,4 +1,4 @@
-"""The orders of axes that TensorFlow and Keras use, in which units stand last, turned to units first.
+"""The orders of axes that TensorFlow, Keras and JAX use, in which units stand last, turned to units first.
 
 Kernels are (inputs, units), of convolutions (height, width, channels, filters). Which layer a kernel belongs to is told
 by its graph or configuration where there is one, else by its name.
@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..._files import Stored
-from .._layout import UnitLayout
-from .._roles import DEPTHWISE
+from .._layout import Shape, UnitLayout
+from .._roles import DEPTHWISE, RECURRENT
 from .opened import Opened, turned
 
 _GATES = {3: ("update", "reset", "new"), 4: ("input", "forget", "cell", "output")}  # in the order of Keras
@@ -20,6 +20,7 @@ _BESIDE = re.compile(
     re.IGNORECASE,
 )
 _HEADS = re.compile(r"(?:^|[./])(?:(query|key|value|attention_output)|_?(query|key|value|output)_dense)[./]\w+$")
+_LAST = re.compile(r"(?:^|[./])(?:\w*kernel|w)(?::\d+)?$")  # what weights are called whose units may stand last
 _BIAS = re.compile(r"(kernel|weights?|w|filters?|depthwise_kernel|pointwise_kernel|depthwise_weights)(:\d+)?$")
 
 
@@ -29,7 +30,7 @@ def kind_of(name: str, shape: tuple[int, ...]) -> str:
     >>> kind_of("conv2d_1.kernel", (3, 3, 4, 8)), kind_of("block.depthwise_kernel", (3, 3, 8, 1)), kind_of("a", (5, 6))
     ('conv', 'depthwise', 'dense')
     """
-    own = name.rpartition(".")[2].lower()
+    own = re.split(r"[./]", name)[-1].lower()
     if "embedding" in own or (len(shape) == 2 and "embedding" in name.lower() and "kernel" not in own):
         return "embedding"
     if len(shape) == 3 and (part := part_of_heads(name)):
@@ -96,6 +97,46 @@ def units_first(
     return Opened(ordered, {name: layout for name, layout in layouts.items() if name in ordered})
 
 
+def told_by_names(opened: Opened) -> Opened:
+    """Arrays of a file that says nothing of their order, with units first where names and biases say they are last.
+
+    JAX has them there: Flax calls weights ``kernel``, Haiku ``w``.
+
+    >>> arrays = {"fc.kernel": Stored((5, 50), "float32", lambda: np.ones((5, 50)))}
+    >>> told_by_names(Opened(arrays)).arrays["fc.kernel"].shape
+    (50, 5)
+    """
+    arrays = opened.arrays
+    matrices = {name: own.shape for name, own in arrays.items() if len(own.shape) > 1}
+    biases = {name: bias_beside(name, arrays) for name in matrices if _LAST.search(name)}
+    paired = {name: arrays[bias].shape for name, bias in biases.items() if bias}
+    fits = all(_is_last(name, matrices[name], bias) for name, bias in paired.items())
+    by_bias = any(matrices[name][:1] != bias for name, bias in paired.items())
+    by_name = any("kernel" in name for name in biases) and not any(name.endswith("weight") for name in matrices)
+    if opened.layouts or not fits or not (by_bias or by_name):
+        return opened
+    own = {name: stored for name, stored in arrays.items() if name in biases or name in biases.values()}
+    kinds = {name: _kind_in_jax(name, matrices, arrays.get(bias or "")) for name, bias in biases.items()}
+    found = units_first(own, kinds)
+    return replace(opened, arrays={**arrays, **found.arrays}, layouts=found.layouts)
+
+
+def _kind_in_jax(name: str, matrices: Mapping[str, Shape], bias: Stored | None) -> str:
+    """The kind of a kernel where JAX has another one than its name tells; else nothing."""
+    shape = matrices[name]
+    query = re.sub(r"(^|[./])out([./]\w+)$", r"\1query\2", name)
+    if len(shape) == 3 and query != name and query in matrices:
+        return "output heads"
+    in_keras = bias is not None and bias.shape == shape[-2:-1] != shape[-1:]  # which has these filters before the last
+    return "conv" if kind_of(name, shape) == "transposed" and not in_keras else ""
+
+
+def _is_last(name: str, shape: tuple[int, ...], bias: tuple[int, ...]) -> bool:
+    """Whether a bias fits the last axes of a weight, or the filters where such a layer of Keras has them."""
+    before = kind_of(name, shape) in ("transposed", "depthwise") and bias == shape[-2:-1]
+    return before or (0 < len(bias) < len(shape) and bias == shape[len(shape) - len(bias) :])
+
+
 def bias_beside(name: str, arrays: Mapping[str, Stored]) -> str | None:
     """The bias that stands beside a kernel by its name."""
     for other in ("bias", "biases", "b"):
@@ -137,11 +178,11 @@ def _turned(name: str, stored: Stored, kind: str, arrays: Mapping[str, Stored]) 
         )
     if axes >= 3:
         return turned(stored, (axes - 1, axes - 2, *range(axes - 2))), UnitLayout("filter")
-    if name.rpartition(".")[2].startswith("bias"):
+    if re.split(r"[./]", name)[-1].startswith("bias"):
         return stored, "biases of a recurrent layer: one number a unit is no direction"
     if kind == "recurrent":
         states = arrays.get(_state(name))
         size = states.shape[0] if states is not None and states.shape else 0
         gates = _GATES.get(shape[1] // size, ()) if size and shape[1] % size == 0 else ()
-        return turned(stored, (1, 0)), UnitLayout(parts=tuple((gate, size) for gate in gates))
+        return turned(stored, (1, 0)), UnitLayout(RECURRENT, parts=tuple((gate, size) for gate in gates))
     return turned(stored, (1, 0)), UnitLayout()

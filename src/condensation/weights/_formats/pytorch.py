@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ..._files import ADVICE, Stored
+from ..._files import ADVICE
 from ..._memory import require
 from ..._phrases import printable
 from ...errors import InputError
 from .opened import Opened, check_growth
-from .orders import units_first
 from .pickles import CONTAINERS, PERSISTENT, StandIn, Unreadable, read_pickle
 from .state import named_values, weights_of
 from .tensors import Storages, dtype_of, storage_type
@@ -195,9 +194,6 @@ def found(path: Path, content: Any, names: list[str], notes: tuple[str, ...] = (
         beside = f" ({', '.join(map(_shown, left[:_SHOWN]))} not being called as weights are)" if left else ""
         kind = "dict" if isinstance(content, dict) else "list" if isinstance(content, tuple) else type(content).__name__
         raise InputError(f"{path} holds no tensors by name but a {kind}{beside}{'; '.join(('', *named))}: {_INSTEAD}")
-    if _is_haiku(arrays):
-        own = units_first(arrays)
-        return Opened(own.arrays, own.layouts, notes=(*told, *notes, *named))
     return Opened(arrays, notes=(*told, *notes, *named))
 
 
@@ -217,10 +213,3 @@ def foreign_names(names: Iterable[str]) -> tuple[str, ...]:
 def _shown(name: str) -> str:
     """A name as a sentence shows it: printable, and the middle of a long one left out."""
     return printable(name if len(name) <= _LONG else f"{name[: _LONG // 2]}…{name[-_LONG // 2 :]}")
-
-
-def _is_haiku(arrays: dict[str, Stored]) -> bool:
-    """Whether layers have w and b, w with its units last, as Haiku and others of JAX do."""
-    pairs = [(own.shape, arrays[f"{name[:-1]}b"].shape) for name, own in arrays.items()
-             if (name == "w" or name.endswith(".w")) and f"{name[:-1]}b" in arrays]  # fmt: skip
-    return bool(pairs) and all(kernel[-1:] == bias for kernel, bias in pairs)
