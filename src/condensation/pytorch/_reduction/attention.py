@@ -9,6 +9,7 @@ singular value decomposition; their bias is a constant of the output, for the we
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any, cast
 
@@ -144,6 +145,24 @@ class OpenAttention(nn.Module):
             if self.out_proj.bias is not None:
                 whole.out_proj.bias.copy_(self.out_proj.bias)
         return whole
+
+
+@contextmanager
+def layer_by_layer() -> Iterator[None]:
+    """Within this block PyTorch's encoders take no short cut past their layers, nor past the padding of samples."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+
+
+def keep_padding(model: nn.Module) -> None:
+    """Let encoders hand on padded samples as they are where an open attention reads them: it takes no nested ones."""
+    for module in model.modules():
+        if isinstance(module, nn.TransformerEncoder) and any(isinstance(p, OpenAttention) for p in module.modules()):
+            module.use_nested_tensor = False
 
 
 class HeadRows:

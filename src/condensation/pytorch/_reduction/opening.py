@@ -10,7 +10,7 @@ from copy import deepcopy
 import torch
 from torch import nn
 
-from .attention import OpenAttention
+from .attention import OpenAttention, keep_padding
 from .matrix import dense, is_conv1d
 from .recurrent import OpenRecurrent
 from .trace import ModelInputs, call, tensors
@@ -69,6 +69,7 @@ def closed(model: nn.Module, given: nn.Module) -> nn.Module:
             replace_module(model, name, module.folded(before) if isinstance(before, nn.MultiheadAttention) else module)
         elif isinstance(module, nn.Linear) and before is not None and is_conv1d(before):
             replace_module(model, name, _conv1d(module, before))
+    keep_padding(model)
     return model
 
 
