@@ -40,13 +40,5 @@ def measure_model(
     >>> rows[0].lines, rows[0].units
     (1, 50)
     """
-    names = as_names(layers)
-    known = {name for name, _ in model.named_parameters(remove_duplicate=False)}
-    wanted = None if names is None else [name if name in known else f"{name}.weight" for name in names]
-    wanted = (
-        None
-        if names is None or wanted is None
-        else [full if full in known else name for full, name in zip(wanted, names, strict=True)]
-    )
-    measured, _ = chosen(model, wanted, [], heads=heads, view=view)
+    measured, _ = chosen(model, as_names(layers), [], heads=heads, view=view)
     return most_condensed_first(measure_listed(measured, threshold=threshold, with_null=with_null, jobs=JOBS))
