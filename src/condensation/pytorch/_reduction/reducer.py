@@ -24,7 +24,7 @@ from .layout import by_pixels, plain
 from .merging import Labels
 from .methods import METHODS, Methods
 from .observed import Observed
-from .opening import closed, drop_values, opened
+from .opening import closed, drop_values, opened, same_answers
 from .progress import reporting
 from .result import ReducedModel, Tried
 from .samples import Parts, Samples, Source, as_inputs
@@ -198,8 +198,12 @@ def _without_data(
         groups = work.within(threshold) if threshold is not None else work.exact()
     sizes = work.counts(groups)
     model = methods.made("merge", sizes, groups)
-    exact = units is None and threshold is None
-    note = "exact up to rounding" if exact else "without data its error is not known: pass data=(x, y), x or batches"
+    note = "without data its error is not known: pass data=(x, y), x or batches"
+    if units is None and threshold is None:
+        note = "exact up to rounding"
+        if not same_answers(work.given, model, example):
+            groups, sizes, model = {}, work.full, methods.made("prune", work.full)
+            note = "it stays as it is, for merging its copies would change what it answers"
     costs = cost(work.given, example), cost(model, example)
     return _result(work, model, "merge", sizes, groups, costs, notes=(note,))
 
