@@ -113,3 +113,15 @@ def test_sizes_of_numpy_are_saved(tmp_path, unchecked):
     assert type(small.sizes["2"][1]) is int
     small.save(tmp_path / "small.safetensors")
     assert load_reduced(planted(), tmp_path / "small.safetensors")[2].out_features == 5
+
+
+def test_fresh_models_without_values_and_other_sources_are_refused_in_a_sentence(unchecked):
+    small = reduce_model(planted(), torch.randn(60, 6), units=5)
+    state = small.model.state_dict()
+    with torch.device("meta"), pytest.raises(InputError, match="meta device"):
+        load_reduced(nn.Sequential(nn.Linear(6, 12), nn.Tanh(), nn.Linear(12, 3)), state)
+    with pytest.raises(InputError, match="not initialised"):
+        load_reduced(nn.Sequential(nn.LazyLinear(12), nn.Tanh(), nn.LazyLinear(3)), state)
+    for source in (None, small, small.model):
+        with pytest.raises(InputError, match=f"a file or a state_dict of a reduced model, not a {type(source).__name__}"):
+            load_reduced(planted(), source)

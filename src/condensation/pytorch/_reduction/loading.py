@@ -22,10 +22,10 @@ from ..._seals import check_seal
 from ..._writing import write_tensors
 from ...errors import InputError
 from ...weights._attention import Heads, projection
-from .._units import unwrapped
 from .attention import COUNTS, WIDTHS, OpenAttention, keep_padding
 from .flexible import KEY as VIEWS
 from .flexible import plain_numbers, read_numbers
+from .given import checked_model
 from .graph import is_depthwise
 from .matrix import is_conv1d
 from .opening import replace_module
@@ -59,9 +59,9 @@ def load_reduced(model: nn.Module, source: str | Path | State) -> nn.Module:
     >>> load_reduced(make(), small.state_dict())[0]
     Linear(in_features=2, out_features=2, bias=True)
     """
-    model = unwrapped(model)
-    if any(isinstance(part, torch.jit.ScriptModule) for part in model.modules()):
-        raise InputError("the model is compiled by TorchScript, whose shapes cannot be changed: pass a fresh nn.Module")
+    model = checked_model(model)
+    if not isinstance(source, str | Path | Mapping):
+        raise InputError(f"source is a file or a state_dict of a reduced model, not a {type(source).__name__}")
     if isinstance(source, Mapping):
         state, where = dict(source), "the state"
         views = {name: about[VIEWS] for name, about in getattr(source, "_metadata", {}).items() if VIEWS in about}
