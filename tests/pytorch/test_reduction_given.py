@@ -94,6 +94,32 @@ def test_a_batch_of_a_loader_is_x_and_y():
     assert reduce_model(planted(), [x.numpy(), y.numpy()], ratio=0.5).accuracy == same.accuracy
 
 
+class Mean(nn.Module):
+    """Of the words of a sample, as many as there are."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.hidden, self.out = nn.Embedding(30, 6), nn.Linear(6, 16), nn.Linear(16, 3)
+
+    def forward(self, x):
+        return self.out(torch.relu(self.hidden(self.embed(x))).mean(1))
+
+
+@pytest.mark.parametrize("method", ["best", "prune_fit"])
+def test_batches_of_several_lengths(method):
+    """As a collator makes them that pads each batch to its longest sample."""
+    torch.manual_seed(0)
+    model = Mean().eval()
+    with torch.no_grad():
+        for value in (model.hidden.weight, model.hidden.bias):
+            value[8:] = value[:8]
+    small = reduce_model(model, [torch.randint(0, 30, (12, 4 + k % 5)) for k in range(20)], ratio=0.5, method=method)
+    assert small.sizes == {"hidden": (16, 8)}
+    x = torch.randint(0, 30, (50, 7))
+    with torch.no_grad():
+        assert float((small.model(x) - model(x)).norm() / model(x).norm()) < 1e-5
+
+
 @pytest.mark.parametrize(
     ("how", "words"),
     [

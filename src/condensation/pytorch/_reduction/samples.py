@@ -77,7 +77,7 @@ class Source:
             count += length(pair[0]) or 1
             if count >= 24 * most:  # enough to draw from
                 break
-        joined = _joined(pairs)
+        joined = join(pairs)
         units = count if joined is not None else len(pairs)
         order = torch.randperm(units, generator=torch.Generator().manual_seed(SEED))
         held = units // 5 if units >= 5 else int(units > 1)
@@ -177,7 +177,7 @@ def _labels(values: Any) -> torch.Tensor:
         raise InputError(f"y holds labels that are no numbers: {error}") from error
 
 
-def _joined(pairs: list[Pair]) -> Pair | None:
+def join(pairs: list[Pair]) -> Pair | None:
     """All batches as one, where they can be cut into samples and are of one shape."""
     inputs = [_plain(x) for x, _ in pairs]
     if any(length(x) is None for x in inputs):
