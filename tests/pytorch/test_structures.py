@@ -246,6 +246,21 @@ def test_channels_that_an_attention_reads_and_gives_are_left_out(how, tmp_path):
             assert relative_error(model(x).numpy(), small.model(x).numpy()) <= small.most_error
 
 
+@pytest.mark.parametrize("kept", ["bias", "weight", "out_proj"])
+def test_what_is_not_trained_stays_so(kept):
+    """Where only biases are trained, or all but some projections."""
+    models = [Between(), gpt2(), Sequence(nn.LSTM)]
+    for model, x in zip(models, (torch.randn(60, 7, 6), {"input_ids": words(60)}, torch.randn(60, 6, 5)), strict=True):
+        for name, value in model.named_parameters():
+            value.requires_grad_(kept in name)
+        with torch.no_grad():  # also where gradients are off
+            small = reduce_model(model.eval(), x, ratio=0.5)
+        for name, value in small.model.named_parameters():
+            given = name.replace("attention.q_proj.", "attention.in_proj_")
+            if given in dict(model.named_parameters()):
+                assert value.requires_grad == (kept in given), name
+
+
 @pytest.mark.parametrize("batch_first", [True, False])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("sizes", [{}, {"kdim": 5, "vdim": 7}])

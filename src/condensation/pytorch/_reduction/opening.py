@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from .attention import OpenAttention, keep_padding
-from .matrix import dense, is_conv1d
+from .matrix import dense, is_conv1d, trained
 from .recurrent import OpenRecurrent
 from .trace import ModelInputs, call, tensors
 
@@ -106,7 +106,7 @@ def _reason(module: nn.Module) -> str:
 
 def _linear(module: nn.Module) -> nn.Linear:
     weight, bias = (module.get_parameter(name) for name in ("weight", "bias"))
-    return dense(weight.T, bias, weight.requires_grad)
+    return dense(weight.T, bias, *trained(weight, bias))
 
 
 def _conv1d(layer: nn.Linear, before: nn.Module) -> nn.Module:
