@@ -1081,3 +1081,30 @@ def test_what_a_layer_answered_is_recalled_for_its_own_weights_and_input_only():
         assert torch.equal(answer(model, x), before)
         assert not torch.equal(model(x), before)
     assert all("forward" not in vars(layer) for layer in model)
+
+
+class Combined(nn.Module):
+    """Channels of two layers side by side and multiplied, or under a root: neither is followed."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.how, self.a, self.b = how, nn.Linear(6, 5), nn.Linear(6, 4)
+        self.out = nn.Linear(20 if how == "outer" else 5, 3)
+
+    def forward(self, x):
+        a, b = torch.tanh(self.a(x)), torch.tanh(self.b(x))
+        h = (a[:, :, None] * b[:, None]).flatten(1) if self.how == "outer" else (1 + a.square()) ** 0.75
+        return self.out(h)
+
+
+def test_what_combines_channels_of_two_layers_or_has_no_rule_is_told():
+    torch.manual_seed(0)
+    model = Combined("outer")
+    reduced = reduce_model(model, inputs=torch.randn(8, 6))
+    assert "combined with more or fewer of another layer" in reduced.skipped["a"]
+    assert not reduced.sizes
+    model = Combined("root")
+    with torch.no_grad():
+        for value in model.a.parameters():
+            value[1] = value[0]
+    assert reduce_model(model, inputs=torch.randn(8, 6)).sizes == {"a": (5, 4)}

@@ -1,5 +1,7 @@
 """Reduction of heads, values, feed-forward units, recurrent units; reduced models in files."""
 
+from copy import deepcopy
+
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -166,6 +168,54 @@ def test_an_encoder_without_copies_keeps_its_modules():
     assert small.relative_error < 0.5
 
 
+class Padded(nn.Module):
+    """An encoder that is told where its samples end, so that PyTorch nests them in evaluation."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, WIDTH, padding_idx=0)
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(WIDTH, HEADS, 24, batch_first=True), 2)
+        self.head = nn.Linear(WIDTH, 3)
+
+    def forward(self, x):
+        return self.head(self.encoder(self.embed(x), src_key_padding_mask=x == 0)[:, 0])
+
+
+def padded(count):
+    x = torch.randint(1, 20, (count, 7))
+    x[torch.arange(7) >= torch.randint(2, 8, (count, 1))] = 0
+    x[0] = 1  # one sample has the full length
+    return x
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("cut", [0, 1])
+def test_an_encoder_of_padded_samples_is_reduced_and_runs_on_them(cut, tmp_path):
+    """Whichever layer has fewer heads; PyTorch's short cut neither hides layers nor hands nested tensors on to them."""
+    model, x = drawn(Padded()), padded(200)
+    for layer in model.encoder.layers:  # the first and the last head are copies, and so are six neurons
+        rows = torch.arange(3 * WIDTH).reshape(3, HEADS, HEAD)
+        for value in (layer.self_attn.in_proj_weight, layer.self_attn.in_proj_bias):
+            copy_rows(value, rows[:, 0].flatten(), rows[:, 3].flatten())
+        for value in (layer.linear1.weight, layer.linear1.bias):
+            copy_rows(value, torch.arange(6), torch.arange(6, 12))
+    attention, neurons = f"encoder.layers.{cut}.self_attn", "encoder.layers.0.linear1"
+    left = {attention: HEADS - 1, neurons: 18}
+    small = reduce_model(model, x, units=left, method="merge")
+    assert {name: small.sizes[name] for name in left} == {attention: (HEADS, HEADS - 1), neurons: (24, 18)}
+    assert small.operations[0] > 7 * 2 * WIDTH * (4 * WIDTH + 2 * 24)  # the layers were counted
+    assert torch.backends.mha.get_fastpath_enabled()
+    small.save(tmp_path / "small.safetensors")
+    again = load_reduced(Padded().eval(), tmp_path / "small.safetensors")
+    others = padded(30)
+    for grad in (False, True):
+        for value in small.model.parameters():
+            value.requires_grad_(False)
+        with torch.set_grad_enabled(grad):
+            assert distance(model(others), small.model(others)) < 1e-5
+            assert distance(again(others), small.model(others)) < 1e-5
+
+
 class Between(nn.Module):
     """An attention between two dense layers, nothing else: all that it reads and gives can be left out."""
 
@@ -194,6 +244,21 @@ def test_channels_that_an_attention_reads_and_gives_are_left_out(how, tmp_path):
             again = load_reduced(Between(), tmp_path / "small.safetensors")
             assert torch.equal(again(x), small.model(x))
             assert relative_error(model(x).numpy(), small.model(x).numpy()) <= small.most_error
+
+
+@pytest.mark.parametrize("kept", ["bias", "weight", "out_proj"])
+def test_what_is_not_trained_stays_so(kept):
+    """Where only biases are trained, or all but some projections."""
+    models = [Between(), gpt2(), Sequence(nn.LSTM)]
+    for model, x in zip(models, (torch.randn(60, 7, 6), {"input_ids": words(60)}, torch.randn(60, 6, 5)), strict=True):
+        for name, value in model.named_parameters():
+            value.requires_grad_(kept in name)
+        with torch.no_grad():  # also where gradients are off
+            small = reduce_model(model.eval(), x, ratio=0.5)
+        for name, value in small.model.named_parameters():
+            given = name.replace("attention.q_proj.", "attention.in_proj_")
+            if given in dict(model.named_parameters()):
+                assert value.requires_grad == (kept in given), name
 
 
 @pytest.mark.parametrize("batch_first", [True, False])
@@ -409,6 +474,17 @@ def test_a_fresh_model_takes_what_was_saved(name, dtype, tmp_path):
         with torch.no_grad():
             one, other = ((part(given).logits if name == "gpt2" else part(given)) for part in (loaded, reduced.model))
         assert torch.equal(one, other)
+
+
+@pytest.mark.filterwarnings("ignore:LSTM with projections")
+def test_a_model_with_projected_states_takes_what_was_saved(tmp_path):
+    model = drawn(Sequence(nn.LSTM, proj_size=6))
+    model.head = nn.Linear(6, 3)
+    reduce_model(model, torch.randn(60, 6, 5), ratio=0.25).save(tmp_path / "small.safetensors")
+    again = load_reduced(deepcopy(model), tmp_path / "small.safetensors")
+    x = torch.randn(4, 6, 5)
+    with torch.no_grad():
+        assert torch.equal(again(x), model(x))  # it has no layer that can be reduced
 
 
 def test_other_files_and_classes_are_refused_in_a_sentence(tmp_path):

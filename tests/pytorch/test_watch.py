@@ -639,3 +639,16 @@ def test_layers_without_a_size_yet_are_told():
     watcher.close()
     with watch(model, layers=["1.weight"]):  # asked for: nothing is said
         pass
+
+
+def test_layers_are_named_with_and_without_weight(tmp_path):
+    model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 3))
+    with watch(model, tmp_path, layers=["0"], keep=["0"]) as watcher:
+        watcher.step(0.5)
+    assert [row.layer for row in watcher.rows] == ["0.weight"] * 2
+    assert all(map(np.array_equal, watcher.history("0", "k_eff"), watcher.history("0.weight", "k_eff")))
+    assert load_run(tmp_path).history("0.weight").shape == (1, 2, 6, 5)
+    with pytest.raises(InputError, match=r"unknown layer '1'; known: 0\.weight, 2\.weight"):
+        watch(model, layers=["1"])
+    with pytest.raises(InputError, match="the layer 0 has no units: a norm"):
+        watch(nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 5)), layers=["0"])

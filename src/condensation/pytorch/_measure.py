@@ -8,7 +8,6 @@ from ..measure import Rows, most_condensed_first
 from ..weights import measure_listed
 from ..weights._measure import JOBS
 from ._selection import as_names, chosen
-from ._units import units
 
 
 def measure_model(
@@ -41,9 +40,5 @@ def measure_model(
     >>> rows[0].lines, rows[0].units
     (1, 50)
     """
-    names = as_names(layers)
-    if names is not None:
-        known = {own.parameter for own in units(model)}
-        names = [f"{name}.weight" if name not in known and f"{name}.weight" in known else name for name in names]
-    measured, _ = chosen(model, names, [], heads=heads, view=view)
+    measured, _ = chosen(model, as_names(layers), [], heads=heads, view=view)
     return most_condensed_first(measure_listed(measured, threshold=threshold, with_null=with_null, jobs=JOBS))

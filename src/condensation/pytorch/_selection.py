@@ -22,8 +22,7 @@ def chosen(
 ) -> tuple[list[Units], list[Units]]:
     """The units to measure and those of them to keep; a named head or projection is cut as its name says."""
     every = listed(model, heads=heads, view=view, sharded=True)
-    known = {name for layer in every for name in (layer.name, layer.parameter)}
-    if missing := {*(layers or ()), *keep} - known:
+    if missing := {*(layers or ()), *keep} - {name for layer in every for name in _names(layer)}:
         every += [layer for layer in listed(model, heads=not heads, view=view, sharded=True) if layer.name in missing]
     measurable = [layer for layer in every if not layer.reason]
     if not measurable:
@@ -39,15 +38,20 @@ def chosen(
 
 
 def _named(every: list[Units], names: list[str], what: str) -> list[Units]:
-    """The units of these names; the name of a parameter stands for all that it was cut into."""
+    """The units of these names; the name of a parameter or of its module stands for all that it was cut into."""
     measurable = [layer for layer in every if not layer.reason]
-    reasons = {layer.name: layer.reason for layer in every if layer.reason}
+    reasons = {name: layer.reason for layer in every if layer.reason for name in _names(layer)}
     for name in names:
-        if name in reasons:
-            raise InputError(f"the layer {name} has no units: {reasons[name]}")
-        if not any(name in (layer.name, layer.parameter) for layer in measurable):
+        if not any(name in _names(layer) for layer in measurable):
+            if name in reasons:
+                raise InputError(f"the layer {name} has no units: {reasons[name]}")
             raise unknown_name(what, name, [layer.name for layer in measurable])
-    return [layer for layer in measurable if layer.name in names or layer.parameter in names]
+    return [layer for layer in measurable if {*_names(layer)} & {*names}]
+
+
+def _names(layer: Units) -> tuple[str, str, str]:
+    """By what a layer may be named: its parameter with and without ``.weight``."""
+    return layer.name, layer.parameter, layer.parameter.removesuffix(".weight")
 
 
 def about(layer: Units) -> tuple[str, str, int, int]:

@@ -48,7 +48,7 @@ def watch(model: nn.Module, out: str | Path | None = None, **options: Unpack[Opt
         schedule: the steps at which layers are measured, besides the first and the last: ``Geometric`` (by default two
             for each factor of ten), ``Every`` or ``At``.
         layers: names of the layers to measure, all of them if not given: those of ``units(model)``, with heads or
-            without; a parameter's own name stands for all that it is cut into.
+            without; a parameter's own name, with or without ``.weight``, stands for all that it is cut into.
         heads: cut attention projections into their heads; a head that is named is watched in any case.
         view: the units of convolution layers, ``"filter"`` or ``"kernel"``.
         keep: names of layers whose weights are kept at the measured steps.
@@ -152,6 +152,7 @@ class Watcher:
     def history(self, layer: str, quantity: str) -> tuple[Int[np.ndarray, " steps"], Float[np.ndarray, " steps"]]:
         """The measured steps, and a quantity of a layer at each: ``history("0.weight", "k_eff")``."""
         known = [watched.name for watched in self._writer.watched.layers]
+        layer = f"{layer}.weight" if f"{layer}.weight" in known else layer
         if layer not in known:
             raise unknown_name("layer", layer, known)
         if quantity not in QUANTITIES:

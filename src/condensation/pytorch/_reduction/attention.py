@@ -9,6 +9,7 @@ singular value decomposition; their bias is a constant of the output, for the we
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any, cast
 
@@ -19,7 +20,7 @@ from torch import nn
 
 from ...weights._attention import Heads, projection
 from .._units import _heads
-from .matrix import array, dense
+from .matrix import array, dense, trained
 
 COUNTS = ("num_heads", "num_attention_heads", "n_head", "n_heads", "num_key_value_heads", "num_kv_heads")
 WIDTHS = ("split_size", "all_head_size", "inner_dim", "inner_size")  # attributes that count the entries of all heads
@@ -37,15 +38,16 @@ class OpenAttention(nn.Module):
         super().__init__()
         self.embed_dim, self.num_heads, self.head_dim = module.embed_dim, module.num_heads, module.head_dim
         self.batch_first, self.dropout, self.training = module.batch_first, module.dropout, module.training
-        weights = (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)
-        if module.in_proj_weight is not None:
-            weights = module.in_proj_weight.chunk(3)
+        given: Any = (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)
+        weights = given if module.in_proj_weight is None else module.in_proj_weight.chunk(3)
+        given = given if module.in_proj_weight is None else [module.in_proj_weight] * 3
         biases = [None] * 3 if module.in_proj_bias is None else module.in_proj_bias.chunk(3)
-        grad = module.out_proj.weight.requires_grad
         self.q_proj, self.k_proj, self.v_proj = (
-            dense(cast(Any, w), b, grad) for w, b in zip(weights, biases, strict=True)
+            dense(weight, bias, *trained(whole, module.in_proj_bias))
+            for weight, bias, whole in zip(weights, biases, given, strict=True)
         )
-        self.out_proj = dense(module.out_proj.weight, module.out_proj.bias, grad)
+        out = module.out_proj
+        self.out_proj = dense(out.weight, out.bias, *trained(out.weight, out.bias))
 
     def fewer_values(self) -> None:
         """As many values a head as the largest rank of what the output makes of them."""
@@ -67,8 +69,9 @@ class OpenAttention(nn.Module):
         new_values = (right[:, :rank] * root.swapaxes(1, 2)).reshape(heads * rank, -1)
         new_reads = np.moveaxis(left[:, :, :rank] * root, 0, 1).reshape(width, heads * rank)
         bias = None if self.v_proj.bias is None else torch.zeros(heads * rank).to(like)
-        self.v_proj = dense(torch.as_tensor(new_values).to(like), bias, like.requires_grad)
-        self.out_proj = dense(torch.as_tensor(new_reads).to(like), self.out_proj.bias, like.requires_grad)
+        own, out = self.v_proj, self.out_proj
+        self.v_proj = dense(torch.as_tensor(new_values).to(like), bias, *trained(own.weight, own.bias))
+        self.out_proj = dense(torch.as_tensor(new_reads).to(like), out.bias, *trained(out.weight, out.bias))
 
     def forward(
         self,
@@ -144,6 +147,24 @@ class OpenAttention(nn.Module):
             if self.out_proj.bias is not None:
                 whole.out_proj.bias.copy_(self.out_proj.bias)
         return whole
+
+
+@contextmanager
+def layer_by_layer() -> Iterator[None]:
+    """Within this block PyTorch's encoders take no short cut past their layers, nor past the padding of samples."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+
+
+def keep_padding(model: nn.Module) -> None:
+    """Let encoders hand on padded samples as they are where an open attention reads them: it takes no nested ones."""
+    for module in model.modules():
+        if isinstance(module, nn.TransformerEncoder) and any(isinstance(p, OpenAttention) for p in module.modules()):
+            module.use_nested_tensor = False
 
 
 class HeadRows:

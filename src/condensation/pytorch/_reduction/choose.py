@@ -6,13 +6,15 @@ left out, errors of a similar size change more or fewer of them), else that of t
 The smallest model is looked for along each method's order of removals, where it is guessed to be. The first method
 sets a number of parameters; one that does not meet the goal with as few is not followed further. A goal must be met by
 the bounds for new samples (``judge``), on the samples that choose and again on those that judge: among many models some
-seem better on the first than they are. Where no model meets it, copies are merged, which needs no samples.
+seem better on the first than they are. Where no model meets it, copies are merged, which needs no samples; that it
+changed nothing is seen on these, for a model may have asked at which place a unit stands.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isnan
 
+import torch
 from torch import nn
 
 from ...errors import InputError
@@ -99,7 +101,7 @@ class Chooser:
             if found is not None and (best is None or _smaller(found, best)):
                 best = found
         if best is None:
-            best = self._exact()
+            best = self._exact(goal)
             every = [candidate or best for candidate in every]
         return best, [candidate for candidate in every if candidate is not None]
 
@@ -134,13 +136,17 @@ class Chooser:
             self.report(name.replace("_", " with "), 1 - (search.high - search.low) / (len(order) + 1))
             removed = search.next()
 
-    def _exact(self) -> Candidate:
-        """The model whose copies are merged, if they may be."""
+    def _exact(self, goal: Goal) -> Candidate:
+        """The model whose copies are merged, if they may be, and if what they gave is given still; or the given one."""
         work = self.methods.work
-        if not any(name.startswith("merge") for name in self.names):
-            return self._made(self.names[0], work.full)
-        groups = work.exact()
-        return replace(self._made("merge", work.counts(groups), groups), exact=True)
+        if any(name.startswith("merge") for name in self.names):
+            groups = work.exact()
+            merged = self._made("merge", work.counts(groups), groups)
+            second = self.second.judge(merged.model)
+            allowed = goal.error or max(torch.finfo(values.dtype).eps for values in self.judge.outputs) ** 0.5
+            if not any(judged.relative_error > allowed for judged in (merged.judgement, second)):
+                return replace(merged, exact=True, second=second)
+        return self._made(self.names[0], work.full)
 
     def _held(self, goal: Goal, candidate: Candidate) -> tuple[Candidate, float]:
         """A model beside a goal: by the samples that choose, and where it meets it, by those that judge, too."""

@@ -7,9 +7,10 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from ...errors import InputError
-from .._units import unwrapped
+from .._units import NOT_INITIALISED, unwrapped
 from .channels import ChannelSet
 from .graph import build_graph
 from .trace import ModelInputs, Trace, call, tensors
@@ -24,8 +25,12 @@ def checked_model(model: Any) -> nn.Module:
         raise InputError(
             "the model is compiled by TorchScript, whose shapes cannot be changed: pass the nn.Module it was made from"
         )
+    if lazy := [name for name, value in model.named_parameters() if is_lazy(value)]:
+        raise InputError(f"{lazy[0]} is {NOT_INITIALISED}")
     if not any(value.numel() for value in model.parameters()):
-        raise InputError(f"this {type(model).__name__} has no parameters, of which some could be left out")
+        quantised = any("quantized" in type(part).__module__ for part in model.modules())
+        more = ": what is quantised is none, so reduce the model before it is quantised" if quantised else ""
+        raise InputError(f"this {type(model).__name__} has no parameters, of which some could be left out{more}")
     if any(value.is_meta for value in (*model.parameters(), *model.buffers())):
         raise InputError("the model is on the meta device, where weights have no values: load them first")
     return model
@@ -33,8 +38,9 @@ def checked_model(model: Any) -> nn.Module:
 
 def own_copy(model: nn.Module, inputs: ModelInputs) -> nn.Module:
     """The model in evaluation mode without gradients and without hooks, which must not change its answer."""
-    try:
-        copy = deepcopy(model).eval()
+    made = [value for part in model.modules() for value in vars(part).values() if isinstance(value, torch.Tensor)]
+    try:  # a weight that was made from others (pruned, normed) can only be copied without its gradient function
+        copy = deepcopy(model, {id(value): value.detach().clone() for value in made if not value.is_leaf}).eval()
     except Exception as problem:
         raise InputError(
             f"this {type(model).__name__} cannot be copied (copy.deepcopy: {type(problem).__name__}: {problem}), "
@@ -43,8 +49,8 @@ def own_copy(model: nn.Module, inputs: ModelInputs) -> nn.Module:
     for value in copy.parameters():
         value.grad = None
     hooked = [(hooks, key) for module in copy.modules() for hooks in _hooks(module) for key in hooks]
+    before = _answer(copy, inputs)
     if hooked:
-        before = _answer(copy, inputs)
         for hooks, key in hooked:
             del hooks[key]
         after = _answer(copy, inputs)

@@ -189,6 +189,8 @@ def _channel_set(name: str, roots: list[int], model: nn.Module, dependencies: An
             both = not _is_producer(node.module)
             makes = both or dependencies.is_out_channel_pruning_fn(handler)
             places = (outs if makes else ins).setdefault(names[node.module], {})
+            if makes and max(item.idxs) >= out_size(node.module):
+                reasons.append("its channels are combined with more or fewer of another layer")
             for where, of in zip(item.idxs, item.root_idxs, strict=True):
                 if of not in unit:
                     reasons.append("its channels are rearranged in a way that is not followed")

@@ -22,10 +22,10 @@ from ..._seals import check_seal
 from ..._writing import write_tensors
 from ...errors import InputError
 from ...weights._attention import Heads, projection
-from .._units import unwrapped
-from .attention import COUNTS, WIDTHS, OpenAttention
+from .attention import COUNTS, WIDTHS, OpenAttention, keep_padding
 from .flexible import KEY as VIEWS
 from .flexible import plain_numbers, read_numbers
+from .given import checked_model
 from .graph import is_depthwise
 from .matrix import is_conv1d
 from .opening import replace_module
@@ -59,9 +59,9 @@ def load_reduced(model: nn.Module, source: str | Path | State) -> nn.Module:
     >>> load_reduced(make(), small.state_dict())[0]
     Linear(in_features=2, out_features=2, bias=True)
     """
-    model = unwrapped(model)
-    if any(isinstance(part, torch.jit.ScriptModule) for part in model.modules()):
-        raise InputError("the model is compiled by TorchScript, whose shapes cannot be changed: pass a fresh nn.Module")
+    model = checked_model(model)
+    if not isinstance(source, str | Path | Mapping):
+        raise InputError(f"source is a file or a state_dict of a reduced model, not a {type(source).__name__}")
     if isinstance(source, Mapping):
         state, where = dict(source), "the state"
         views = {name: about[VIEWS] for name, about in getattr(source, "_metadata", {}).items() if VIEWS in about}
@@ -125,11 +125,12 @@ def _fit_modules(model: nn.Module, state: State) -> None:
     for name, module in list(model.named_modules()):
         if isinstance(module, nn.MultiheadAttention) and f"{name}.q_proj.weight" in state:
             replace_module(model, name, OpenAttention(module))
-        elif isinstance(module, nn.RNNBase) and f"{name}.weight_hh_l0" in state:
+        elif isinstance(module, nn.RNNBase) and not module.proj_size and f"{name}.weight_hh_l0" in state:
             hidden, given = state[f"{name}.weight_hh_l0"], state.get(f"{name}.weight_ih_l0")
             bias = f"{name}.bias_hh_l0" in state
             if given is not None and hidden.ndim == given.ndim == 2 and _is_smaller(module, given, hidden, bias):
                 replace_module(model, name, _recurrent(module, given.shape[1], hidden.shape[1], bias))
+    keep_padding(model)
     for name, module in model.named_modules():
         counts = [key for key in (*COUNTS, *WIDTHS) if type(vars(module).get(key)) is int]
         share = _left_heads(name, module, state) if counts else 1.0

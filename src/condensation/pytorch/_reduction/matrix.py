@@ -82,13 +82,18 @@ def pads_zeros(module: nn.Module) -> bool:
     return module.padding_mode == "zeros" and pads
 
 
-def dense(weight: torch.Tensor, bias: torch.Tensor | None, requires_grad: bool) -> nn.Linear:
-    """A dense layer of some values, which are copied."""
+def dense(weight: torch.Tensor, bias: torch.Tensor | None, weight_grad: bool, bias_grad: bool) -> nn.Linear:
+    """A dense layer of some values, which are copied; weight and bias may ask for gradients."""
     layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, device="meta")
-    layer.weight = nn.Parameter(weight.detach().clone(), requires_grad)
+    layer.weight = nn.Parameter(weight.detach().clone(), weight_grad)
     if bias is not None:
-        layer.bias = nn.Parameter(bias.detach().clone(), requires_grad)
+        layer.bias = nn.Parameter(bias.detach().clone(), bias_grad)
     return layer
+
+
+def trained(*parameters: torch.Tensor | None) -> tuple[bool, ...]:
+    """Whether each parameter asks for gradients."""
+    return tuple(value is not None and value.requires_grad for value in parameters)
 
 
 def is_conv1d(module: nn.Module) -> bool:

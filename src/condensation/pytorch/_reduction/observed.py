@@ -18,7 +18,7 @@ from .gpu import fits
 from .graph import _module_problem
 from .matrix import groups_of, in_size, matrix_of
 from .merging import Merging
-from .samples import length
+from .samples import join, length
 from .sets import ModelSets
 from .trace import LAYERS, ModelInputs, call, mapped
 
@@ -149,12 +149,11 @@ class Observed:
                 hooks.enter_context(self.given.get_submodule(name).register_forward_hook(look))
             call(self.given, mapped(batches[0], lambda value: value[:1]))
         samples = sum(length(batch) or 0 for batch in batches)
-        leaves = [list(tree_leaves(dict(b) if isinstance(b, dict) else b)) for b in batches]
-        first = next(leaf for leaf in leaves[0] if isinstance(leaf, torch.Tensor))
+        first = next(leaf for leaf in tree_leaves(batches[0]) if isinstance(leaf, torch.Tensor))
         if not fits(SHARE * samples * self._largest, first.device):
             return batches
-        whole = iter([torch.cat(parts) for parts in zip(*leaves, strict=True) if isinstance(parts[0], torch.Tensor)])
-        return [mapped(batches[0], lambda _: next(whole))]
+        whole = join([(batch, None) for batch in batches])  # nothing of batches of several lengths
+        return batches if whole is None else [whole[0]]
 
     def _look(
         self, name: str, batch: int, samples: int, grams: list[_Gram], module: nn.Module, args: Any, named: Any, y: Any

@@ -10,8 +10,8 @@ from copy import deepcopy
 import torch
 from torch import nn
 
-from .attention import OpenAttention
-from .matrix import dense, is_conv1d
+from .attention import OpenAttention, keep_padding
+from .matrix import dense, is_conv1d, trained
 from .recurrent import OpenRecurrent
 from .trace import ModelInputs, call, tensors
 
@@ -69,6 +69,7 @@ def closed(model: nn.Module, given: nn.Module) -> nn.Module:
             replace_module(model, name, module.folded(before) if isinstance(before, nn.MultiheadAttention) else module)
         elif isinstance(module, nn.Linear) and before is not None and is_conv1d(before):
             replace_module(model, name, _conv1d(module, before))
+    keep_padding(model)
     return model
 
 
@@ -76,6 +77,12 @@ def replace_module(model: nn.Module, name: str, module: nn.Module) -> None:
     """Put a module in the place of another."""
     above, _, own = name.rpartition(".")
     setattr(model.get_submodule(above), own, module)
+
+
+def same_answers(given: nn.Module, other: nn.Module, inputs: ModelInputs) -> bool:
+    """Whether two models answer the same up to rounding, of which deep ones have much."""
+    pairs = zip(_answers(given, inputs), _answers(other, inputs), strict=True)
+    return all(_close(one, two, torch.finfo(one.dtype).eps ** 0.5) for one, two in pairs)
 
 
 def _opener(module: nn.Module) -> Callable[..., nn.Module] | str:
@@ -99,7 +106,7 @@ def _reason(module: nn.Module) -> str:
 
 def _linear(module: nn.Module) -> nn.Linear:
     weight, bias = (module.get_parameter(name) for name in ("weight", "bias"))
-    return dense(weight.T, bias, weight.requires_grad)
+    return dense(weight.T, bias, *trained(weight, bias))
 
 
 def _conv1d(layer: nn.Linear, before: nn.Module) -> nn.Module:

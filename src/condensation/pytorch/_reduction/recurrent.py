@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from .matrix import dense
+from .matrix import dense, trained
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
@@ -107,7 +107,7 @@ class OpenRecurrent(nn.Module):
                         if bias or name == "weight":
                             target = cast(nn.Parameter, getattr(module, f"{name}_{letters}_{part}"))
                             target.copy_(value) if value is not None else target.zero_()
-                            target.requires_grad_(layer.weight.requires_grad)
+                            target.requires_grad_((layer.weight if value is None else value).requires_grad)
         return module
 
 
@@ -154,4 +154,5 @@ _STEPS: dict[str, Callable[..., tuple[torch.Tensor, ...]]] = {
 
 def _dense(module: nn.RNNBase, kind: str, part: str) -> nn.Linear:
     weight = cast(nn.Parameter, getattr(module, f"weight_{kind}_{part}"))
-    return dense(weight, getattr(module, f"bias_{kind}_{part}") if module.bias else None, weight.requires_grad)
+    bias = getattr(module, f"bias_{kind}_{part}") if module.bias else None
+    return dense(weight, bias, *trained(weight, bias))

@@ -13,6 +13,7 @@ from torch import nn
 
 from ..._serialization import coerce
 from ...errors import InputError, unknown_name
+from .attention import layer_by_layer
 from .choose import Candidate, Chooser, Goal
 from .cost import Cost, cost, count_parameters, operations, seconds
 from .flexible import drop_unneeded, make_flexible
@@ -23,7 +24,7 @@ from .layout import by_pixels, plain
 from .merging import Labels
 from .methods import METHODS, Methods
 from .observed import Observed
-from .opening import closed, drop_values, opened
+from .opening import closed, drop_values, opened, same_answers
 from .progress import reporting
 from .result import ReducedModel, Tried
 from .samples import Parts, Samples, Source, as_inputs
@@ -60,7 +61,8 @@ def reduce_model(
         model: any model; it is run in evaluation mode. Its hooks, which must not change what it computes, run once
             and are left out of the result.
         data: samples: (x, y), x alone, a mapping, or an iterable of batches, such as a DataLoader; tensors or arrays.
-            Three fifths of them are fitted to, a fifth chooses, a fifth judges.
+            The x of a model that takes several is a tuple or a mapping of them. Three fifths of the samples are fitted
+            to, a fifth chooses, a fifth judges.
         error: the largest relative error that is allowed on new samples of the same kind; the smallest model is found
             that keeps within it with 95% confidence. So with few samples less is left out.
         agreement: instead, the least share of new samples whose largest output stays the same, likewise.
@@ -92,21 +94,22 @@ def reduce_model(
         source = None if data is None else Source(data, model)
         example = as_inputs(inputs, model) if inputs is not None else source.example() if source is not None else None
         assert example is not None
-        plain = own_copy(model, example)
-        make_flexible(plain, example)
-        given, unopened = opened(plain, example)
-        counted = None if given is plain else operations(given, example)
-        drop_values(given)
-        work = ModelSets(given, example, layers, report)
-        work.skipped |= {name: reason for name, reason in unopened.items() if name not in work.sets}
-        if source is None:
-            result = _without_data(work, units, threshold, recalibrate, example)
-        else:
-            decided = {name: value for name, value in goals.items() if value is not None}
-            if units is None and not decided:
-                decided = {"error": ERROR}
-            parts = by_pixels(given, source.parts(_most(given, example)))
-            result = _with_data(work, parts, decided, units, method, recalibrate, report)
+        with layer_by_layer():
+            plain = own_copy(model, example)
+            make_flexible(plain, example)
+            given, unopened = opened(plain, example)
+            counted = None if given is plain else operations(given, example)
+            drop_values(given)
+            work = ModelSets(given, example, layers, report)
+            work.skipped |= {name: reason for name, reason in unopened.items() if name not in work.sets}
+            if source is None:
+                result = _without_data(work, units, threshold, recalibrate, example)
+            else:
+                decided = {name: value for name, value in goals.items() if value is not None}
+                if units is None and not decided:
+                    decided = {"error": ERROR}
+                parts = by_pixels(given, source.parts(_most(given, example)))
+                result = _with_data(work, parts, decided, units, method, recalibrate, report)
         if given is not plain:
             result = _closed(result, plain, counted, example)
         drop_unneeded(result.model, example)
@@ -195,8 +198,12 @@ def _without_data(
         groups = work.within(threshold) if threshold is not None else work.exact()
     sizes = work.counts(groups)
     model = methods.made("merge", sizes, groups)
-    exact = units is None and threshold is None
-    note = "exact up to rounding" if exact else "without data its error is not known: pass data=(x, y), x or batches"
+    note = "without data its error is not known: pass data=(x, y), x or batches"
+    if units is None and threshold is None:
+        note = "exact up to rounding"
+        if not same_answers(work.given, model, example):
+            groups, sizes, model = {}, work.full, methods.made("prune", work.full)
+            note = "it stays as it is, for merging its copies would change what it answers"
     costs = cost(work.given, example), cost(model, example)
     return _result(work, model, "merge", sizes, groups, costs, notes=(note,))
 
@@ -251,7 +258,7 @@ def _check(data: Samples, inputs: Any, method: str, units: Any, goals: Mapping[s
         value = goals[name]
         if value is not None and not 0 < value <= 1:
             raise InputError(f"{name} is a number above 0 and at most 1, not {value!r}")
-    if (error := goals["error"]) is not None and not error >= 0:
+    if (error := goals["error"]) is not None and not 0 <= error < float("inf"):
         raise InputError(f"an allowed error is a number of at least 0, not {error!r}")
     if (ratio := goals["ratio"]) is not None and not 0 <= ratio < 1:
         raise InputError(f"ratio is the share of units that is left out, at least 0 and below 1, not {ratio!r}")

@@ -77,7 +77,7 @@ class Source:
             count += length(pair[0]) or 1
             if count >= 24 * most:  # enough to draw from
                 break
-        joined = _joined(pairs)
+        joined = join(pairs)
         units = count if joined is not None else len(pairs)
         order = torch.randperm(units, generator=torch.Generator().manual_seed(SEED))
         held = units // 5 if units >= 5 else int(units > 1)
@@ -136,14 +136,14 @@ def _pairs(data: Samples, model: nn.Module) -> Iterator[Pair]:
         data = (data, None)
     if isinstance(data, Mapping):
         data = [data]
-    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], kinds):
+    if _is_pair(data, kinds):
         x, y = as_inputs(data[0], model), data[1]
-        y = torch.as_tensor(y) if isinstance(y, np.ndarray | list) else y
-        if not isinstance(x, torch.Tensor) or x.ndim == 0:
+        y = _labels(y) if isinstance(y, np.ndarray | list) else y
+        if isinstance(x, torch.Tensor) and x.ndim == 0:
             raise InputError("data is samples along the first axis of x, not one number")
-        if y is not None and (not isinstance(y, torch.Tensor) or y.ndim == 0 or len(y) != len(x)):
-            count = len(y) if isinstance(y, torch.Tensor) and y.ndim else f"a {type(y).__name__}"
-            raise InputError(f"data is x and y of as many samples, not {len(x)} and {count}")
+        samples, labels = length(x), len(y) if isinstance(y, torch.Tensor) and y.ndim else f"a {type(y).__name__}"
+        if y is not None and samples is not None and labels != samples:
+            raise InputError(f"data is x and y of as many samples, not {samples} and {labels}")
         yield x, y
         return
     if isinstance(data, str) or not isinstance(data, Iterable):
@@ -155,12 +155,29 @@ def _pairs(data: Samples, model: nn.Module) -> Iterator[Pair]:
             yield as_inputs(batch, model), None
         elif isinstance(batch, tuple | list) and len(batch) in (1, 2):
             y = batch[1] if len(batch) == 2 else None
-            yield as_inputs(batch[0], model), torch.as_tensor(y) if isinstance(y, np.ndarray) else y
+            yield as_inputs(batch[0], model), _labels(y) if isinstance(y, np.ndarray) else y
         else:
             raise InputError(f"a batch of data is (x, y), x or a mapping, not a {type(batch).__name__}")
 
 
-def _joined(pairs: list[Pair]) -> Pair | None:
+def _is_pair(data: Any, kinds: tuple[type, ...]) -> bool:
+    """Whether data is x and y, not two batches of x: what stands in a list is, where no model takes the second, too."""
+    if not isinstance(data, tuple | list) or len(data) != 2:
+        return False
+    x, y = data
+    if isinstance(data, tuple):
+        return isinstance(x, kinds) or (isinstance(x, tuple | list | Mapping) and isinstance(y, kinds))
+    return isinstance(x, kinds) and isinstance(y, kinds) and (x.ndim, x.dtype) != (y.ndim, y.dtype)
+
+
+def _labels(values: Any) -> torch.Tensor:
+    try:
+        return torch.as_tensor(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"y holds labels that are no numbers: {error}") from error
+
+
+def join(pairs: list[Pair]) -> Pair | None:
     """All batches as one, where they can be cut into samples and are of one shape."""
     inputs = [_plain(x) for x, _ in pairs]
     if any(length(x) is None for x in inputs):

@@ -92,9 +92,9 @@ class ModelSets:
             if key is None or key not in self.sets:
                 why = f" ({self.skipped[name]})" if name in self.skipped else ""
                 raise unknown_name(f"layer that can be reduced{why}", name, self.sets)
-            check_whole(f"units of {name}", count)
+            check_whole(f"units of layer {name}" if named else "units", count)
             blocks = len(self.sets[key].blocks)
-            count = min(count, self.sets[key].coupled.units)
+            count = min(int(count), self.sets[key].coupled.units)
             if named and count % blocks:
                 raise InputError(f"{name} is cut into {blocks} groups of equal size: {count} units cannot be")
             sizes[key] = max(1, count // blocks)

@@ -212,7 +212,8 @@ def _operation(fn: Any) -> Op:
     function = f"Gelu {fn._saved_approximate}" if name == "Gelu" else name
     if function in _ACTIVATIONS:
         numbers = [getattr(fn, f"_saved_{field}") for field in _ACTIVATIONS[function][1:]]
-        if all(isinstance(number, int | float) for number in numbers):
+        known = all(isinstance(number, int | float) for number in numbers)
+        if known and (function != "Pow" or numbers[0] in range(1, 10)):  # the others have no derivative at 0
             return Op("activation", function, tuple(float(number) for number in numbers))
     if name in _TABLES["mix"] or "Attention" in name:
         return Op("mix", _TABLES["mix"].get(name, "attention"))
