@@ -150,6 +150,7 @@ REFUSED = {
     ),
     "half a token": (lambda: anchors().initial_model()(np.full((1, 6), 0.5)), "sample 0 has 0.5"),
     "a fixed layer that is not there": (lambda: c.Attention(3, 4, 1, fixed=("embeding",)), "embeding"),
+    "a fixed layer twice": (lambda: c.Attention(3, 4, 1, fixed=("value1", "value1")), "stand once"),
     "every layer": (
         lambda: c.Attention(3, 4, 1, projection=False, fixed=("query1", "key1", "value1", "output")), "every layer",
     ),

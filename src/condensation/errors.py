@@ -76,6 +76,12 @@ def check_share(what: str, value: float) -> None:
         raise InputError(f"{what} is a share between 0 and 1, not {value!r}")
 
 
+def check_threshold(value: float | None) -> None:
+    """Refuse what is not a cosine between 0 and 1, the ends left out, where one is given."""
+    if value is not None and not (isinstance(value, numbers.Real) and 0 < value < 1):
+        raise InputError(f"the threshold is a cosine between 0 and 1, not {value!r}")
+
+
 def check_whole(what: str, value: int, least: int = 1, bits: int = 31) -> None:
     """Refuse a value that is not a whole number of at least ``least``, and of at most so many bits."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:

@@ -239,3 +239,12 @@ def test_ranks_of_large_matrices_are_estimated(monkeypatch, spread):
         with monkeypatch.context() as patch:
             patch.setattr(_spectrum, "EXACT", 100)
             assert (effective_rank(array), stable_rank(array)) == pytest.approx(exact, rel=0.02)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_clusters_say_both_counts(seed):
+    """Without their mean two lines are one, whose k_eff alone would contradict the lines that were found."""
+    rng = np.random.default_rng(seed)
+    row = read(np.repeat(rng.normal(size=(2, 20)), 50, axis=0) + 0.02 * rng.normal(size=(100, 20)))
+    own, centred = (f"{value:.3g}" for value in (row.k_eff, row.centred_k_eff))
+    assert row.reading.startswith(f"condensed on 2 lines: k_eff {own}, and without the mean {centred} where chance")

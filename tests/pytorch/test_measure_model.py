@@ -30,3 +30,8 @@ def test_what_is_no_module_to_read_is_refused_in_a_sentence():
         measure_model(model().state_dict())  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match=r"compiled by TorchScript: pass the nn\.Module it was made from"):
         measure_model(torch.jit.script(model()))
+
+
+def test_a_threshold_that_is_no_cosine_is_refused():
+    with pytest.raises(InputError, match="a cosine between 0 and 1, not 2"):
+        measure_model(model(), threshold=2)

@@ -126,6 +126,7 @@ def test_batches_of_several_lengths(method):
         ({"error": float("inf")}, "an allowed error is a number of at least 0, not inf"),
         ({"units": 0}, "^units must be a whole number of at least 1, not 0"),
         ({"units": {"2": 0}}, "^units of layer 2 must be a whole number of at least 1, not 0"),
+        ({"units": {"2": 4, "2.weight": 6}}, "each layer may stand once in units, not 2 and 2.weight"),
         ({"data": (torch.ones(20, 6), ["a"] * 20)}, "labels that are no numbers"),
     ],
 )

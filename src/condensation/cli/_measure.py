@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from .._functions import look_in
-from ..errors import InputError
+from ..errors import InputError, check_threshold
 from ._output import File, Maybe, console, limit, measuring_progress, number, print_json
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ def measure(
         report: also write the rows of the last step with pictures to this HTML file.
     """
     limit(memory)
-    if threshold is not None and not 0 < threshold < 1:
-        raise InputError(f"the threshold is a cosine between 0 and 1, not {threshold}")
+    check_threshold(threshold)
     if report is not None:
         from ..weights._report import page_path
 

@@ -13,7 +13,6 @@ the antisymmetric initial weights, count as one each: a unit and its copy are no
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from dataclasses import dataclass
 
@@ -24,7 +23,7 @@ from numpy.typing import ArrayLike
 from .._display import Shown, entries, short_number, short_numbers
 from .._phrases import plural
 from .._sketch import bars
-from ..errors import InputError
+from ..errors import InputError, check_threshold
 from . import _circle as circle
 from ._dimensions import effective_inputs
 from ._k_eff import Pairs
@@ -189,9 +188,8 @@ class Layer:
 
 def deciding_cosine(dimensions: int, threshold: float | None) -> float:
     """The cosine from which on two units are on one line: the given one, or 0.95 and more where chance reaches it."""
+    check_threshold(threshold)
     if threshold is not None:
-        if not (isinstance(threshold, numbers.Real) and 0 < threshold < 1):
-            raise InputError(f"the threshold is a cosine between 0 and 1, not {threshold!r}")
         return float(threshold)
     return max(LEAST_COSINE, chance_cosine(dimensions)) if dimensions > 2 else float(np.cos(circle.RESOLUTION))
 

@@ -133,8 +133,11 @@ def _lines(row: Row) -> Reading | None:
     spare = max(row.spare, _copies(row))
     if not row.condensed and row.kind not in NO_MERGING and spare * row.inputs < _by_rank(row):
         return _low_rank(row)
-    found = _on_lines(row.lines, row.cover, condensed=row.condensed)
-    return _to_merge(row, found, _beside_null(row), spare)
+    found, number = _on_lines(row.lines, row.cover, condensed=row.condensed), _beside_null(row)
+    merged = round(row.centred_k_eff) < round(row.k_eff)  # without their mean two lines are one
+    if row.condensed and isfinite(row.null_k_eff) and merged:
+        number = f"k_eff {_short(row.k_eff)}, and without the mean {number.removeprefix('k_eff ')}"
+    return _to_merge(row, found, number, spare)
 
 
 def _repeated(row: Row) -> Reading | None:

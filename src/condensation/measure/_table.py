@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from .._display import Shown, short_number
 from .._phrases import plural
-from ..errors import InputError
+from ..errors import InputError, check_threshold
 from ._change import relative_change
 from ._copies import copies
 from ._errors import LEAST_FOR_ERRORS, bootstrap_errors
@@ -174,6 +174,7 @@ def measure_units(
     >>> row.lines, row.reading
     (1, 'condensed on 1 line: k_eff 1 where random units have 9.17; reduce')
     """
+    check_threshold(threshold)
     try:
         array = as_weights(weights)
     except InputError as error:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from .._phrases import counted
+from .._phrases import counted, listed
 from .._serialization import Count, Part, Positive
 from ..activations import Activation, describe_activations, get_activation
 from ..errors import InputError, one_of, unknown_name
@@ -112,6 +112,8 @@ class Attention(Part, kind="attention"):
         for name in self.fixed:
             if name not in known:
                 raise unknown_name("fixed layer", name, known)
+        if len(set(self.fixed)) < len(self.fixed):
+            raise InputError(f"each fixed layer may stand once, not {listed(self.fixed)}")
         if len(set(self.fixed)) == len(known):
             raise InputError("every layer is fixed: at least one must be left to train")
 

@@ -8,7 +8,7 @@ import numpy as np
 from .._precision import DTYPES
 from .._serialization import coerce_fields
 from ..data import Synthetic
-from ..errors import InputError, check_positive, unknown_name
+from ..errors import InputError, check_positive, check_threshold, unknown_name
 from ..experiment import Experiment
 from ..initialization import Init, Normal
 from ..optimizers import GD, Adam, GradientFlow, NormalisedGD
@@ -57,8 +57,7 @@ class Variant:
         for name in ("learning_rate", "eps", "init_scale", "output_scale"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
-        if self.threshold is not None and not 0 < self.threshold < 1:
-            raise InputError(f"the threshold is a cosine between 0 and 1, not {self.threshold!r}")
+        check_threshold(self.threshold)
 
     def __str__(self) -> str:
         """The changes in words.

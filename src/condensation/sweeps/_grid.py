@@ -17,7 +17,7 @@ from .._formula import Formula
 from .._functions import function_fingerprint
 from .._plain import parse_toml, read_text
 from .._serialization import FORMAT, check_format, coerce, fingerprint, replace_at, to_plain, value_at
-from ..errors import InputError, check_whole, unknown_name
+from ..errors import InputError, check_threshold, check_whole, unknown_name
 from ..experiment import Experiment
 from ..seeds import Seed, as_seeds
 from ._axes import COLUMNS, SPACINGS, Label, check_grid, label, read_axis
@@ -83,8 +83,7 @@ class Sweep:
             raise unknown_name("moment of measuring", at, MOMENTS)
         check_whole("backoffs", backoffs, least=0)
         threshold = coerce(float | None, threshold, "threshold")
-        if threshold is not None and not 0 < threshold < 1:
-            raise InputError(f"the threshold is a cosine between 0 and 1, not {threshold!r}")
+        check_threshold(threshold)
         self._keep(experiment=experiment, fields=dict(fields or {}), at=at, threshold=threshold, backoffs=int(backoffs))
         self._keep(seeds=as_seeds(seeds), measure=check_measures(measure))
         self._check_names(axes)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import nn
 
+from ..._phrases import listed
 from ...errors import InputError, check_whole, unknown_name
 from ...reduction._search import LayerSizes
 from .follow import with_moved_columns
@@ -86,6 +87,8 @@ class ModelSets:
         wanted = (
             {self._bare(name): count for name, count in units.items()} if named else dict.fromkeys(self.sets, units)
         )
+        if isinstance(units, Mapping) and len(wanted) < len(units):
+            raise InputError(f"each layer may stand once in units, not {listed(units)}")
         sizes = self.full
         for name, count in wanted.items():
             key = self._names.get(name)
