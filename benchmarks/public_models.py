@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from public_networks import MODELS, PublicModel, Source
 from torch import nn
-from wild_files import NOTHING_FETCHED, fetch
+from wild_files import fetch, publish
 
 from condensation import InputError
 from condensation.pytorch import reduce_model
@@ -238,14 +238,7 @@ def main() -> None:
                 if chosen.rows:
                     chosen.rows.write_text(json.dumps(kept), encoding="utf-8")
     rows = [Row(**kept[name]) for name in MODELS if name in kept]
-    if not rows:
-        print("no package could be had", file=sys.stderr)
-        sys.exit(NOTHING_FETCHED)
-    text = table(rows, skipped)
-    print(text)
-    if chosen.out:
-        head = chosen.out.read_text(encoding="utf-8").partition("<!-- table -->")[0]
-        chosen.out.write_text(f"{head}<!-- table -->\n\n{text}", encoding="utf-8")
+    publish(table(rows, skipped) if rows else "", chosen.out)
 
 
 if __name__ == "__main__":

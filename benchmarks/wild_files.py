@@ -16,7 +16,7 @@ import tempfile
 import tomllib
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,29 +148,39 @@ def _file(own: Result) -> str:
     return "/".join(own.file.split("/")[-2:])
 
 
+def gathered(each: Iterable[Any], told: Callable[[Any], str]) -> tuple[list[Any], list[str]]:
+    """The results, and the packages that could not be had, each told as it comes."""
+    found: list[Any] = []
+    skipped: list[str] = []
+    for own in each:
+        if isinstance(own, str):
+            skipped.append(own)
+            print(f"skipped: {own}", file=sys.stderr)
+        else:
+            found.append(own)
+            print(f"{own.package}: {own.file}: {told(own)}", file=sys.stderr)
+    return found, skipped
+
+
+def publish(text: str, out: Path | None) -> None:
+    """Print the tables and write them below the heading of a page; without any the script ends."""
+    if not text:
+        print("no package could be had", file=sys.stderr)
+        sys.exit(NOTHING_FETCHED)
+    print(text)
+    if out:
+        head = out.read_text(encoding="utf-8").partition("<!-- table -->")[0]
+        out.write_text(f"{head}<!-- table -->\n\n{text}", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=(), help="names of packages")
     parser.add_argument("--measure", type=int, default=0, metavar="N", help="also measure models of up to N parameters")
     parser.add_argument("--out", type=Path, help="write the table below this file's heading")
     chosen = parser.parse_args()
-    found: list[Result] = []
-    skipped: list[str] = []
-    for own in results(chosen.only, chosen.measure):
-        if isinstance(own, str):
-            skipped.append(own)
-            print(f"skipped: {own}", file=sys.stderr)
-        else:
-            found.append(own)
-            print(f"{own.package}: {own.file}: {own.reason or own.format}", file=sys.stderr)
-    if not found:
-        print("no package could be had", file=sys.stderr)
-        sys.exit(NOTHING_FETCHED)
-    text = table(found, skipped)
-    print(text)
-    if chosen.out:
-        head = chosen.out.read_text(encoding="utf-8").partition("<!-- table -->")[0]
-        chosen.out.write_text(f"{head}<!-- table -->\n\n{text}", encoding="utf-8")
+    found, skipped = gathered(results(chosen.only, chosen.measure), lambda own: own.reason or own.format)
+    publish(table(found, skipped) if found else "", chosen.out)
 
 
 if __name__ == "__main__":

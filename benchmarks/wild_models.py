@@ -7,7 +7,6 @@ layers with weights drawn anew from a normal distribution: each unit keeps its n
 
 import argparse
 import shutil
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from wild_files import NOTHING_FETCHED, digest, fetch, packages
+from wild_files import digest, fetch, gathered, packages, publish
 
 from condensation.measure import Row, most_condensed_first
 from condensation.measure._reading import Action
@@ -155,23 +154,8 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=(), help="names of packages")
     parser.add_argument("--out", type=Path, help="write the tables below this file's heading")
     chosen = parser.parse_args()
-    found: list[Result] = []
-    skipped: list[str] = []
-    for own in results(chosen.only):
-        if isinstance(own, str):
-            skipped.append(own)
-            print(f"skipped: {own}", file=sys.stderr)
-        else:
-            found.append(own)
-            print(f"{own.package}: {own.file}: {len(own.rows)} layers", file=sys.stderr)
-    if not found:
-        print("no package could be had", file=sys.stderr)
-        sys.exit(NOTHING_FETCHED)
-    text = tables(found, skipped)
-    print(text)
-    if chosen.out:
-        head = chosen.out.read_text(encoding="utf-8").partition("<!-- table -->")[0]
-        chosen.out.write_text(f"{head}<!-- table -->\n\n{text}", encoding="utf-8")
+    found, skipped = gathered(results(chosen.only), lambda own: f"{len(own.rows)} layers")
+    publish(tables(found, skipped) if found else "", chosen.out)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -19,8 +19,31 @@ SIDES = ("before", "after")
 PLACES = ("any", "trained", "held_out")
 
 
+class Tokens(Part):
+    """Data of n sequences of length tokens, each with one token of a vocabulary as its target."""
+
+    n: Any
+    length: Any
+    vocabulary: Any
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of a sample."""
+        return (self.length,)
+
+    @property
+    def outputs(self) -> int:
+        """Numbers of a target: one for each token."""
+        return self.vocabulary
+
+    @property
+    def most_samples(self) -> int:
+        """Number of samples."""
+        return self.n
+
+
 @dataclass(frozen=True)
-class AnchorFunctions(Part, kind="anchor_functions"):
+class AnchorFunctions(Tokens, kind="anchor_functions"):
     """Sequences of keys with anchors at a random place; the target is the key beside them, shifted by each anchor.
 
     With one anchor a and its key behind it: ..., a, x, ... has the target x + shift(a). Several anchors stand side by
@@ -92,21 +115,6 @@ class AnchorFunctions(Part, kind="anchor_functions"):
     def _shift(self, group: tuple[int, ...]) -> int:
         own = {tuple(each[:-1]): each[-1] for each in self.own_shifts}
         return own[group] if group in own else sum(dict(self.shifts)[anchor] for anchor in group)
-
-    @property
-    def input_shape(self) -> tuple[int, ...]:
-        """Shape of a sample."""
-        return (self.length,)
-
-    @property
-    def outputs(self) -> int:
-        """Numbers of a target: one for each token."""
-        return self.vocabulary
-
-    @property
-    def most_samples(self) -> int:
-        """Number of samples."""
-        return self.n
 
     def draw(self, seed: Seed) -> tuple[Float[np.ndarray, "samples length"], Float[np.ndarray, "samples vocabulary"]]:
         """The sequences, and the target of each."""

@@ -13,10 +13,11 @@ from jaxtyping import Float32, Int
 
 from .._memory import in_digits, require
 from .._phrases import counted
-from .._serialization import Count, Part
+from .._serialization import Count
 from ..errors import InputError, one_of
 from ..seeds import Seed
 from ._catalog import SPLITS, known_text
+from ._sequences import Tokens
 from ._sources import load
 
 REST = 0  # the token of all words that are not in the vocabulary
@@ -33,7 +34,7 @@ def words_of(text: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Text(Part, kind="text"):
+class Text(Tokens, kind="text"):
     """Windows of a real text, fetched when they are first drawn; the target is the token behind a window.
 
     A token is a word in small letters, a number or a sign. Those of the vocabulary are numbered from 1 on, the most
@@ -64,21 +65,6 @@ class Text(Part, kind="text"):
         known_text(self.name)
         if self.vocabulary < 2:
             raise InputError("a vocabulary of one token has no words, only the token of all others: 2 or more would do")
-
-    @property
-    def input_shape(self) -> tuple[int, ...]:
-        """Shape of a sample."""
-        return (self.length,)
-
-    @property
-    def outputs(self) -> int:
-        """Numbers of a target: one for each token."""
-        return self.vocabulary
-
-    @property
-    def most_samples(self) -> int:
-        """Number of samples."""
-        return self.n
 
     @property
     def words(self) -> tuple[str, ...]:
