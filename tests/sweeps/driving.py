@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
+from glob import glob
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -135,8 +136,11 @@ def stamps(out: Path) -> dict[str, int]:
 
 
 def begun(out: Path, earlier: set[str]) -> bool:
-    """Whether a task is on its way in a round that was not there before."""
-    return any(path.parent.name.lstrip(".") not in earlier for path in out.glob("rounds/*/[0-9a-f]*"))
+    """Whether a task is on its way in a round that was not there before.
+
+    The driver removes rounds meanwhile: `glob` passes over folders that vanish, `Path.glob` fails.
+    """
+    return any(Path(task).parent.name not in earlier for task in glob(f"{out}/rounds/*/[0-9a-f]*"))
 
 
 def suspend_at_work(workers: list[psutil.Process], out: Path) -> None:
