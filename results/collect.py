@@ -145,7 +145,8 @@ def page(sections: list[Section]) -> str:
     return f"""# The papers at their own scale
 
 Written by `python results/collect.py` from `condensation reproduce --scale paper`: `claims.json` has every claim with
-its values in each seed, `runs.json` device, versions and time of each figure, `figures/` the pictures.
+its values in each seed, `runs.json` device, versions and time of each figure, `figures/` the pictures. Seconds are
+those of the last time it was made: what had been trained by then, in other processes or before, is not in them.
 
 {chr(10).join(rows)}
 

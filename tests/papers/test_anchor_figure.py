@@ -46,12 +46,21 @@ def test_a_spectrum_is_that_of_the_decomposition(shape):
     assert spectrum_of(np.outer(np.arange(3), np.ones(4))).effective_rank == pytest.approx(1, abs=1e-5)
 
 
+def test_spectra_of_layers_that_rest_and_that_move(short):
+    for run in (short, untrained(short)):
+        course = AnchorCourse(run, 1)
+        for layer, own in course.spectra.items():
+            for weights, found in zip(course.weights(layer), own, strict=True):
+                np.testing.assert_array_equal(found.values, spectrum_of(weights).values)
+
+
 def test_the_paper_scale_is_the_papers():
     experiment = anchor("paper", "tanh")
     network, optimizer = experiment.network, experiment.optimizer
     assert (network.width, network.feed_forward, network.outputs, network.length) == (640, 1280, 201, 10)
     assert network.value_outputs == network.key_outputs == 640
     assert set(network.fixed) == {"embedding", "positions", "output"}
+    assert experiment.recorded_steps() == experiment.saved_steps()  # each goes through all sequences
     assert experiment.steps * experiment.batch_size == 30 * experiment.data.n
     assert experiment.init.hidden.std == pytest.approx(640**-0.85, rel=1e-3)
     rates = [float(optimizer.schedule.factor(step)) * optimizer.learning_rate for step in (0, 1400)]

@@ -9,7 +9,7 @@ from condensation.papers import FIGURES
 from condensation.papers._figure import Available
 from condensation.papers._trainings import untrained
 from condensation.papers._variant import NotRun
-from condensation.papers.dropout import Deep, Kinks, Map
+from condensation.papers.dropout import Deep, Kinks, Map, images
 from condensation.papers.dropout.kinks import merged, sign_changes
 from condensation.papers.dropout.map import KINDS
 from condensation.sweeps import Local, run_sweep
@@ -109,3 +109,11 @@ def test_kinks_hold_where_training_made_one_in_each_interval():
             return np.array([True, True])
 
     assert Made(Available({})).measured("one").holds(Made.claim("one").rule) == (True, False)
+
+
+def test_a_gain_is_not_decided_by_seeds_that_have_not_fitted():
+    plain = images.MnistImages.experiments("quick")["none"]
+    run = train(plain.replace(**{"steps": 2, "network.widths": (64, 3, 10)}), 2)
+    figure = images.MnistImages(dict.fromkeys(images.KINDS, run))
+    for key in ("dropout-gain", "penalty-gain"):
+        assert figure.measured(key).holds(figure.claim(key).rule) == (None, None)

@@ -1,5 +1,9 @@
 """Attention against PyTorch's own: outputs to 1e-12, and three steps of its optimizers."""
 
+import math
+from dataclasses import replace
+
+import jax
 import numpy as np
 import pytest
 import torch
@@ -175,3 +179,38 @@ def test_gradient_flow_is_the_limit_of_small_steps_and_leaves_fixed_layers():
     for name, value in end.items():
         np.testing.assert_allclose(flow[name], value, rtol=0, atol=2e-3 * np.abs(value - start[name]).max() + 1e-15)
     assert np.array_equal(flow["embedding.weight"], start["embedding.weight"])
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 4])
+@pytest.mark.parametrize("name", ["causal", "linear deep", "text"])
+def test_a_long_sequence_is_read_in_parts(monkeypatch, name, chunk):
+    monkeypatch.setattr("condensation.networks._attention.CHUNK", chunk)
+    net, data = NETWORKS[name], data_of(NETWORKS[name])
+    values = experiment(name, c.GD(0.1)).initial_model().parameters
+    weights = {key: torch.tensor(value, requires_grad=True) for key, value in values.items()}
+    with jax.enable_x64(True):
+        outputs, slopes = jax.value_and_grad(lambda v: (net.assemble(v)(data.x) ** 2).sum())(values)
+    expected = (torch_outputs(net, weights, torch.tensor(data.x)) ** 2).sum()
+    expected.backward()
+    assert float(outputs) == pytest.approx(expected.item(), rel=1e-12)
+    for key, value in weights.items():
+        if value.grad is not None:
+            np.testing.assert_allclose(slopes[key], value.grad.numpy(), rtol=1e-9, atol=1e-12)
+
+
+def products(jaxpr) -> int:
+    """The numbers that all products of matrices of a program give."""
+    given = [getattr(part, "jaxpr", part) for step in jaxpr.eqns for part in step.params.values()]
+    inner = [part for part in given if hasattr(part, "eqns")]
+    own = [step.outvars[0].aval.shape for step in jaxpr.eqns if step.primitive.name == "dot_general"]
+    return sum(map(math.prod, own)) + sum(map(products, inner))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_what_layers_pass_on_is_what_their_products_give(name):
+    """The readout and the last block are of one token: by the length, a text's vocabulary would fill the memory."""
+    for net in (replace(NETWORKS[name], **change) for change in ({}, {"length": 40}, {"outputs": 300})):
+        values = c.Init(c.Normal(0.1)).draw(net, np.random.default_rng(0))
+        x = np.zeros((1, *net.input_shape), np.float32)
+        counted = products(jax.make_jaxpr(lambda v, x, net=net: net.assemble(v)(x))(values, x).jaxpr)
+        assert counted <= net.passed_on <= counted + 3 * net.length * net.width

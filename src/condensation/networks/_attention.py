@@ -9,6 +9,7 @@ only one whose output is read. No layer has a bias.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ._attention_shape import Attention
 
 NORM_EPS = 1e-5
+CHUNK = 256  # tokens that ask at once where each reads only those before it: half of the pattern is zero
 
 
 def layer_norm(h: Float[Array, "... width"]) -> Float[Array, "... width"]:
@@ -108,7 +110,7 @@ class AttentionNetwork(eqx.Module):
                 scores = jnp.einsum("nhir,nhjr->nhij", queries, jnp.einsum("njk,hrk->nhjr", seen, weight))
         scores = network.factor * scores
         if network.causal and asking.shape[1] > 1:
-            earlier = jnp.tril(jnp.ones(scores.shape[-2:], bool))
+            earlier = jnp.tril(jnp.ones(scores.shape[-2:], bool), seen.shape[1] - asking.shape[1])
             return jax.nn.softmax(jnp.where(earlier, scores, -jnp.inf), -1) if network.softmax else scores * earlier
         return jax.nn.softmax(scores, -1) if network.softmax else scores
 
@@ -121,17 +123,24 @@ class AttentionNetwork(eqx.Module):
             return self._finish(
                 block, self._from_moments(block, asking[:, 0], jnp.einsum("njk,njv->nkv", keys, values))[:, None], h
             )
+        if network.causal and asking.shape[1] > CHUNK:
+            ends = [*range(CHUNK, asking.shape[1], CHUNK), asking.shape[1]]
+            parts = [self._pass_on(block, asking[:, begin:end], seen[:, :end]) for begin, end in pairwise([0, *ends])]
+            passed = jnp.concatenate(parts, 1)
+        else:
+            passed = self._pass_on(block, asking, seen)
+        return self._finish(block, jnp.reshape(passed, (*passed.shape[:2], -1)), h)
+
+    def _pass_on(self, block: int, asking: Array, seen: Array) -> Array:
+        """What the heads of a block give the tokens that ask, the last ones of those that are seen."""
+        network = self.network
         pattern, values = self._pattern(block, asking, seen), seen[..., network.value_from :]
         if not network.values:
-            passed = jnp.einsum("nhij,njv->nihv", pattern, values)
-        elif asking.shape[1] == 1:  # W_V of what is passed on, instead of each token's
-            passed = jnp.einsum(
-                "nihv,hwv->nihw", jnp.einsum("nhij,njv->nihv", pattern, values), self._weight("value", block)
-            )
-        else:
-            weight = self._weight("value", block)
-            passed = jnp.einsum("nhij,nhjw->nihw", pattern, jnp.einsum("njv,hwv->nhjw", values, weight))
-        return self._finish(block, jnp.reshape(passed, (*passed.shape[:2], -1)), h)
+            return jnp.einsum("nhij,njv->nihv", pattern, values)
+        weight = self._weight("value", block)
+        if asking.shape[1] == 1:  # W_V of what is passed on, instead of each token's
+            return jnp.einsum("nihv,hwv->nihw", jnp.einsum("nhij,njv->nihv", pattern, values), weight)
+        return jnp.einsum("nhij,nhjw->nihw", pattern, jnp.einsum("njv,hwv->nhjw", values, weight))
 
     def _from_moments(self, block: int, last: Array, products: Array) -> Array:
         """What linear heads give the last token, from the products of keys' and values' inputs, summed over tokens."""

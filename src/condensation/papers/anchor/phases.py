@@ -90,7 +90,7 @@ class Phases(PaperFigure):
 
     name, title, paper = "anchor-phases", "Reasoning against memorising: composite anchor functions", "ANCHOR"
     has_variants, on_request = False, True
-    block = 4
+    block = 2
     chosen = (
         "12,000 steps (32 epochs) of the paper's 210 epochs, with its warm-up of 10 epochs and its cosine, and there "
         "one seed; no biases, layer norms without weights, no clipping of gradients; a vocabulary of 201 and trained "

@@ -1,5 +1,6 @@
 """What one seed of the anchor task or of text does: stages by the loss, changes, spectra, and what is known ahead."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -9,6 +10,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
+from ..._device import cores
 from ..._precision import precision
 from ...measure._rank import ranks_of
 from ...measure._spectrum import Spectrum as Sizes
@@ -142,11 +144,12 @@ class AnchorCourse:
     def spectra(self) -> dict[str, list[Spectrum]]:
         """Of each layer at each saved step; one that has not moved is not decomposed again."""
         found: dict[str, list[Spectrum]] = {}
-        for layer in (*self.outer, *self.attention):
-            weights, own = self.weights(layer), []
-            for k, each in enumerate(weights):
-                own.append(own[-1] if k and np.array_equal(each, weights[k - 1]) else spectrum_of(each))
-            found[layer] = own
+        with ThreadPoolExecutor(cores()) as pool:  # BLAS may have one thread only
+            for layer in (*self.outer, *self.attention):
+                weights = self.weights(layer)
+                moved = [k == 0 or not np.array_equal(each, weights[k - 1]) for k, each in enumerate(weights)]
+                own = list(pool.map(spectrum_of, weights[moved]))
+                found[layer] = [own[k] for k in np.cumsum(moved) - 1]
         return found
 
     def ranks(self, layer: str) -> Float[np.ndarray, " saved"]:

@@ -51,7 +51,7 @@ def anchor(scale: str, name: str) -> Experiment:
     often = (*range(0, 500, 25), *range(500, 800, 50), *range(800, 1400, 200), *range(1400, 4200, 700))
     saved = Evenly(31) if quick else At(often)
     init = Init(Normal(float(f"{WIDTH**-GAMMA * larger:.3g}")))
-    recorded = Evenly(61 if quick else 31)
+    recorded = Evenly(61) if quick else saved
     return Experiment(
         network, init, data, optimizer, epochs * epoch, Loss("cross_entropy"), saved, recorded, "float32", batch,
         AnchorFunctions(min(n, 10_000), vocabulary, length, keys=(5, 4 + keys)), (*OUTER, *ATTENTION),

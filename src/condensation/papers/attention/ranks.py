@@ -184,8 +184,8 @@ class Ranks(PaperFigure):
             panels[1, 0].set_ylabel("wait over the shorter drop")
         return Drawing(
             caption="Linear attention with nine heads learns regression in context, by the rank of keys and queries; "
-            "all "
-            "seeds. Top: loss over time; theory's levels, dashed where a multiple of the rank is learned. Bottom: the "
+            "all seeds. Top: loss over time; theory's levels for endlessly many sequences (of few the loss is lower), "
+            "dashed where a multiple of the rank is learned. Bottom: the "
             "wait after each number of learned eigenvalues, over the shorter of the two drops beside it.",
             pictures={"": picture},
             data=self.columns_of_claims(),
