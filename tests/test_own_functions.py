@@ -320,3 +320,24 @@ def test_partial_functions_train_and_have_no_fingerprint():
     with pytest.raises(c.InputError, match="write it with def"):
         own.fingerprint()
     assert jnp.tanh is function_at(function_path(jnp.tanh))
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (jax.nn.softmax, "given one, failed: ValueError"),
+        (lambda z: z / (1 + jnp.sum(z**2)), "depends on the others beside it"),
+        (lambda z: z.sum(), r"gives an array of shape \(\) for one of \(2, 3\)"),
+        (lambda z: z if z > 0 else 0 * z, "failed: ValueError: The truth value"),
+        (lambda z: np.tanh(np.asarray(z)), "failed: TracerArrayConversionError"),
+    ],
+    ids=["softmax", "normalised", "summed", "branches", "numpy"],
+)
+@pytest.mark.parametrize("network", [c.Dense((1, 4, 1)), c.Attention(2, 3, 1, feed_forward=4)], ids=["dense", "heads"])
+def test_an_activation_that_mixes_units_or_samples_is_refused(network, function, said):
+    x = np.random.default_rng(0).normal(size=(5, *network.input_shape))
+    own = c.Experiment(network, c.Init(c.Normal(0.5)), c.Arrays(x, x.reshape(5, -1)[:, 0]), c.GD(0.1), 2)
+    kinked = own.replace(**{"network.activation": lambda z: jnp.where(z > 0, z, 0.1 * z)})
+    assert np.isfinite(c.train(kinked).loss).all()
+    with pytest.raises(c.InputError, match=rf"must be a function of one number written with jax\.numpy: it.*{said}"):
+        c.train(own.replace(**{"network.activation": function}))

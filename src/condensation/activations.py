@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import factorial
 
-from ._functions import described, function_at
+from ._functions import called, described, function_at
 from .errors import InputError, unknown_name
 
 Function = Callable[[Any], Any]
@@ -72,6 +72,21 @@ def get_activation(activation: Activation) -> Function:
     if activation not in ACTIVATIONS:
         raise unknown_name("activation", activation, ACTIVATIONS)
     return ACTIVATIONS[activation]
+
+
+@lru_cache(maxsize=256)
+def check_activation(activation: Activation) -> None:
+    """Refuse a function of the user that gives something else for many numbers than for each of them alone."""
+    if isinstance(activation, str) and activation in ACTIVATIONS:
+        return
+    function, x = get_activation(activation), jnp.asarray([[-1.0, 0.3, 0.7], [2.0, -0.4, -3.0]])
+    what = f"the activation {label(activation)!r} must be a function of one number written with jax.numpy: it"
+    together = np.asarray(called(what, jax.jit(function), x))
+    alone = np.asarray(called(f"{what}, given one,", jax.jit(jax.vmap(jax.vmap(function))), x))
+    if together.shape != x.shape:
+        raise InputError(f"{what} gives an array of shape {together.shape} for one of {x.shape}")
+    if not np.allclose(together, alone, rtol=1e-4, atol=1e-6, equal_nan=True):
+        raise InputError(f"{what} gives a number that depends on the others beside it (on other units or samples)")
 
 
 def label(activation: Activation) -> str:

@@ -27,12 +27,13 @@ from ._serialization import (
     without_none,
 )
 from ._stored import StoredArrays, stored_parts
+from .activations import check_activation
 from .data import Data, Images, Text
 from .data._labels import as_targets, takes_labels
 from .errors import InputError, check_not_negative, check_whole, one_of, unknown_name
 from .initialization import Given, Init
 from .losses import Loss
-from .networks import Dense, Model, Network
+from .networks import Attention, Dense, Model, Network, ResNet
 from .networks._model import check_samples, without_pairs
 from .optimizers import GradientFlow, NormalisedGD, Optimizer
 from .saving import At, Continued, Evenly, SaveSchedule, list_steps
@@ -183,6 +184,9 @@ class Experiment(Part):
                     f"target = {data.target!r}: one_hot would do"
                 )
         self.loss.check(network.outputs)
+        single = [network.activation] if isinstance(network, Attention | ResNet) else []  # not of dense layers alone
+        for activation in {*network.activations, *single}:
+            check_activation(activation)
         if self.loss.of_classes and network.outputs == 1:
             raise InputError(
                 f"the loss {self.loss.name} needs a network with an output for each of at least two classes, and there "

@@ -112,3 +112,17 @@ def test_labels_that_cannot_be_get_one_sentence(labels, outputs, loss, said):
             continue  # any residual has its lines
         with pytest.raises(InputError, match=said):
             use(experiment(labels, loss, outputs))
+
+
+def test_labels_0_and_1_are_refused_by_the_exponential_loss():
+    """The gradient by a sample whose label is 0 is zero: it would not be learned."""
+    y = np.arange(12) % 2
+    for call in (
+        lambda: train(experiment(y, "exponential", 1), 1),
+        lambda: predict(experiment(y, "exponential", 1)),
+        lambda: gradient(experiment(y, "exponential", 1).initial_model(), X, y, Loss("exponential")),
+    ):
+        with pytest.raises(InputError, match=r"for labels of 1 and -1, and these are 0 and 1: .* 2 \* y - 1 would do"):
+            call()
+    assert np.isfinite(train(experiment(2 * y - 1, "exponential", 1), 1).loss).all()
+    assert np.isfinite(train(experiment(np.ones(12), "exponential", 1), 1).loss).all()

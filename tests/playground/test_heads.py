@@ -1,5 +1,7 @@
 """The page's numbers of attention against the library's own."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -24,7 +26,7 @@ from condensation.playground._runs import LiveRun, SavedRun
 from condensation.playground._session import Session
 from condensation.playground._settings import Settings
 from condensation.prediction import predict
-from condensation.theory import context_losses
+from condensation.theory import context_loss, context_losses, context_weights
 
 SMALL = {"data": "sequences", "n": "20", "width": "6", "layers": "tanh", "optimizer": "gd", "rate": "0.5",
          "std_w": "0.1", "std_a": "0.1", "seed": "3"}  # fmt: skip
@@ -137,7 +139,8 @@ def test_regression_in_context_is_marked_by_its_eigenvectors_and_levels(merged):
     axes = data.axes(settings.seeds)[[1, 0, 2]]  # the largest eigenvalue first
     name = layer[:-1]
     np.testing.assert_allclose(arrays[f"mark_{name}"], axes, atol=1e-6)
-    np.testing.assert_allclose(header["attention"]["levels"], context_losses(data.eigenvalues, data.context)[1:])
+    levels = context_losses(data.eigenvalues, data.context)[-1 if merged == "1" else 1 :]  # merged: it falls once
+    np.testing.assert_allclose(header["attention"]["levels"], levels)
     assert header["attention"]["mark"] == "eigenvector"
     assert frame[f"head_{name}"].shape == (3, 3 if merged == "1" else 1, 3)
     tops = np.linalg.svd(frame[f"head_{name}"])[2][:, 0]
@@ -145,7 +148,31 @@ def test_regression_in_context_is_marked_by_its_eigenvectors_and_levels(merged):
     assert frame["head_pattern"].shape == (3, 1, 10)
 
 
-@pytest.mark.parametrize("changes", [{"key_inputs": None}, {"feed_forward": 4}, {"hidden": (4,)}])
+@pytest.mark.parametrize(("heads", "rank"), [(1, 1), (2, 1), (1, 2), (1, 3), (2, 2)])
+def test_levels_are_those_that_so_many_heads_can_learn(heads, rank):
+    """The last one is the least expected loss of matrices of their rank: best of all where eigenvectors decouple it."""
+    experiment = Settings.from_text(CONTEXT).experiment()
+    changed = experiment.replace(**{"network.heads": heads, "network.head_width": rank})
+    levels, data = Heads.of(LiveRun(changed, Seed(1, 1)), "query1", {}).levels(), experiment.data
+    best = context_weights(data.eigenvalues, data.context)
+    sets = [kept for kept in product((0, 1), repeat=3) if sum(kept) <= heads * rank]
+    losses = [context_loss(np.diag(best * kept), data.eigenvalues, data.context) for kept in sets]
+    assert levels[-1] == pytest.approx(min(losses))
+    assert len(levels) == max(map(sum, sets))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"key_inputs": None},
+        {"feed_forward": 4},
+        {"hidden": (4,)},
+        {"positions": True},
+        {"fixed": ("query1",)},
+        {"attention": "softmax"},
+        {"projection": True, "residual": True},
+    ],
+)
 def test_levels_are_those_of_the_network_of_theory_alone(changes):
     experiment = Settings.from_text(CONTEXT).experiment()
     assert Heads.of(LiveRun(experiment, Seed(1, 1)), "query1", {}).levels()

@@ -117,6 +117,31 @@ def test_large_weights_and_later_steps_are_not_predicted_without_a_word():
         predict_next(c.train(experiment(), 1), 2)
 
 
+@pytest.mark.parametrize(("std", "hidden"), [(0.3, ()), (1.0, (6,))])
+def test_values_that_begin_larger_than_they_grow_are_told(std, hidden):
+    """Beside small other weights; theory's share of the values off their line, and that half the way to the plateau."""
+    network = c.Attention(5, 6, 1, projection=False, hidden=hidden, activation="linear")
+    v, _ = value_direction(X, Y)
+    plateau = np.exp(-plateau_amplitude(X, Y) * Y * (X.mean(axis=1) @ v)).mean()
+    own = experiment(network=network, init=c.Init(c.Normal(1e-3), query_key=c.Normal(1e-9), value=c.Normal(std)))
+    run = c.train(own.replace(steps=200, optimizer=c.GradientFlow(10.0, stop_ratio=(1 + plateau) / 2)), 1)
+    values = run.weights("value1", 200, 0)
+    off = np.linalg.norm(values - np.outer(values @ v, v), 2) / np.linalg.norm(values, 2)
+    for prediction in predict(own).values():
+        told = re.search(r"not small: off their line they begin with (\d+)%", prediction.note)
+        assert told is not None
+        assert float(told[1]) / 100 == pytest.approx(off, abs=0.15)
+
+
+def test_f_of_the_first_moment_does_not_depend_on_the_size_of_tokens():
+    """Labels that the values' line separates, so that F is that of vanishing outer weights."""
+    x = X + 3 * np.sign(Y)[:, None, None]
+    small, large = (predict(experiment(data=c.Arrays(size * x, Y)))["query1"].directions for size in (1.0, 1e12))
+    assert "no rest" in predict(experiment(data=c.Arrays(x, Y)))["query1"].note
+    np.testing.assert_allclose(small.directions[0], large.directions[0], atol=1e-6)
+    np.testing.assert_allclose(small.values / small.values[0], large.values / large.values[0], atol=1e-6)
+
+
 def test_weight_decay_that_small_weights_do_not_grow_against_is_told():
     decayed = experiment(optimizer=c.GD(0.1, weight_decay=0.1), steps=100)
     run = c.train(decayed, 1)

@@ -58,6 +58,34 @@ def test_a_loop_in_numpy_takes_the_same_steps():
         assert run.loss[seed, 3] == pytest.approx(0.5 * np.mean((run.output(x, 3, seed) - y) ** 2))  # without it
 
 
+@pytest.mark.parametrize("kind", ["plain", "residual", "concatenated"])
+def test_of_deeper_networks_it_is_dropout_of_the_neurons_of_the_last_hidden_layer_alone(kind):
+    """A step against central differences of the mean loss over all masks."""
+    network = Dense((2, 3, 3, 2), "tanh", output_bias=True, **({} if kind == "plain" else {kind: True}))
+    run = train(experiment(2, network=network, steps=1, save=Every(1)), 1, progress=False)
+    x, y = run.data(0)
+    start, end = run.parameters_at(0, 0), run.parameters_at(1, 0)
+
+    def mean_loss(values):
+        first = np.tanh(x @ values["dense1.weight"].T + values["dense1.bias"])
+        last = np.tanh(first @ values["dense2.weight"].T + values["dense2.bias"])
+        mean = 0.0
+        for mask in product((0, 1), repeat=3):
+            kept = last * np.array(mask) / (1 - SHARE)
+            h = {"plain": kept, "residual": kept + first, "concatenated": np.c_[first, kept]}[kind]
+            loss = 0.5 * np.mean(((h @ values["output.weight"].T + values["output.bias"] - y) ** 2).sum(1))
+            mean += (1 - SHARE) ** sum(mask) * SHARE ** (3 - sum(mask)) * loss
+        return mean
+
+    for name, value in start.items():
+        for place in np.ndindex(value.shape):
+            up, down = value.copy(), value.copy()
+            up[place] += 1e-5
+            down[place] -= 1e-5
+            slope = (mean_loss(start | {name: up}) - mean_loss(start | {name: down})) / 2e-5
+            assert (value[place] - end[name][place]) / 0.1 == pytest.approx(slope, abs=1e-8), (name, place)
+
+
 def test_it_travels_as_text_and_is_told():
     own = experiment(data=Arrays(np.eye(2), np.ones((2, 1))))
     plain = own.to_plain()

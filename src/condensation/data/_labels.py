@@ -24,6 +24,11 @@ def as_targets(y: np.ndarray, outputs: int, loss: Loss, every: bool = False) -> 
     array([[0., 0., 1.],
            [1., 0., 0.]])
     """
+    if loss.name == "exponential" and outputs == 1 and np.any(y == 0) and np.isin(y, (0, 1)).all():
+        raise InputError(
+            "the loss exponential is for labels of 1 and -1, and these are 0 and 1: of a label of 0 the loss is 1 "
+            "whatever the output is. 2 * y - 1 would do"
+        )
     if not takes_labels(loss, outputs) or y.ndim > 2 or (y.ndim == 2 and y.shape[1] != 1):
         return y
     labels = y.reshape(-1)

@@ -119,15 +119,20 @@ class Heads:
         return header, arrays | {"spectra": self.whole_curve()}
 
     def levels(self) -> list[float]:
-        """The levels at which the loss of regression in context stands still, the first loss left out."""
-        experiment = self.run.experiment
+        """The levels at which the loss of regression in context stands still, the first loss left out.
+
+        With key and query merged it falls once, to the last one; heads of less rank than there are eigenvalues learn as
+        many as their rank.
+        """
+        experiment, network = self.run.experiment, self.network
         assert experiment is not None
         data, loss = experiment.data, experiment.loss
-        if not isinstance(data, InContextRegression) or self.network.softmax or not _reads(self.network, data):
+        if not isinstance(data, InContextRegression) or not _reads(network, data):
             return []
         if loss.name != "squared_error" or loss.reduction != "mean":
             return []
-        return context_losses(data.eigenvalues, data.context)[1:].tolist()
+        known = context_losses(data.eigenvalues, data.context)[1:].tolist()
+        return known[-1:] if network.merged else known[: network.heads * network.key_outputs]
 
     def drawn(self, moment: Moment) -> dict[str, np.ndarray]:
         """The matrices of a frame."""
@@ -164,9 +169,10 @@ def _eigenvectors(run: ShownRun, network: Attention, block: int) -> Marks:
 
 
 def _reads(network: Attention, data: InContextRegression) -> bool:
-    """Whether the network is that of theory: one block of heads, keys and queries of inputs, values of targets."""
-    more = network.hidden or network.feed_forward or network.norm
-    return not more and network.depth == 1 and network.key_inputs == data.dim
+    """Whether the network is that of theory: one block of linear heads, whose keys read inputs and values targets."""
+    more = network.hidden or network.feed_forward or network.norm or network.residual or network.positions
+    plain = not network.softmax and not network.fixed and network.depth == 1
+    return plain and not more and network.key_inputs == data.dim
 
 
 @lru_cache(maxsize=16)

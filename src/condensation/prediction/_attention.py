@@ -2,6 +2,7 @@
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import brentq
 
 from .._phrases import listed
 from .._precision import precision
@@ -16,6 +17,7 @@ from ._lines import LEADING_ERROR, gap_note
 DECAY = "weight decay is left out: small weights may not grow against it"
 Lines = tuple[np.ndarray, Directions, None, str]  # residual, lines, no fates, note
 SECOND = "of the second stage, as growth begins where outer weights on the values' line come to rest"
+FIRST = 1e-9  # of the largest output on the values' line: so small that the loss has not moved
 SEPARATED = (
     "the values' line separates the labels, so that outer weights come to no rest: F is that of the first moment"
 )
@@ -49,11 +51,11 @@ def attention_lines(
     if "value1" in network.fixed:
         raise InputError("lines of attention are predicted where values turn to their line, and here value1 is fixed")
     tokens, labels = np.asarray(x, float), np.asarray(y, float).reshape(-1)
-    v, _ = value_direction(tokens, labels)
-    amplitude = plateau_amplitude(tokens, labels)
-    matrix = query_key_matrix(tokens, labels, v * (amplitude or 1e-9), network.factor)
+    v, size = value_direction(tokens, labels)
+    amplitude, largest = plateau_amplitude(tokens, labels), np.abs(tokens.mean(axis=1) @ v).max()
+    matrix = query_key_matrix(tokens, labels, v * (amplitude or FIRST / largest), network.factor)
     decay = DECAY if getattr(optimizer, "weight_decay", 0.0) else ""
-    told = _joined(decay, _size_note(network, model, tokens))
+    told = _joined(decay, _size_note(network, model, tokens), _values_note(model, v, amplitude or 1 / size))
     values = stationary_directions(tokens.mean(axis=1), labels[:, None], 1)
     why = ""
     if network.fixed:
@@ -78,6 +80,26 @@ def _size_note(network: Attention, model: Model, tokens: np.ndarray) -> str:
     if max(output, off) <= LEADING_ERROR:
         return ""
     return f"the weights are not small: outputs reach {output:.2g}, and attention is up to {off:.0%} off the mean"
+
+
+def _values_note(model: Model, v: np.ndarray, amplitude: float) -> str:
+    """A sentence where values begin too large to come to the line v before the loss falls.
+
+    Growth along v adds the same t to the squared norm of each matrix between tokens and output, until their product
+    has the amplitude.
+    """
+    weights = {name.split(".")[0]: np.asarray(value, float) for name, value in model.parameters.items()}
+    between = [value for name, value in weights.items() if not name.startswith(("query", "key"))]
+    each = amplitude ** (2 / len(between))
+    begun = np.array([np.linalg.norm(value, 2) ** 2 for value in between]) / each
+    missing = 1 - np.prod(begun)
+    growth = each * brentq(lambda t: np.prod(begun + t) - 1, 0, 1) if missing > 0 else 0.0
+    values = weights["value1"]
+    off = np.linalg.norm(values - np.outer(values @ v, v), 2)
+    share = off / np.hypot(off, np.sqrt(growth)) if off else 0.0
+    if share <= LEADING_ERROR:
+        return ""
+    return f"the values are not small: off their line they begin with {share:.0%} of the size that they come to"
 
 
 def _joined(*notes: str) -> str:

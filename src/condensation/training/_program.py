@@ -135,7 +135,9 @@ class Program(NamedTuple):
         network: Any = self.network.assemble(parameters | statistics)
         if self.penalty is not None:
             outputs, read = network.trace(x)
-            added = dropout_penalty(network.layers[-1].weight, read[-1], self.penalty, self.loss.reduction)
+            hidden = network.activations[-1](network.layers[-2](read[-2]))  # without what was added or stands above
+            output = network.layers[-1].weight[:, -len(hidden) :]
+            added = dropout_penalty(output, hidden, self.penalty, self.loss.reduction)
             return self.loss(outputs, y) + added, (outputs, statistics)
         outputs, statistics = network.learn(x, key) if self.network.norms else (network(x, key), statistics)
         return self.loss(outputs, y), (outputs, statistics)
