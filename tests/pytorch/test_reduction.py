@@ -973,8 +973,8 @@ def test_language_models_have_no_accuracy_here_and_lengths_must_agree(unchecked)
         ).accuracy
         is not None
     )
+    lengths = [torch.randint(0, 20, (4, 5 - k % 2)) for k in range(20)]
     with pytest.raises(InputError, match="batches of one length"):
-        lengths = [torch.randint(0, 20, (4, 5 - k % 2)) for k in range(20)]
         reduce_model(Words(), inputs=ids, data=lengths, method="merge")
 
 
