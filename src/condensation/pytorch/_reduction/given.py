@@ -13,7 +13,8 @@ from ...errors import InputError
 from .._units import NOT_INITIALISED, unwrapped
 from .channels import ChannelSet
 from .graph import build_graph
-from .trace import ModelInputs, Trace, call, tensors
+from .samples import length
+from .trace import ModelInputs, Trace, call, mapped, tensors
 
 
 def checked_model(model: Any) -> nn.Module:
@@ -69,8 +70,8 @@ def _hooks(module: nn.Module) -> list[dict[int, Any]]:
     return [hooks for hooks in every if not any(type(hook).__module__.startswith(own) for hook in hooks.values())]
 
 
-def _answer(model: nn.Module, inputs: ModelInputs) -> list[torch.Tensor]:
-    torch.manual_seed(0)
+def _answer(model: nn.Module, inputs: ModelInputs, seed: int = 0) -> list[torch.Tensor]:
+    torch.manual_seed(seed)
     with torch.no_grad():
         return tensors(_run(model, inputs))
 
@@ -82,6 +83,26 @@ def _run(model: nn.Module, inputs: ModelInputs) -> Any:
         raise InputError(
             f"the model cannot be run on its inputs (inputs= takes others): {type(problem).__name__}: {problem}"
         ) from problem
+
+
+def mixes_samples(model: nn.Module, batch: ModelInputs) -> bool:
+    """Whether the answer to the second sample of a batch depends on the first one's being there.
+
+    So it does where the first axis is not that of samples (a recurrent layer wants it to be time), or where norms take
+    the statistics of the batch. Nothing is said of a model that draws random numbers.
+    """
+    if (length(batch) or 0) < 2:
+        return False
+    both, alone = (mapped(batch, lambda value, first=first: value[first:2]) for first in (0, 1))
+    try:
+        before, again, after = _answer(model, both), _answer(model, both, 1), _answer(model, alone)
+    except InputError:  # it takes other numbers of samples alone
+        return False
+    pairs = [(x[1:], y) for x, y in zip(before, after, strict=False) if x.ndim and len(x) == 2 and len(y) == 1]
+    steady = all(map(partial(torch.allclose, equal_nan=True), before, again))
+    return steady and any(
+        float((x - y).abs().max()) > torch.finfo(x.dtype).eps ** 0.5 * float(x.abs().max()) for x, y in pairs if len(x)
+    )
 
 
 def channel_sets(given: nn.Module, inputs: ModelInputs) -> tuple[dict[str, ChannelSet], Trace, dict[str, str]]:

@@ -27,6 +27,7 @@ from .trace import ModelInputs, call, mapped, tensors
 
 Outputs = list[torch.Tensor]
 SURE = 0.95  # of each bound, on one side
+WITHIN = ("hidden_state", "attentions", "key_values", "cache", "mems", "router")  # names of what transformers also give
 UNSEEN = 3  # of n new samples: with 95% confidence no more are worse than n others
 
 
@@ -69,22 +70,29 @@ class Judge:
         pairs = list(zip(part.batches, part.labels, strict=True))
         self.labels = None if any(_is_next_word(*pair) for pair in pairs) else _classes(part.labels)
         self.axes = [_class_axis(output, self.labels) for output in self.outputs]
+        if self.logits:  # no other output is one of classes
+            self.axes[self.logits :] = [None] * (len(self.axes) - self.logits)
         shape = None if self.labels is None else self.labels.shape
         classified = [k for k, axis in enumerate(self.axes) if axis is not None]
         fits = (k for k in classified if self._predicted(self.outputs, k).shape == shape)
         self.labelled = next(fits, None)  # the output whose classes the labels are
 
     def answers(self, model: nn.Module) -> Outputs:
-        """A model's outputs to all samples: its logits where it has some, all others else; no scalars beside them."""
+        """A model's outputs to all samples, first its logits where it has some; no scalars beside others.
+
+        A model that draws random numbers draws the same ones in every call.
+        """
         answered: list[Outputs] = []
         with torch.no_grad():
-            for batch in self.batches:
+            for place, batch in enumerate(self.batches):
+                torch.manual_seed(place)  # the caller keeps the state of the generators
                 answer = call(model, batch)
-                named = answer.get("logits") if isinstance(answer, Mapping) else getattr(answer, "logits", None)
-                every = tensors(answer if named is None else named)
+                logits, others = _told(answer)
+                every = [*logits, *others]
                 if not every:
                     raise InputError(f"the model answers with a {type(answer).__name__} without a tensor of floats")
                 every = [value for value in every if value.ndim > 0] or [value[None] for value in every]
+                self.logits = len(logits)
                 answered.append([value.detach().cpu() for value in every])
         shapes = {tuple(tuple(value.shape[1:]) for value in outputs) for outputs in answered}
         if len(shapes) > 1:
@@ -142,6 +150,18 @@ class Judge:
     def classifies(self) -> bool:
         """Whether there is a largest of several outputs."""
         return any(axis is not None for axis in self.axes)
+
+
+def _told(answer: Any) -> tuple[Outputs, Outputs]:
+    """The logits of an answer that names some, and its other outputs: what is within the model is none beside them."""
+    if hasattr(answer, "_asdict"):
+        answer = answer._asdict()
+    elif not isinstance(answer, Mapping) and hasattr(answer, "logits"):
+        answer = {"logits": answer.logits} | getattr(answer, "__dict__", {})
+    if not isinstance(answer, Mapping) or answer.get("logits") is None:
+        return [], tensors(answer)
+    others = {key: value for key, value in answer.items() if key != "logits" and not any(w in key for w in WITHIN)}
+    return tensors(answer["logits"]), tensors(others)
 
 
 def relative_error(outputs: np.ndarray, others: np.ndarray) -> float:

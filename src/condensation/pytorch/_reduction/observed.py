@@ -125,6 +125,7 @@ class Observed:
                     for name, module in modules.items():
                         look = partial(self._look, name, k, length(batch) or 1, readers.get(name, []))
                         hooks.enter_context(module.register_forward_hook(look, with_kwargs=True))
+                    torch.manual_seed(k)  # what a model draws is the same in the sweep
                     call(self.given, batch)
 
     def _can_be_refitted(self, module: nn.Module) -> bool:

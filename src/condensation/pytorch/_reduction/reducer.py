@@ -17,7 +17,7 @@ from .attention import layer_by_layer
 from .choose import Candidate, Chooser, Goal
 from .cost import Cost, cost, count_parameters, operations, seconds
 from .flexible import drop_unneeded, make_flexible
-from .given import checked_model, own_copy
+from .given import checked_model, mixes_samples, own_copy
 from .gpu import exact_products
 from .judge import Judge
 from .layout import by_pixels, plain
@@ -33,6 +33,10 @@ from .trace import ModelInputs, tensors
 
 ERROR = 0.02  # the relative error that is allowed where nothing else is said
 WORK = 3e10  # multiply-adds that one look at the samples of a part may take
+MIXED = (
+    "what the model answers to a sample depends on the others in its batch: samples stand along the first axis, and "
+    "the numbers are those of such batches"
+)
 LEAST, MOST = 256, 20_000  # samples of a part: at most so many are taken, of a large model no fewer than the first
 
 
@@ -180,7 +184,7 @@ def _with_data(
         least_agreement=final.least_agreement,
         accuracy=None if accuracy is None or final.accuracy is None else (accuracy, final.accuracy),
         tried=tried,
-        notes=parts.notes,
+        notes=(*parts.notes, *((MIXED,) if mixes_samples(work.given, example) else ())),
     )
 
 

@@ -1,7 +1,8 @@
 """Samples that a reduction is fitted to, chosen by and judged on: three parts that share none, the same in every call.
 
-A part's inputs are batches as the model takes them. Samples are dealt out in a random order that never changes. Batches
-that cannot be cut into samples (a tensor in them has another length) are dealt out whole.
+A part's inputs are batches as the model takes them. Samples are dealt out in a random order that never changes; what is
+given again is left out. Batches that cannot be cut into samples (a tensor in them has another length) are dealt out
+whole.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +16,7 @@ from torch import nn
 from torch.utils._pytree import tree_leaves
 
 from ...errors import InputError
+from .distinct import distinct_batches, distinct_samples
 from .trace import ModelInputs, mapped
 
 BATCH = 256
@@ -78,8 +80,8 @@ class Source:
             if count >= 24 * most:  # enough to draw from
                 break
         joined = join(pairs)
-        units = count if joined is not None else len(pairs)
-        order = torch.randperm(units, generator=torch.Generator().manual_seed(SEED))
+        order, again = _dealt(pairs, joined)
+        units = len(order)
         held = units // 5 if units >= 5 else int(units > 1)
         apart = held if units > 2 else 0
         judge, choose, fit = order[:held], order[held : held + apart], order[held + apart :]
@@ -91,7 +93,18 @@ class Source:
             else:
                 part = _taken(joined, places[:most], most)
             parts.append(replace(part, fresh=places is not fit))
-        return Parts(*parts, notes=_notes(parts, held, apart))
+        return Parts(*parts, notes=(*_notes(parts, held, apart), *again))
+
+
+def _dealt(pairs: list[Pair], joined: Pair | None) -> tuple[torch.Tensor, tuple[str, ...]]:
+    """The places of the samples (or batches) that are not given again, in random order, and what is to be said."""
+    if joined is None:
+        own, every, kind = distinct_batches([_plain(x) for x, _ in pairs]), len(pairs), "batches"
+    else:
+        own, every, kind = distinct_samples(joined[0]), length(joined[0]) or 0, "samples"
+    order = torch.randperm(len(own), generator=torch.Generator().manual_seed(SEED))
+    notes = (f"{every - len(own)} of {every} {kind} were given before and are left out",)
+    return torch.tensor(own)[order], notes if len(own) < every else ()
 
 
 def length(inputs: ModelInputs) -> int | None:

@@ -154,6 +154,7 @@ def sweep(observed: Observed, small: nn.Module, plans: Sequence[ShrinkPlan], ref
                         hook = partial(reach, stops[name], batch)
                         module = small.get_submodule(name)
                         hooks.enter_context(module.register_forward_pre_hook(hook, with_kwargs=True))
+                    torch.manual_seed(batch)  # as when the given model was observed
                     with suppress(_Enough):
                         call(small, inputs)
             if not alone:
