@@ -93,7 +93,7 @@ def test_units_of_listed_weights_are_told_by_the_biases_behind_them(tmp_path, ki
 
 def test_archives_in_archives_are_opened(tmp_path):
     content = io.BytesIO()
-    np.savez(content, **{"fc.weight": (weights := normal(6, 5))})
+    np.savez(content, weight=(weights := normal(6, 5)))
     tarred, zipped = io.BytesIO(), io.BytesIO()
     with tarfile.open(fileobj=tarred, mode="w") as archive:
         about = tarfile.TarInfo("data/m.npz")
@@ -106,7 +106,7 @@ def test_archives_in_archives_are_opened(tmp_path):
     for name, packed in files.items():
         (tmp_path / name).write_bytes(packed)
     for path in ("a.zip.gz", "a.zip.gz/x/m.tar", "b.gz"):
-        np.testing.assert_array_equal(units_in(tmp_path / path)["fc.weight"], weights)
+        np.testing.assert_array_equal(units_in(tmp_path / path)["weight"], weights)
     assert measure_path(tmp_path / "a.zip.gz").units[0].weights().size
     with pytest.raises(InputError, match=r"a\.zip\.gz holds no file gone; its models: x/m\.tar"):
         open_model_file(tmp_path / "a.zip.gz" / "gone")
