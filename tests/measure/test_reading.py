@@ -248,3 +248,17 @@ def test_two_clusters_say_both_counts(seed):
     row = read(np.repeat(rng.normal(size=(2, 20)), 50, axis=0) + 0.02 * rng.normal(size=(100, 20)))
     own, centred = (f"{value:.3g}" for value in (row.k_eff, row.centred_k_eff))
     assert row.reading.startswith(f"condensed on 2 lines: k_eff {own}, and without the mean {centred} where chance")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_lines_that_the_mean_spreads_have_their_own_count_beside_the_other(seed):
+    """Units of three lines and unequal norms are on many, when their mean is taken from them."""
+    rng = np.random.default_rng(seed)
+    weights = np.tile(rng.normal(size=(3, 20)), (22, 1)) * rng.uniform(0.1, 1, size=(66, 1))
+    r = np.linalg.norm(weights, axis=1) / np.linalg.norm(weights, axis=1).sum()
+    own = 1 / sum(r[k::3].sum() ** 2 for k in range(3))
+    row = read(weights)
+    assert round(row.centred_k_eff) > 3
+    assert row.reading.startswith(
+        f"condensed on 3 lines: k_eff {own:.3g}, and without the mean {row.centred_k_eff:.3g}"
+    )

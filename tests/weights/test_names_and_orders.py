@@ -1,5 +1,6 @@
 """What the types, names and order of a stranger's arrays tell of their units, and what they do not."""
 
+import itertools
 import json
 import pickle
 
@@ -194,3 +195,54 @@ def test_rows_of_an_adapter_are_added_to_those_of_a_layer(name):
     assert rows[second].kind == "adapter"
     assert rows[second].read.action.value == "look at this layer"
     assert "up to 4 of 8 units can go" in rows[name.format("q_proj")].reading
+
+
+ATTENDED = {"linear1": (64, 32), "linear2": (32, 64), "mix.q_proj": (32, 32), "mix.k_proj": (32, 32)}
+ATTENDED |= {"mix.v_proj": (32, 32), "mix.o_proj": (32, 32)}
+
+
+def block(prefix):
+    return {f"{prefix}{name}.weight": shape for name, shape in ATTENDED.items()}
+
+
+@pytest.mark.parametrize(("prefix", "expected"), [("", "block output"), ("h.0.", "block output"), ("a.", "neuron")])
+def test_what_a_feed_forward_layer_adds_to_the_stream_of_its_block_is_not_to_be_merged(prefix, expected):
+    """Equal rows of it do not make channels of the stream equal: the attention adds to them, too."""
+    shapes = block("h.0." if prefix == "a." else prefix)
+    name = f"{prefix}linear2.weight"
+    shapes |= {name: (32, 64), "pooler.weight": (32, 32)} if prefix else {}
+    arrays = {own: normal(*shape, seed=k) for k, (own, shape) in enumerate(shapes.items())}
+    arrays[name][8:16] = arrays[name][:8]
+    rows = {row.layer: row for row in measure_arrays(arrays)}
+    assert rows[name].kind == expected
+    assert rows[name].read.action == ("reduce" if expected == "neuron" else "look at this layer")
+    first = name.replace("linear2", "linear1")
+    assert all(rows[other].kind == "neuron" for other in (first, "pooler.weight") if other in rows)
+
+
+def test_several_depthwise_filters_of_each_channel_are_told():
+    shapes = {"a": (8, 3, 3, 3), "b": (16, 1, 3, 3), "c": (12, 16, 1, 1)}
+    found = units_of_arrays({f"{name}.weight": normal(*shape) for name, shape in shapes.items()})
+    assert [own.kind for own in found] == ["filter", "depthwise filter", "filter"]
+    sound = {"a": (16, 1, 9), "b": (32, 1, 5), "c": (12, 48, 3)}  # two that read one channel of sound
+    found = units_of_arrays({f"{name}.weight": normal(*shape) for name, shape in sound.items()})
+    assert [own.kind for own in found] == ["filter", "filter", "filter"]
+
+
+SIZES = [(64, 128, 32, 8), (784, 256, 128, 64, 8), (20, 128, 64, 4), (16, 32, 24, 4), (40, 60, 10)]
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_outputs_stay_whose_number_divides_that_of_other_inputs(sizes):
+    arrays = {f"{2 * k}.weight": normal(*pair[::-1]) for k, pair in enumerate(itertools.pairwise(sizes))}
+    last = list(arrays)[-1]
+    arrays[last][1:3] = arrays[last][0]
+    rows = {row.layer: row for row in measure_arrays(arrays)}
+    assert [rows[name].kind for name in arrays] == [*["neuron"] * (len(arrays) - 1), "output"]
+    assert rows[last].read.action != "reduce"
+
+
+def test_a_dense_layer_that_is_flattened_before_it_is_read_is_no_output():
+    shapes = {"each": (16, 20), "all": (32, 160), "last": (3, 32)}  # ten places of sixteen numbers
+    found = units_of_arrays({f"{name}.weight": normal(*shape) for name, shape in shapes.items()})
+    assert [own.kind for own in found] == ["neuron", "neuron", "output"]

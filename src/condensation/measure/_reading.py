@@ -72,6 +72,7 @@ NO_MERGING = {  # kinds of units whose lines are no licence to merge, and why
     "key": "keys act by their products with queries, so that a smaller head is meant, not merged units",
     "row": "neither its name nor a graph tells that its rows are units of a layer",
     "attention output": "its units write into a stream that other layers share",
+    "block output": "its units write into a stream that other layers share",
     "output": "its units are the outputs of the model, which stay",
     "gate": "a recurrent unit is its rows in all gates at once, and is merged only where all agree",
     "recurrent neuron": "a recurrent unit is its rows for inputs and state, and is merged only where both agree",
@@ -134,8 +135,8 @@ def _lines(row: Row) -> Reading | None:
     if not row.condensed and row.kind not in NO_MERGING and spare * row.inputs < _by_rank(row):
         return _low_rank(row)
     found, number = _on_lines(row.lines, row.cover, condensed=row.condensed), _beside_null(row)
-    merged = round(row.centred_k_eff) < round(row.k_eff)  # without their mean two lines are one
-    if row.condensed and isfinite(row.null_k_eff) and merged:
+    other = round(row.centred_k_eff) != round(row.k_eff)  # without their mean two lines are one, and three many
+    if row.condensed and isfinite(row.null_k_eff) and other:
         number = f"k_eff {_short(row.k_eff)}, and without the mean {number.removeprefix('k_eff ')}"
     return _to_merge(row, found, number, spare)
 

@@ -13,7 +13,7 @@ from .._phrases import printable
 from .._regular import check_regular
 from ..errors import InputError
 from ._beside import OF_OPTIMIZER, is_state, natural
-from ._formats.archives import around, is_archive, kept, only_model, unpacked, unzipped
+from ._formats.archives import around, innermost, is_archive, kept
 from ._formats.opened import Opened
 from ._formats.orders import told_by_names
 from ._formats.table import SUFFIXES, format_of
@@ -167,14 +167,10 @@ def _renamed(layout: UnitLayout | str, names: Mapping[str, str]) -> UnitLayout |
 
 def _in_archive(path: Path, member: str | None) -> ModelFile:
     """A model in an archive: the one that is named, or the only one."""
-    alone = unzipped(path) if member is None else None
-    inside, folder = alone or unpacked(path, member or only_model(path))
+    inside, folders = innermost(path, member)
     try:
-        if is_archive(inside):  # one in another, as packages have them
-            inside, deeper = unpacked(inside, only_model(inside))
-            folder = (folder, deeper)
         known = format_of(inside)
-        found = replace(_as_model(inside, kept(known.open(inside), folder), (path,)), format=known.name)
+        found = replace(_as_model(inside, kept(known.open(inside), folders), (path,)), format=known.name)
     except InputError as error:
         raise InputError(str(error).replace(str(inside), f"{path}/{member}" if member else str(path))) from error
     return replace(found, path=path / member if member else path, files=(path,))

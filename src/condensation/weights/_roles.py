@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from math import prod
 from typing import NamedTuple
@@ -16,11 +16,15 @@ GATED = "gated neuron"
 RECURRENT = "recurrent neuron"
 ROUTER = "router"
 ADAPTER = "adapter"
+ATTENTION_OUTPUT = "attention output"
+BLOCK_OUTPUT = "block output"
 _PAIRS = (("gate_proj", "up_proj"), ("wi_0", "wi_1"), ("w1", "w3"), ("ffn_gate", "ffn_up"))  # that are multiplied
 _PARTNERS = dict(_PAIRS) | {up: gate for gate, up in _PAIRS}
 _GATED = re.compile(rf"(?<![^.])(?!^w\d)({'|'.join(_PARTNERS)})(?=(_exps)?(\.weight)?$)")
 _EXPERT = re.compile(r"(?<![^.])(\w*experts?\.|\w*experts?$|\w+_exps)")
 _ROUTER = re.compile(r"(gate|router|gate\.wg|router\.\w+|ffn_gate_inp|shared_expert_gate)(\.weight)?$")
+_DOWN = re.compile(r"(^|[._])(down_proj|ffn_down(_exps)?)(\.weight)?$")  # what a feed-forward layer gives
+_BLOCK = re.compile(r".*?\.\d+(?=\.)|\d+(?=\.)|")  # the part of a name that counts blocks
 _ADDED = re.compile(r"(^|[._])lora_(B|up|embedding_B)([._]|$)")  # the second factor of what is added to a weight
 _OUTPUT = re.compile(r"(lm_?head|heads?|classifier|logits?|score|predictions?|fc_out|output|out|final)(_?layer)?")
 
@@ -28,6 +32,7 @@ _OUTPUT = re.compile(r"(lm_?head|heads?|classifier|logits?|score|predictions?|fc
 def with_roles(layouts: Mapping[str, UnitLayout | str], shapes: Mapping[str, Shape]) -> dict[str, UnitLayout | str]:
     """The layouts, with the kinds of outputs, of neurons that have gates, of what chooses experts, and of adapters.
 
+    What a feed-forward layer gives is added to what the attention of its block gives, and has as many units.
     Of two layers that are multiplied with each other both are there, in one shape. What chooses experts stands beside
     them. An output is a dense layer whose units no other weight reads, and which is called so, or is fed by another one
     and is the last one, or the only one that is not read: the order of a file may be that of its names.
@@ -39,10 +44,18 @@ def with_roles(layouts: Mapping[str, UnitLayout | str], shapes: Mapping[str, Sha
     known = {name: own for name, own in layouts.items() if isinstance(own, UnitLayout) and len(shapes[name]) > 1}
     sizes = {name: _sizes(own, shapes[name]) for name, own in known.items()}
     flow = Counter(sizes.values())  # a model may have 90,000 arrays, but of few sizes
-    read = {size: _is_read(size, flow) for size in flow}
+    givers: dict[int, list[_Size]] = {}
+    for size in flow:
+        givers.setdefault(size.units, []).append(size)
+    read = {size: _is_read(size, flow, givers) for size in flow}
     ends = [name for name, own in known.items() if own.kind not in (EMBEDDING, "row") and not read[sizes[name]]]
     found = dict(layouts)
     last = next(reversed(known), "")
+    streams = {
+        (_BLOCK.match(name)[0], sizes[name].units)  # pyright: ignore[reportOptionalSubscript]
+        for name, own in known.items()
+        if own.kind == ATTENTION_OUTPUT
+    }
     above = {name[: place.start()] for name in shapes if (place := _EXPERT.search(name))}
     for name, own in known.items():
         if own.kind != "neuron" or own.parts or len(known) < 2:
@@ -52,6 +65,9 @@ def with_roles(layouts: Mapping[str, UnitLayout | str], shapes: Mapping[str, Sha
             continue
         if _is_gated(name, shapes):
             found[name] = replace(own, kind=GATED)
+            continue
+        if _gives_block(name, sizes[name], streams):
+            found[name] = replace(own, kind=BLOCK_OUTPUT)
             continue
         if own.stacked:
             continue
@@ -70,7 +86,8 @@ def with_roles(layouts: Mapping[str, UnitLayout | str], shapes: Mapping[str, Sha
 def with_depthwise(layouts: Mapping[str, UnitLayout | str], shapes: Mapping[str, Shape]) -> dict[str, UnitLayout | str]:
     """The layouts, with the kind of depthwise filters.
 
-    A filter of one channel is depthwise unless it is the first one, which may read grey images or sound.
+    A filter of one channel is depthwise unless it is the first one, which may read grey images or sound. There may be
+    several for each channel.
 
     >>> layers = {"a.weight": (8, 1, 3, 3), "b.weight": (8, 1, 3, 3), "c.weight": (9, 8, 1, 1)}
     >>> [own.kind for own in with_depthwise(dict.fromkeys(layers, UnitLayout("filter")), layers).values()]
@@ -80,7 +97,8 @@ def with_depthwise(layouts: Mapping[str, UnitLayout | str], shapes: Mapping[str,
     found = dict(layouts)
     for name in filters[1:]:
         shape, own = shapes[name], found[name]
-        fed = any(shapes[other][0] == shape[0] for other in filters if other != name)
+        others = [shapes[other] for other in filters if other != name]
+        fed = any(other[0] == shape[0] or (min(other[:2]) > 1 and shape[0] % other[0] == 0) for other in others)
         if shape[0] > 1 and shape[1] == 1 and prod(shape[2:]) > 1 and fed and isinstance(own, UnitLayout):
             found[name] = replace(own, kind=DEPTHWISE)
     return found
@@ -90,6 +108,12 @@ def _is_gated(name: str, shapes: Mapping[str, Shape]) -> bool:
     """Whether the layer that it would be multiplied with is there, in its shape."""
     own = _GATED.search(name)
     return bool(own) and shapes.get(name[: own.start()] + _PARTNERS[own[1]] + name[own.end() :]) == shapes[name]
+
+
+def _gives_block(name: str, size: "_Size", streams: Collection[tuple[str, int]]) -> bool:
+    """Whether a layer has as many units as the attention of its block gives, and reads more, or is called so."""
+    block = _BLOCK.match(name)
+    return bool(block) and (block[0], size.units) in streams and (size.inputs > size.units or bool(_DOWN.search(name)))
 
 
 class _Size(NamedTuple):
@@ -114,16 +138,31 @@ def _sizes(layout: UnitLayout, shape: Shape) -> _Size:
     return _Size(units, inputs, len(shape), len(own) > 2 or bool(layout.parts))
 
 
-def _is_read(size: _Size, flow: Counter[_Size]) -> bool:
-    """Whether another weight has the units of one as its inputs; it may read them flattened, many of each channel."""
-    units = size.units
+def _is_read(size: _Size, flow: Counter[_Size], givers: Mapping[int, list[_Size]]) -> bool:
+    """Whether another weight has the units of one as its inputs; it may read them flattened, many of each channel.
+
+    What stands before a layer does not read it: that a network has 64 inputs says nothing of its 8 outputs.
+    """
+    units, flattened = size.units, set[_Size]()
     for other, count in flow.items():
         if not other.inputs or (other == size and count < 2):
             continue
-        flattened = other.inputs % units == 0 and units > 1 and (size.many or other.inputs < 64 * units)
-        if other.inputs == units or (flattened and other.axes == 2 and other.units != size.inputs):
+        if other.inputs == units:
             return True
-    return False
+        if other.inputs % units == 0 and units > 1 and (size.many or other.inputs < 64 * units) and other.axes == 2:
+            flattened.add(other)
+    return bool(flattened and flattened - _before(size, givers))
+
+
+def _before(size: _Size, givers: Mapping[int, list[_Size]]) -> set[_Size]:
+    """The layers before one: those that give as many units as it reads, and so on."""
+    before: set[_Size] = set()
+    waiting = [size]
+    while waiting:
+        new = set(givers.get(waiting.pop().inputs, ())) - before
+        before |= new
+        waiting += new
+    return before
 
 
 def _is_fed(size: _Size, flow: Counter[_Size]) -> bool:

@@ -1,4 +1,4 @@
-"""Archives as packages ship them (.zip, .whl, .tar, .tar.gz, .tgz): a model inside is read without unpacking the rest.
+"""Archives as packages ship them (.zip, .whl, .tar, .tgz, .gz): a model inside is read without unpacking the rest.
 
 A member is copied, with the files beside it that belong to it, into a folder of this process under a name of our own;
 what an archive says of paths, links, owners and rights is not followed.
@@ -32,6 +32,9 @@ _BLOCK = 2**20
 _SHOWN = 8  # members that an error names
 _TRIED = 64  # members that are looked into
 _SIDE = (".data", ".bin", ".onnx_data", ".weight", "")  # suffixes of files that a model beside them may name
+_DEEPEST = 4  # archives in each other
+_HEAD = 4096  # bytes in which packed ones begin to tell what they are
+_GZIP = b"\x1f\x8b"
 _GRAPH = "saved_model.pb"  # of TensorFlow, whose variables lie in a folder beside it
 _LISTS = ("model.json", "weights_manifest.json")  # of TensorFlow.js; other .json files are no models
 
@@ -61,7 +64,19 @@ def is_archive(path: Path) -> bool:
         names = zip_names(path)
         own = is_pytorch(names) or "model.weights.h5" in names or all(name.endswith(".npy") for name in names)
         return bool(names) and not own
-    return head[257:262] == b"ustar" or head[:2] == b"\x1f\x8b"
+    return head[257:262] == b"ustar" or head[:2] == _GZIP or _is_packed_pickle(path)
+
+
+def _is_packed_pickle(path: Path) -> bool:
+    """Whether a file is a pickle that zlib has packed, as joblib does."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    if head[:1] != b"\x78" or int.from_bytes(head[:2], "big") % 31:
+        return False
+    try:
+        return zlib.decompressobj().decompress(head, 2)[:1] == b"\x80"
+    except zlib.error:
+        return False
 
 
 def around(path: Path) -> tuple[Path, str] | None:
@@ -136,7 +151,8 @@ def _opened(path: Path) -> Iterator[Any]:
     except InputError:
         raise
     except Exception as error:  # a foreign archive fails in many ways
-        raise InputError(f"{path} cannot be read as an archive: {type(error).__name__}: {error}") from error
+        why = str(error).partition(":\n")[0]
+        raise InputError(f"{path} cannot be read as an archive: {type(error).__name__}: {why}") from error
 
 
 def _list(path: Path) -> list[Member]:
@@ -215,26 +231,59 @@ def kept(opened: Opened, folder: object) -> Opened:
     return replace(opened, arrays=arrays)
 
 
+def innermost(path: Path, member: str | None) -> tuple[Path, list[Folder]]:
+    """A copy of a model in an archive, which may lie in another one, as packages have them, and the folders of copies.
+
+    It is the member that is named, or the only model.
+    """
+    inside, folders = path, []
+    while member or not folders or is_archive(inside):
+        if len(folders) == _DEEPEST:
+            raise InputError(f"{path} holds more than {_DEEPEST} archives in each other: unpack them first")
+        try:
+            alone = unzipped(inside)
+            inside, folder = alone or unpacked(inside, member or only_model(inside))
+        except InputError as error:
+            raise InputError(str(error).replace(str(inside), str(path))) from error
+        folders.append(folder)
+        member = member if alone else None
+    return inside, folders
+
+
 def unzipped(path: Path) -> tuple[Path, Folder] | None:
-    """A copy of the file in a .gz file; None where the file is another one, or an archive of several."""
+    """A copy of the one file that gzip or zlib has packed; None where it is another one, or packs several."""
     with path.open("rb") as file:
-        if file.read(2) != b"\x1f\x8b":
+        if file.read(2) != _GZIP and not _is_packed_pickle(path):
             return None
-    try:
-        with gzip.open(path) as source:
-            if source.read(262)[257:] == b"ustar":
-                return None
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path} cannot be read as an archive: {error}") from error
     folder = Folder()
     inside = folder.path / (_plain(path.name).removesuffix(".gz") or "member")
     free = min(shutil.disk_usage(folder.path).free // 2, MOST_TIMES * path.stat().st_size + LARGE)
     try:
-        with gzip.open(path) as source, inside.open("wb") as target:
-            while block := source.read(_BLOCK):
+        with inside.open("wb") as target:
+            for block in _unpacking(path):
+                if not target.tell() and block[257:262] == b"ustar":
+                    return None
                 target.write(block)
                 if target.tell() > free:
                     raise InputError(f"{path} is not unpacked: it grows beyond {in_words(free)}")
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path} cannot be read as an archive: {error}") from error
     return inside, folder
+
+
+def _unpacking(path: Path) -> Iterator[bytes]:
+    """The content of a file packed by gzip or zlib, in blocks."""
+    with path.open("rb") as file:
+        if file.read(2) == _GZIP:
+            with gzip.open(path) as source:
+                while block := source.read(_BLOCK):
+                    yield block
+            return
+        file.seek(0)
+        stream = zlib.decompressobj()
+        while not stream.eof:
+            packed = stream.unconsumed_tail or file.read(_BLOCK)
+            block = stream.decompress(packed, _BLOCK)
+            if not packed and not block:
+                raise EOFError("it is truncated")
+            yield block

@@ -283,7 +283,7 @@ def _output(node: Any) -> str:
 
 def _attribute(node: Any, name: str, default: Any) -> Any:
     """A whole number or several, of a node."""
-    found = next((own for own in node.attribute if own.name == name), None)
+    found = node.attribute.get(name)
     if found is None:
         return default
     return list(found.ints) if isinstance(default, tuple) else int(found.i)

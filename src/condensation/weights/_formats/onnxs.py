@@ -5,9 +5,10 @@ given back their scale and zero point. Values beside the file are read only from
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ _ANONYMOUS = re.compile(r"(onnx::|ortshared|const_|_v_)?[A-Za-z]*_?\d+|.*::\w+_\
 _WEIGHT = re.compile(r"weight(_(ih|hh)(_l\d+)?(_reverse)?)?$")
 _MOVES = ("Slice", "Split", "Concat", "Unsqueeze", "Squeeze", "Reshape")
 _EXTERNAL = 1  # TensorProto.DataLocation
-_MOST_GRAPHS = 1000
+_MOST_GRAPHS, _MOST_NODES, _DEEPEST = 10_000, 1_000_000, 100
+_Key = tuple[str, str, str]  # of a function: domain, name and overload
 _LARGEST = 2**31  # bytes of a message of Protocol Buffers
 
 
@@ -36,7 +38,23 @@ class Node:
     name: str
     input: tuple[str, ...]
     output: tuple[str, ...]
-    attribute: Any
+    attribute: Mapping[str, Any]
+
+
+_SPARSE = "a sparse tensor: it has to be made dense first"
+
+
+def _key(own: Any, name: str | None = None) -> _Key:
+    """Which function a node calls, or one is."""
+    return _text(own.domain), _text(own.op_type if name is None else name), _text(getattr(own, "overload", ""))
+
+
+def _dims(tensor: Any) -> tuple[int, ...]:
+    """The shape of a sparse tensor, where there can be such an array."""
+    try:
+        return check_shape(tensor.dims)
+    except InputError:
+        return ()
 
 
 def _text(name: str | bytes) -> str:
@@ -44,9 +62,47 @@ def _text(name: str | bytes) -> str:
     return name if isinstance(name, str) else name.decode("utf-8", "backslashreplace")
 
 
+@dataclass(frozen=True)
+class _Scope:
+    """What names mean in a graph, or in the body of a function where it is called.
+
+    Attributes:
+        functions: of the model.
+        values: outside, which the inputs and outputs of the function stand for.
+        attributes: that the function was called with, or has by default.
+        prefix: of all other values of the function.
+        depth: how many graphs and functions are around it.
+    """
+
+    functions: Mapping[_Key, Any]
+    values: Mapping[str, str] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    prefix: str = ""
+    depth: int = 0
+
+    def called(self, name: str | bytes) -> str:
+        """A value's name in the model."""
+        name = _text(name)
+        return self.values.get(name, f"{self.prefix}{name}" if name else "")
+
+    def told(self, attributes: Iterable[Any]) -> dict[str, Any]:
+        """Attributes by name, with those of the function where they refer to them."""
+        pairs = ((own.name, self.attributes.get(own.ref_attr_name) if own.ref_attr_name else own) for own in attributes)
+        return {_text(name): own for name, own in pairs if own is not None}
+
+    def inside(self, node: Node, function: Any, call: int) -> "_Scope":
+        """What names mean in the function that a node calls."""
+        values: dict[str, str] = {}
+        for names, outside in ((function.input, node.input), (function.output, node.output)):
+            values |= dict(zip(map(_text, names), (*outside, *[""] * len(names)), strict=False))
+        attributes = {own.name: own for own in function.attribute_proto} | dict(node.attribute)
+        prefix = f"{node.name or node.op_type}.{call}."
+        return replace(self, values=values, attributes=attributes, prefix=prefix, depth=self.depth + 1)
+
+
 @dataclass
 class Graph:
-    """The nodes and constants of a model, those of the graphs inside its nodes too.
+    """The nodes and constants of a model, those of the graphs inside its nodes and of the functions it calls too.
 
     Attributes:
         nodes: that compute something.
@@ -54,6 +110,9 @@ class Graph:
         producers: the node that makes each value.
         consumers: the nodes that read each value.
         times: how often a constant of a name came again.
+        sparse: constants of which the entries that are not zero are stored.
+        graphs: how many were taken in, each call of a function counted.
+        calls: numbers of these calls.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -61,29 +120,44 @@ class Graph:
     producers: dict[str, Node] = field(default_factory=dict)
     consumers: dict[str, list[Node]] = field(default_factory=dict)
     times: dict[str, int] = field(default_factory=dict)
+    sparse: dict[str, Any] = field(default_factory=dict)
+    graphs: int = 0
+    calls: Iterator[int] = field(default_factory=count)
 
-    def add(self, graph: Any, number: Iterator[int]) -> None:
-        """Take in a graph."""
-        if next(number) > _MOST_GRAPHS:
-            raise InputError(f"it holds more than {_MOST_GRAPHS} graphs in each other")
-        for tensor in graph.initializer:
-            self.tensors[self._free(_text(tensor.name))] = tensor
+    def add(self, graph: Any, functions: Mapping[_Key, Any]) -> None:
+        """Take in a graph, and of functions of the model as much as it calls."""
+        self._add(graph, _Scope(functions))
+
+    def _add(self, graph: Any, scope: "_Scope") -> None:
+        self.graphs += 1
+        if self.graphs > _MOST_GRAPHS or len(self.nodes) > _MOST_NODES or scope.depth > _DEEPEST:
+            raise InputError(f"it holds more than {_MOST_GRAPHS} graphs in each other, or {_MOST_NODES:,} nodes")
+        for tensor in getattr(graph, "initializer", ()):
+            self.tensors[self._free(scope.called(tensor.name))] = tensor
+        for tensor in getattr(graph, "sparse_initializer", ()):
+            self.sparse[scope.called(tensor.values.name)] = tensor
         for each in graph.node:
-            inputs, outputs = tuple(map(_text, each.input)), tuple(map(_text, each.output))
-            node = Node(_text(each.op_type), _text(each.name), inputs, outputs, each.attribute)
-            value = next((a for a in node.attribute if a.name == "value" and a.HasField("t")), None)
-            if node.op_type == "Constant" and node.output:
-                if value is not None:
-                    self.tensors[self._free(node.output[0])] = value.t
-                continue
-            self.nodes.append(node)
-            for output in node.output:
-                self.producers[output] = node
-            for name in node.input:
-                self.consumers.setdefault(name, []).append(node)
-            for attribute in node.attribute:
-                for inner in ([attribute.g] if attribute.HasField("g") else []) + list(attribute.graphs):
-                    self.add(inner, number)
+            self._take(each, scope)
+
+    def _take(self, each: Any, scope: "_Scope") -> None:
+        inputs, outputs = tuple(map(scope.called, each.input)), tuple(map(scope.called, each.output))
+        node = Node(_text(each.op_type), _text(each.name), inputs, outputs, scope.told(each.attribute))
+        if node.op_type == "Constant" and node.output:
+            for kind, values in (("value", self.tensors), ("sparse_value", self.sparse)):
+                if (value := node.attribute.get(kind)) is not None and (value.HasField("t") or kind != "value"):
+                    values[self._free(node.output[0])] = value.t if kind == "value" else value.sparse_tensor
+            return
+        if (function := scope.functions.get(_key(each))) is not None:
+            self._add(function, scope.inside(node, function, next(self.calls)))
+            return
+        self.nodes.append(node)
+        for output in node.output:
+            self.producers[output] = node
+        for name in node.input:
+            self.consumers.setdefault(name, []).append(node)
+        for attribute in node.attribute.values():
+            for inner in ([attribute.g] if attribute.HasField("g") else []) + list(attribute.graphs):
+                self._add(inner, replace(scope, depth=scope.depth + 1))
 
     def _free(self, name: str) -> str:
         return free_name(name, self.tensors, self.times)
@@ -100,13 +174,14 @@ def open_onnx(path: Path) -> Opened:
         model = onnx.load(path, format="protobuf", load_external_data=False)
         if not model.HasField("graph"):
             raise InputError(f"{path} cannot be read as ONNX: it has no graph, and is truncated or of another kind")
-        graph.add(model.graph, iter(range(_MOST_GRAPHS + 2)))
+        graph.add(model.graph, {_key(own, own.name): own for own in model.functions})
     except InputError:
         raise
     except Exception as error:  # a foreign file fails in many ways
         raise InputError(f"{path} cannot be read as ONNX: it is truncated or broken") from error
     files: dict[Path, None] = {path: None}
     arrays = {name: _stored(onnx, path, name, tensor, files) for name, tensor in graph.tensors.items()}
+    arrays |= {name: without_values(_dims(own), "float32", _SPARSE) for name, own in graph.sparse.items()}
     if not arrays:
         raise InputError(f"{path} is an ONNX model without weights: it has no initializers and no constants")
     readings = list(Reader(graph, arrays, [_text(own.name) for own in model.graph.output]).readings())

@@ -20,7 +20,7 @@ _BESIDE = re.compile(
     re.IGNORECASE,
 )
 _HEADS = re.compile(r"(?:^|[./])(?:(query|key|value|attention_output)|_?(query|key|value|output)_dense)[./]\w+$")
-_LAST = re.compile(r"(?:^|[./])(?:\w*kernel|w)(?::\d+)?$")  # what weights are called whose units may stand last
+_LAST = re.compile(r"(?:^|[./])(?:\w*kernel|w|coefs_\.\d+)(?::\d+)?$")  # names of weights whose units may stand last
 _BIAS = re.compile(r"(kernel|weights?|w|filters?|depthwise_kernel|pointwise_kernel|depthwise_weights)(:\d+)?$")
 
 
@@ -98,27 +98,48 @@ def units_first(
 
 
 def told_by_names(opened: Opened) -> Opened:
-    """Arrays of a file that says nothing of their order, with units first where names and biases say they are last.
+    """Arrays of a file that says nothing of their order, with units first where names or biases say they are last.
 
-    JAX has them there: Flax calls weights ``kernel``, Haiku ``w``.
+    JAX has them there: Flax calls weights ``kernel``, Haiku ``w``; so have the networks of scikit-learn, ``coefs_``.
 
     >>> arrays = {"fc.kernel": Stored((5, 50), "float32", lambda: np.ones((5, 50)))}
     >>> told_by_names(Opened(arrays)).arrays["fc.kernel"].shape
     (50, 5)
     """
     arrays = opened.arrays
+    if not opened.layouts and (numbered := _numbered(arrays)):
+        found = units_first(numbered)
+        return replace(opened, arrays={**arrays, **found.arrays}, layouts=found.layouts)
     matrices = {name: own.shape for name, own in arrays.items() if len(own.shape) > 1}
     biases = {name: bias_beside(name, arrays) for name in matrices if _LAST.search(name)}
     paired = {name: arrays[bias].shape for name, bias in biases.items() if bias}
     fits = all(_is_last(name, matrices[name], bias) for name, bias in paired.items())
     by_bias = any(matrices[name][:1] != bias for name, bias in paired.items())
-    by_name = any("kernel" in name for name in biases) and not any(name.endswith("weight") for name in matrices)
+    by_name = any(re.search(r"kernel|coefs_", name) for name in biases)
+    by_name = by_name and not any(name.endswith("weight") for name in matrices)
     if opened.layouts or not fits or not (by_bias or by_name):
         return opened
     own = {name: stored for name, stored in arrays.items() if name in biases or name in biases.values()}
     kinds = {name: _kind_in_jax(name, matrices, arrays.get(bias or "")) for name, bias in biases.items()}
     found = units_first(own, kinds)
     return replace(opened, arrays={**arrays, **found.arrays}, layouts=found.layouts)
+
+
+def _numbered(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
+    """Weights of a list, as ``get_weights`` of Keras gives it, if the vectors behind them fit their last axes alone.
+
+    What such a vector is (a bias, or a scale of a norm) a list does not tell.
+    """
+    found = [re.fullmatch(r"(.*?)(\d{1,6})", name) for name in arrays]
+    places = {int(match[2]): match[0] for match in found if match}
+    if len(places) < len(arrays) or len({match[1] for match in found if match}) != 1:
+        return {}
+    behind = {name: arrays[places[k + 1]].shape for k, name in places.items() if k + 1 in places}
+    paired = {name: shape for name, shape in behind.items() if len(arrays[name].shape) > 1 and len(shape) == 1}
+    shapes = {name: arrays[name].shape for name in paired}
+    fits = all(shapes[name][-1:] == vector for name, vector in paired.items())
+    told = any(shapes[name][:1] != vector for name, vector in paired.items())
+    return {name: arrays[name] for name in paired} if fits and told else {}
 
 
 def _kind_in_jax(name: str, matrices: Mapping[str, Shape], bias: Stored | None) -> str:
@@ -139,8 +160,7 @@ def _is_last(name: str, shape: tuple[int, ...], bias: tuple[int, ...]) -> bool:
 
 def bias_beside(name: str, arrays: Mapping[str, Stored]) -> str | None:
     """The bias that stands beside a kernel by its name."""
-    for other in ("bias", "biases", "b"):
-        bias = _BIAS.sub(other, name)
+    for bias in (*(_BIAS.sub(other, name) for other in ("bias", "biases", "b")), name.replace("coefs_", "intercepts_")):
         if bias != name and bias in arrays:
             return bias
     return None

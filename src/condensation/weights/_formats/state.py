@@ -16,6 +16,7 @@ _OF_A_MODEL = (  # keys under which a model is saved, the surest first
     *("params", "parameters"),
 )
 _OF_MODULES = ("_parameters", "_buffers", "_modules")  # where a module of PyTorch keeps what it has
+_OF_SCIKIT_LEARN = ("coefs_", "intercepts_")  # weights and biases of a network; its best ones so far stand beside them
 _PACKED = "_packed_params"  # weight and bias of a quantised layer
 _SHOWN = 5  # keys that a note names
 _DEEPEST = 150  # values in values
@@ -31,8 +32,8 @@ def weights_of(content: Any, lone: str) -> tuple[dict[str, Stored], tuple[str, .
     """
     if isinstance(content, Stored):
         return {lone: content}, (), []
-    for tried in _tries(content) if _holds_arrays(content) else ():
-        for axes in (2, 0):  # a file may be of vectors alone, as a shard may be
+    for axes in (2, 0) if _holds_arrays(content) else ():  # a file may be of vectors alone, as a shard may be
+        for tried in _tries(content):
             arrays, places = _state_dict(tried, "", axes, count(), 0)
             if arrays:
                 left = list(_left_out(tried, "", places)) if isinstance(tried, Mapping) else []
@@ -99,6 +100,8 @@ class _Plain:
             return _flat([self.of(held.get(part), depth) for part in _OF_MODULES])
         if value.name.startswith("__torch__."):  # TorchScript
             return _flat([{key: self.of(inner, depth) for key, inner in held.items()}])
+        if all(isinstance(held.get(part), list) for part in _OF_SCIKIT_LEARN):
+            held = {f"{part}.{k}": own for part in _OF_SCIKIT_LEARN for k, own in enumerate(held[part])}
         plain = {key: self.of(inner, depth) for key, inner in held.items()}
         more = [*(value.args or ()), *value.items, *(state if isinstance(state, list | tuple) else ())]
         inner = [part for part in (self.of(part, depth) for part in more) if isinstance(part, dict | tuple | Stored)]

@@ -140,7 +140,7 @@ FORMATS = (
     ),
     Format(
         "PyTorch",
-        (".pkl", ".pickle", ".tar"),
+        (".pkl", ".pickle", ".joblib", ".tar"),
         ("pytorch", "open_pickle"),
         _begins(*_PROTOCOLS),
     ),
