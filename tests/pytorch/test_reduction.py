@@ -686,7 +686,7 @@ class Blind(nn.Module):
         ({"data": 3}, "an iterable of batches"),
         ({"data": []}, "no batch"),
         ({"data": (torch.zeros(4, 6), torch.zeros(3))}, "as many samples, not 4 and 3"),
-        ({"data": torch.zeros(10, 6), "error": 0.1}, "constant"),
+        ({"data": 1e-30 * torch.arange(60.0).view(10, 6), "error": 0.1}, "constant"),
     ],
 )
 def test_bad_input_is_refused_in_a_sentence(how, words, unchecked):

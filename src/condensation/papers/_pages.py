@@ -43,7 +43,7 @@ from ._section import Section
 
 PAGES = "pages"
 PICTURES = {"time": "Against training time", "loss": "The loss", "features": "Orientation and amplitude of the neurons"}
-THUMBNAIL = 360  # pixels, at most, of either side
+THUMBNAIL = (300, 200)  # pixels, at most: a page shows 192 x 128
 _ALT_WORDS = 24
 _EXAMPLE = {  # the dots that the reader is shown first, beside what they mean
     "measured": {"seeds": [1, 1, 1, 1, 1, 2, 2, 4], "valid": [True] * 7 + [False], "median": 1, "low": 1, "high": 4},
@@ -156,9 +156,9 @@ def _shrunk(path: Path, changed: int) -> tuple[str, int, int]:
     """A picture as small data, with its size."""
     with Image.open(path) as opened:
         small = opened.convert("RGB")
-    small.thumbnail((THUMBNAIL, THUMBNAIL), Image.Resampling.LANCZOS, reducing_gap=3.0)
+    small.thumbnail(THUMBNAIL, Image.Resampling.LANCZOS, reducing_gap=3.0)
     buffer = io.BytesIO()
-    small.save(buffer, "WEBP", quality=55, method=6)
+    small.save(buffer, "WEBP", quality=45, method=6)
     return f"data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode()}", *small.size
 
 
