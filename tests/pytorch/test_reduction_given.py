@@ -152,3 +152,32 @@ def test_fresh_models_without_values_and_other_sources_are_refused_in_a_sentence
     for source in (None, small, small.model):
         with pytest.raises(InputError, match=f"a file or a state_dict of a reduced .* not a {type(source).__name__}"):
             load_reduced(planted(), source)
+
+
+@pytest.mark.parametrize("how", [{}, {"error": 0.05}, {"ratio": 0.3, "method": "prune_fit"}])
+def test_the_default_device_of_new_tensors_is_the_models_affair(how):
+    """A model may make tensors where the user's default is; "meta" stands for a GPU, on it nothing can be computed."""
+
+    class Asks(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers, self.devices = planted(), set()
+
+        def forward(self, x):
+            self.devices.add(torch.empty(1).device.type)
+            return self.layers(x)
+
+    torch.manual_seed(0)
+    model, x = Asks(), torch.randn(200, 6)
+    given = {"inputs": x[:2]} if not how else {"data": x, **how}
+    usual = reduce_model(model, **given)
+    model.devices.clear()
+    torch.set_default_device("meta")
+    try:
+        other = reduce_model(model, **given)
+    finally:
+        torch.set_default_device(None)
+    assert model.devices | other.model.devices == {"meta"}
+    assert other.model.layers[0].weight.device.type == "cpu"
+    assert other.sizes == usual.sizes
+    torch.testing.assert_close(other.model(x), usual.model(x))

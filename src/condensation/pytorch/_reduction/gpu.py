@@ -1,12 +1,36 @@
 """What a GPU does otherwise than a CPU: it may round what is multiplied to ten bits, and has a memory of its own."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any
 
 import torch
 
 from ..._memory import fits as fits_the_machine
+
+_DEFAULT: ContextVar[torch.device | None] = ContextVar("default", default=None)  # where the user has new tensors
+
+
+@contextmanager
+def drawn_on_the_cpu() -> Iterator[None]:
+    """Within this block new tensors are on the CPU where ``torch.set_default_device`` has chosen another device."""
+    default = torch.get_default_device()
+    if default.type == "cpu":
+        yield
+        return
+    token = _DEFAULT.set(default)
+    try:
+        with torch.device("cpu"):
+            yield
+    finally:
+        _DEFAULT.reset(token)
+
+
+def as_the_user_has_it() -> AbstractContextManager[Any]:
+    """Where a model runs within that block: the tensors that its own code makes are on the user's device."""
+    default = _DEFAULT.get()
+    return nullcontext() if default is None else torch.device(default)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from . import rows
 from .elimination import Elimination, Reader, eliminate
-from .gpu import fits
+from .gpu import drawn_on_the_cpu, fits
 from .graph import _module_problem
 from .matrix import groups_of, in_size, matrix_of
 from .merging import Merging
@@ -156,6 +156,7 @@ class Observed:
         whole = join([(batch, None) for batch in batches])  # nothing of batches of several lengths
         return batches if whole is None else [whole[0]]
 
+    @drawn_on_the_cpu()
     def _look(
         self, name: str, batch: int, samples: int, grams: list[_Gram], module: nn.Module, args: Any, named: Any, y: Any
     ) -> None:

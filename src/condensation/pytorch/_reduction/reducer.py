@@ -18,7 +18,7 @@ from .choose import Candidate, Chooser, Goal
 from .cost import Cost, cost, count_parameters, operations, seconds
 from .flexible import drop_unneeded, make_flexible
 from .given import checked_model, mixes_samples, own_copy
-from .gpu import exact_products
+from .gpu import drawn_on_the_cpu, exact_products
 from .judge import Judge
 from .layout import by_pixels, plain
 from .merging import Labels
@@ -94,7 +94,7 @@ def reduce_model(
     _check(data, inputs, method, units, goals)
     devices = sorted({value.device.index or 0 for value in model.parameters() if value.is_cuda})
     alone = torch.random.fork_rng(devices=devices)
-    with reporting(progress) as report, torch.inference_mode(False), alone, exact_products():
+    with reporting(progress) as report, torch.inference_mode(False), alone, drawn_on_the_cpu(), exact_products():
         source = None if data is None else Source(data, model)
         example = as_inputs(inputs, model) if inputs is not None else source.example() if source is not None else None
         assert example is not None

@@ -18,6 +18,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from . import rows
+from .gpu import drawn_on_the_cpu
 from .graph import is_depthwise
 from .least_squares import FOLDS, change
 from .matrix import array, bias_of, groups_of, matrix_of, out_size
@@ -140,6 +141,7 @@ def sweep(observed: Observed, small: nn.Module, plans: Sequence[ShrinkPlan], ref
         return
     alone = len(observed.batches) == 1
 
+    @drawn_on_the_cpu()
     def reach(stop: _Stop, batch: int, _: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         stop.see(batch, args[0] if args else named["input"])
         if not alone:

@@ -33,6 +33,7 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from ...activations import Function
+from .gpu import as_the_user_has_it
 
 ModelInputs = torch.Tensor | Sequence[Any] | Mapping[str, Any]
 LAYERS = (nn.Linear, _ConvNd)
@@ -90,9 +91,10 @@ class Trace:
 
 def call(model: nn.Module, inputs: ModelInputs) -> Any:
     """The model's answer to a tensor, a sequence of arguments, or a mapping of named ones."""
-    if isinstance(inputs, torch.Tensor):
-        return model(inputs)
-    return model(**inputs) if isinstance(inputs, Mapping) else model(*inputs)
+    with as_the_user_has_it():
+        if isinstance(inputs, torch.Tensor):
+            return model(inputs)
+        return model(**inputs) if isinstance(inputs, Mapping) else model(*inputs)
 
 
 def tensors(value: Any) -> list[torch.Tensor]:
