@@ -295,3 +295,12 @@ class Hiding(Local):
 def test_an_interruption_is_not_taken_for_a_breakdown(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run_sweep(driving.small(**QUICK), tmp_path, Hiding(2))
+
+
+def test_what_a_killed_driver_was_writing_is_removed(tmp_path):
+    sweep, folder = driving.small(**QUICK), SweepFolder(tmp_path)
+    folder.make(sweep)
+    for name in ("sweep.json", "failed.json", "data.safetensors", "table.parquet"):
+        (tmp_path / f".{name}.30bf566e.part").write_text("half of")
+    folder.make(sweep)
+    assert not [*tmp_path.glob(".*.part")]

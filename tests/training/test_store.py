@@ -278,3 +278,13 @@ def test_a_full_disk_keeps_what_was_saved(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert {path.name: path.read_bytes() for path in run_folder(tmp_path, BASE).iterdir()} == before
     same(train(BASE, 2, out=tmp_path), train(BASE, 2))
+
+
+def test_what_a_killed_process_was_writing_is_removed(tmp_path):
+    """A part of each file of a run: its description, arrays and seeds."""
+    train(LONG["gd"], 1, out=tmp_path, progress=False)
+    folder = run_folder(tmp_path, LONG["gd"])
+    for name in ("run.json", "data.safetensors", "data0-init0.safetensors", "seeds-0a1b.safetensors"):
+        (folder / f".{name}.30bf566e.part").write_text("half of")
+    train(LONG["gd"], 1, out=tmp_path, progress=False)
+    assert not [*folder.glob(".*")]

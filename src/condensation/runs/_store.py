@@ -59,7 +59,7 @@ class ExperimentFolder(RunFolder):
             run.path.mkdir(parents=True, exist_ok=True)
             there = (run.path / "run.json").exists()
             with locked(run.path) as alone:
-                lefts = [*run.path.glob(".data*-init*.part"), *run.path.glob(".seeds-*.part")]
+                lefts = [*run.path.glob(".*.safetensors.*.part"), *run.path.glob(".run.json.*.part")]
                 for left in lefts if alone else ():
                     left.unlink(missing_ok=True)  # of a process that was killed while it wrote
         except OSError as error:
@@ -70,7 +70,8 @@ class ExperimentFolder(RunFolder):
             warn_of_damage(error)
             there, about = False, {}
         if not there:
-            run.describe()
+            with locked(run.path):
+                run.describe()
             return run
         check_format(f"run {run.path}", about.get("format"))
         if about.get("fingerprint") != run.fingerprint:

@@ -50,9 +50,12 @@ class SweepFolder:
         self.rounds = self.path / "rounds"
 
     def make(self, sweep: Sweep) -> None:
-        """Make the folder if it is not there, and write the sweep into it."""
+        """Make the folder if it is not there, and write the sweep into it; for the one driver that has its lock."""
         for part in (self.path, self.cells, self.rounds):
             make_folder(part)
+        for name in ("*.json", "*.safetensors", "*.parquet"):
+            for left in self.path.glob(f".{name}.*.part"):
+                left.unlink(missing_ok=True)  # of a driver that was killed while it wrote
         self.keep_arrays(sweep.experiment)
         (self.path / "failed.json").unlink(missing_ok=True)
         plain = sweep.to_plain() | {"fingerprint": sweep.fingerprint()}
