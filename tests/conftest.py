@@ -2,6 +2,7 @@
 
 import re
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +26,19 @@ def unchecked() -> Iterator[None]:
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:  # of a background job, or of nohup; children would inherit it
         signal.signal(number, handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the cases of a test with the mark ``sampled(k)``, those but one in k go to the trials."""
+    cases = Counter[str]()
+    for item in items:
+        mark = item.get_closest_marker("sampled")
+        if mark is not None and item.get_closest_marker("trials") is None:
+            name = item.nodeid.partition("[")[0]
+            if cases[name] % mark.args[0]:
+                item.add_marker("trials")
+            cases[name] += 1
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

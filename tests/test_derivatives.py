@@ -34,6 +34,7 @@ def moved(model, vector):
     return Model(model.network, model.parameters | derivatives.as_parameters(model, vector))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_the_gradient_is_that_of_finite_differences(kind, loss):
@@ -47,6 +48,7 @@ def test_the_gradient_is_that_of_finite_differences(kind, loss):
         assert found @ way == pytest.approx((up - down) / (2 * h), rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_the_jacobian_and_the_residuals_make_the_gradient(kind):
     model, x, y = drawn(NETWORKS[kind])
@@ -99,6 +101,7 @@ def test_a_jacobian_in_parts_is_the_same(kind, monkeypatch):
     np.testing.assert_allclose(derivatives.ntk(model, x, x), kernel, atol=1e-12)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_products_and_spectrum_are_those_of_the_matrix(kind, monkeypatch):
     model, x, y = drawn(NETWORKS[kind])

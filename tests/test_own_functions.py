@@ -322,6 +322,7 @@ def test_partial_functions_train_and_have_no_fingerprint():
     assert jnp.tanh is function_at(function_path(jnp.tanh))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("function", "said"),
     [

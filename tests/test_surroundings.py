@@ -41,6 +41,7 @@ def trained(tmp_path_factory) -> tuple[Path, Path, bytes]:
     return path, place, told("measure", place, "--json")[1].encode()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ODD)
 def test_paths_of_any_characters(name, trained, tmp_path, monkeypatch):
     path, place, measured = trained

@@ -33,6 +33,7 @@ def test_a_chain_of_neighbours_is_not_one_unit(seed):
     assert copies(many + 1e-4 * rng.normal(size=many.shape)).copies == 96
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_units_turned_round_are_told_and_are_no_untrained_layer(seed):
     rng = np.random.default_rng(seed)
@@ -58,6 +59,7 @@ def test_weights_of_few_values_repeat_each_other_by_chance(seed):
     assert beyond_chance(planted.copies, planted.chance_copies)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shift", [0, 1])
 @pytest.mark.parametrize("seed", range(3))
 def test_units_without_weights_are_not_alike_but_can_go(seed, shift):

@@ -33,6 +33,7 @@ def test_equal_lines_of_the_plane_count_the_same_both_ways(k, first, seed):
     assert lines.k_eff == pytest.approx(k, rel=0.05)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dim", [2, 3, 4, 6, 30])
 @pytest.mark.parametrize("units", [20, 200])
 def test_random_units_have_the_k_eff_of_chance(dim, units):
@@ -74,6 +75,7 @@ def on_lines(stream, units, dim, lines, noise):
     return noisy * stream.normal(size=(units, 1))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "draw",
     [

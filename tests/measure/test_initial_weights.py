@@ -30,6 +30,7 @@ def alarms(network, init, seeds, view=None):
     return sum(find_lines(layer.units(parameters, view)).condensed for parameters in draws)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("paired", [False, True])
 @pytest.mark.parametrize("inputs", [1, 2, 3, 30])
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.kind)
@@ -47,6 +48,7 @@ def test_untrained_networks_of_all_sizes_are_not_condensed(law, inputs, paired):
         assert alarms(Dense((inputs, width, 1)), Init(law, antisymmetric=paired), seeds) <= seeds / 100
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("view", ["kernel", "filter"])
 @pytest.mark.parametrize("kernel", [2, 3])
 @pytest.mark.parametrize("law", [*LAWS, ChannelPower(1.0)], ids=lambda law: law.kind)
@@ -105,6 +107,7 @@ def test_inputs_whose_weights_depend_on_others_are_no_dimensions(dim, units, mor
     np.testing.assert_allclose(lines.directions, bare.directions @ turn, atol=1e-9)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("inputs", [[0, 1, 0], [0, 1, 1, 0, 1], [0] * 9 + [1]])
 def test_repeated_inputs_in_the_plane_do_not_condense(inputs, dtype):

@@ -46,6 +46,7 @@ def test_planted_lines_are_recovered(dim, shares, units):
         assert (order[found.labels[found.labels >= 0]] == labels[found.labels >= 0]).mean() > 0.97
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dim", [2, 3, 4, 5, 6, 8, 19, 50, 200, 800])
 @pytest.mark.parametrize("units", [20, 50, pytest.param(200, marks=pytest.mark.trials)])
 def test_random_weights_are_not_condensed(dim, units):
@@ -62,6 +63,7 @@ def test_large_random_layers_are_not_condensed(dim):
     assert not any(find_lines(stream.normal(size=(1500, dim))).condensed for _ in range(50))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("ratio", "units"), [(0.8, 1000), (0.6, 200), (0.3, 50), (0.3, 200)])
 def test_an_uneven_cloud_in_the_plane_is_not_condensed(ratio, units):
     stream = np.random.default_rng(units)
@@ -100,6 +102,7 @@ def test_lines_of_weights_at_the_ends_of_their_precision(dtype, scale):
     assert found.cover == pytest.approx(1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("units", [20, 100])
 def test_random_weights_with_heavy_tails_are_not_condensed_in_the_plane(units):
     stream = np.random.default_rng(units)

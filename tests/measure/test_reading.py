@@ -38,6 +38,7 @@ def test_unequal_norms_alone_are_chance(seed):
     assert row.read.action in (Action.NOTHING, Action.TRAIN)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", range(5))
 def test_planted_copies_are_counted(seed):
     rng = np.random.default_rng(seed)
@@ -50,6 +51,7 @@ def test_planted_copies_are_counted(seed):
     assert "reduce: up to 50 of 1,000 units can go, 3,000 of 60,000 parameters" in row.reading
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("levels", [(-1, 1), (-1, 0, 1), (-2, -1, 0, 1), (0, 0, 0, 0, -1, 1)])
 @pytest.mark.parametrize("shape", [(16, 9), (64, 9), (64, 16), (256, 9)])
 def test_units_of_few_levels_repeat_others_by_chance(levels, shape):
@@ -67,6 +69,7 @@ def test_units_of_few_levels_repeat_others_by_chance(levels, shape):
     assert sum(found) <= 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shape", [(50, 3), (200, 3), (200, 4)])
 def test_random_weights_of_one_sign_repeat_others_by_chance(shape):
     """Few inputs and a common mean bring units together; nothing of that is a finding."""
@@ -80,6 +83,7 @@ def test_random_weights_of_one_sign_repeat_others_by_chance(shape):
     assert sum("repeat" in row.reading for row in rows) <= 1
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_all_units_on_one_side_of_one_line_repeat_the_first(seed, dtype):
@@ -101,6 +105,7 @@ def test_lines_of_a_few_heavy_units_are_not_said_to_be_a_mean(seed):
     assert not row.condensed or row.reading.startswith("condensed on 2 lines: k_eff")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", [(1000, 64), (300, 100)])
 def test_units_of_a_single_huge_entry_repeat_others_by_chance(shape):
     """Among independent Cauchy numbers units lie on the axes of the largest; planted copies are found none the less."""
@@ -206,6 +211,7 @@ def test_units_that_are_only_turned_round_are_no_saving(seed):
     assert row.reading.endswith("an odd activation would let them be merged, a relu does not")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_scale_order_and_type_change_no_reading(seed):
     rng = np.random.default_rng(seed)
@@ -229,6 +235,7 @@ def test_weights_that_hardly_moved_are_to_be_trained_longer():
     assert "since the first step" in row.reading
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("spread", [0, 1.5])
 def test_ranks_of_large_matrices_are_estimated(monkeypatch, spread):
     """Beyond some size by a randomised method: within 2% of what all singular values give."""

@@ -61,6 +61,7 @@ def test_the_null_of_a_large_layer_is_told_by_some_of_its_units():
     assert null_count(weights, 0.95) == pytest.approx(exact, rel=0.05)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", range(20))
 def test_planted_lines_are_below_the_null_and_random_weights_are_not(seed):
     planted = measure_units("planted", on_lines(3, 100, 30, seed), **WILD)
@@ -75,6 +76,7 @@ def test_planted_lines_are_below_the_null_and_random_weights_are_not(seed):
     assert [row.layer for row in most_condensed_first([chance, planted])] == ["planted", "chance"]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", range(20))
 def test_a_common_mean_is_told_from_condensation_beyond_it(seed):
     """Units of the wild: a strong common mean. All look alike, and are as chance once it is gone."""

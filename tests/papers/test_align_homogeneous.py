@@ -60,6 +60,7 @@ def test_a_blow_up_between_saved_steps_is_found_where_it_is(power):
     assert np.isnan(reached(np.full(8, np.nan), ALIGNED))
 
 
+@pytest.mark.trials
 def test_small_weights_at_a_saddle_follow_the_correlation_with_the_residual():
     scale, steps = 1e-3, 400
     flow = GradientFlow(40 / scale / steps, stop_ratio=0.01, rtol=1e-6)
@@ -143,6 +144,7 @@ def test_a_network_that_hardly_moved_fulfils_nothing(name):
     assert figure.draw().pictures
 
 
+@pytest.mark.trials
 def test_pursuit_is_drawn_from_few_steps(monkeypatch):
     from condensation.papers.align import pursuit as module
 

@@ -60,6 +60,7 @@ def test_both_stages_are_seen_in_trained_networks_and_not_in_untrained_ones(run)
     assert "It comes true at" in figure.assumption_in_words("tanh")
 
 
+@pytest.mark.trials
 @pytest.mark.parametrize(("name", "expected"), [("one", 1), ("two", 2)])
 def test_queries_collapse_to_the_multiplicity_of_the_largest_singular_value(name, expected):
     trained = c.train(frozen(name), 2)

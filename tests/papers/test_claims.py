@@ -86,6 +86,7 @@ def test_each_claim_has_a_name_of_its_own():
     assert len(set(every)) == len(every)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_untrained_weights_are_not_reproduced(measured_of, name):
     """Every claim on trained weights fails for random ones: what reproduces is not an artefact of the measure."""

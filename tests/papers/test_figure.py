@@ -122,6 +122,7 @@ def test_a_figure_is_observed_once_trained_and_once_untrained(registered):
     assert section.runs["tanh"] == section.runs["again"]
 
 
+@pytest.mark.trials
 def test_a_run_that_cannot_be_had_is_told_with_its_claims_and_tried_again(registered, monkeypatch):
     for _ in range(2):
         (section,) = reproduce([NAME], seeds=2, out=registered, n_jobs=1)

@@ -57,6 +57,7 @@ def test_heads_that_hardly_moved_fulfil_nothing_and_attend_to_all_alike():
     assert figure.draw().pictures
 
 
+@pytest.mark.trials
 def test_attention_and_outputs_by_hand():
     """Large queries and keys attend unevenly; outputs of values on one line have as many directions as these."""
     few = Evenly(2)

@@ -64,10 +64,12 @@ def test_the_first_page_of_the_whole_report_is_light(whole):
     assert len(page.images) == sum(bool(section.pictures) for section in sections)
 
 
+@pytest.mark.trials
 def test_all_links_of_the_whole_report_lead_somewhere(whole):
     assert broken(whole[1]) == []
 
 
+@pytest.mark.trials
 def test_each_page_has_its_command_and_its_toml_with_a_copy_button(whole):
     sections, folder = whole
     for section in sections:
@@ -78,6 +80,7 @@ def test_each_page_has_its_command_and_its_toml_with_a_copy_button(whole):
             assert (folder / entry["file"]).read_text().splitlines()[0] in text
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("scale", ["quick", "paper"])
 @pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
 def test_the_toml_of_a_figure_is_what_it_trains(figure, scale, tmp_path):

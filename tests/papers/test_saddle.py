@@ -60,6 +60,7 @@ def test_the_norm_of_a_unit_has_all_its_weights():
     assert np.isnan(other_units(short)).all()
 
 
+@pytest.mark.trials
 def test_quadratic_units_follow_the_scale_and_stand_still_between_them():
     scales = np.array([1e-3, 1e-5])
     runs = [train(quadratic(Drawn(two_squares), scale), 2, progress=False) for scale in scales]

@@ -45,6 +45,7 @@ def shown(texts, step, layer="value1"):
     return session, described, found
 
 
+@pytest.mark.trials
 def test_matrices_and_singular_values_are_the_librarys():
     settings = Settings.from_text(SMALL)
     session, (header, _), (_, frame) = shown(SMALL, 40)
@@ -193,6 +194,7 @@ def transformer(**changed):
     return Experiment(network, Init(Normal(0.1)), data, GD(0.1), 6, Loss("cross_entropy"))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("live", [True, False])
 def test_each_layer_of_a_transformer_shows_its_block(live):
     experiment, seed = transformer(), Seed(1, 1)
@@ -212,6 +214,7 @@ def test_each_layer_of_a_transformer_shows_its_block(live):
         assert arrays["spectra"].shape[1] == 1 + 2 * 4 * 4  # heads, matrices, values: the product has rank 4
 
 
+@pytest.mark.trials
 def test_of_a_run_that_kept_some_layers_their_matrices_are_shown():
     experiment = transformer().replace(kept_layers=("query1", "value2"))
     run = SavedRun(train(experiment, seeds=1), Seed(0, 0))

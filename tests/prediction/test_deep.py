@@ -29,6 +29,7 @@ def data_of(network, seed=0):
     return x, np.repeat(y, network.outputs, axis=1) * np.arange(1, network.outputs + 1)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", NETWORKS)
 @pytest.mark.parametrize("loss", [Loss(), Loss("mse", "sum")], ids=["mean", "sum"])
 def test_the_velocity_is_the_negative_gradient(kind, loss):

@@ -76,6 +76,7 @@ def flip(model, layer, unit, even):
     return Model(model.network, parameters)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_planted_duplicate_and_scaled_relu_neurons_are_reduced_exactly(kind, activation):
@@ -92,6 +93,7 @@ def test_planted_duplicate_and_scaled_relu_neurons_are_reduced_exactly(kind, act
 SMOOTH = ("tanh", "x_tanh", "sigmoid", "softplus", "x2_tanh", "gelu", "swish", "quadratic", jax.numpy.sin)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("kind", "activation"),
     [

@@ -117,6 +117,7 @@ def test_large_weights_and_later_steps_are_not_predicted_without_a_word():
         predict_next(c.train(experiment(), 1), 2)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("std", "hidden"), [(0.3, ()), (1.0, (6,))])
 def test_values_that_begin_larger_than_they_grow_are_told(std, hidden):
     """Beside small other weights; theory's share of the values off their line, and that half the way to the plateau."""

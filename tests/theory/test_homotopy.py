@@ -96,6 +96,7 @@ def test_start_lines_are_all_lines_of_the_diagonal_tensor(p, dim):
     assert (cosines - np.eye(len(x))).max() < 1 - 1e-3
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(("p", "dim"), [(3, 3), (3, 5), (3, 6), (4, 3), (4, 4), (5, 3), (6, 3)])
 def test_random_data_are_certified(p, dim):
     """Six seeds of the paper's kind of data and of noise, offset and of uneven scale."""

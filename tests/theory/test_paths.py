@@ -28,6 +28,7 @@ def near_end(dynamics, w, a):
         yield start, solved.t[-1], solved.y[:, -1]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("p", [1, 2, 3])
 def test_paths_are_those_of_the_differential_equation(p):
     dynamics, w, a = case(p)

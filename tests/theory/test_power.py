@@ -6,6 +6,7 @@ from condensation.theory import Tensor, stationary_directions
 from condensation.theory._power import search_attracting
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(("p", "dim"), [(3, 3), (3, 6), (3, 8), (4, 4), (4, 5), (5, 4), (6, 3)])
 def test_power_iterations_find_what_the_homotopy_certifies(p, dim):
     for seed in range(3):

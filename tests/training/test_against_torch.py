@@ -102,6 +102,7 @@ def compare(experiment: Experiment, steps: int, tolerance: float) -> None:
         assert ours.loss[0, 0] == pytest.approx(last_loss, rel=1e-12)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "optimizer",
     [
@@ -134,6 +135,7 @@ def classes() -> Arrays:
     return Arrays(stream.normal(size=(20, 4)), np.eye(3)[stream.integers(3, size=20)])
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda n: f"{n.widths}-{n.activation}")
 @pytest.mark.parametrize("optimizer", [GD(0.1), Adam(1e-1)], ids=["gd", "adam"])
 def test_every_network_after_one_step(network, optimizer):

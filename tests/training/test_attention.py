@@ -89,6 +89,7 @@ def experiment(name: str, optimizer, steps: int = 3, **options) -> c.Experiment:
     return c.Experiment(net, c.Init(c.Normal(0.25)), data_of(net), optimizer, steps, **options)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_outputs_are_those_of_pytorch(name):
     net, data = NETWORKS[name], data_of(NETWORKS[name])
@@ -159,6 +160,7 @@ def torch_steps(own: c.Experiment, start, x, y, steps):
 STEPS = [(c.GD(1e-3), "exponential"), (c.AdamW(1e-2), "cross_entropy"), (c.Adam(1e-2), "mse")]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("name", "optimizer", "loss"), [(name, *STEPS[k % 3]) for k, name in enumerate(NETWORKS)], ids=[*NETWORKS]
 )
@@ -181,6 +183,7 @@ def test_gradient_flow_is_the_limit_of_small_steps_and_leaves_fixed_layers():
     assert np.array_equal(flow["embedding.weight"], start["embedding.weight"])
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("chunk", [1, 2, 4])
 @pytest.mark.parametrize("name", ["causal", "linear deep", "text"])
 def test_a_long_sequence_is_read_in_parts(monkeypatch, name, chunk):

@@ -157,6 +157,7 @@ def test_a_fitted_network_does_not_rise_by_rounding(dtype):
     assert (loss[1:] > 1.001 * loss[:-1]).any()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "optimizer",
     [

@@ -83,6 +83,7 @@ def leaves(parameters: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
     return {name: torch.tensor(value, requires_grad=True) for name, value in parameters.items()}
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_outputs_and_gradients_are_pytorchs(name):
     network = NETWORKS[name]

@@ -103,6 +103,7 @@ def test_the_flow_to_the_end_is_its_closed_form():
             assert time == pytest.approx(1.0, abs=1e-6)
 
 
+@pytest.mark.trials
 def test_the_flow_stops_exactly_at_a_loss_ratio_and_stands_still_after():
     experiment = FLOW.replace(optimizer=GradientFlow(0.05, stop_ratio=0.99))
     trajectory = train(experiment, 10)

@@ -34,6 +34,7 @@ def assert_same(one, other):
             np.testing.assert_array_equal(values, theirs[name], err_msg=name)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("more", [1, 13])
 def test_the_numbers_are_those_of_a_training_that_never_ended(kind, more, tmp_path):

@@ -64,6 +64,7 @@ RATES = [
 ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("optimizer", [GD(0.01, weight_decay=0.3), Adam(0.01, weight_decay=0.3)], ids=["gd", "adam"])
 @pytest.mark.parametrize(("rate", "factor"), RATES, ids=["cosine", "step_decay", "warmup", "warmup_from", "product"])
 def test_schedules_and_weight_decay_agree_with_torch(optimizer, rate, factor):
@@ -141,6 +142,7 @@ def test_the_recorded_loss_is_that_of_all_samples():
             assert trajectory.loss[0, trajectory.recorded == step][0] == pytest.approx(loss, rel=1e-12)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("loss", "parts"), [(Loss(), 1), (Loss(), 10), (Loss("mse", "sum"), 79)])
 def test_a_large_set_is_evaluated_in_parts(monkeypatch, loss, parts):
     own = BASE.replace(batch_size=7, test=DATA, loss=loss, steps=3)

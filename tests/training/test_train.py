@@ -60,6 +60,7 @@ def test_what_is_saved_does_not_change_the_numbers():
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("block", [2, 4, 8])
 def test_a_batch_of_networks_trains_like_single_ones(block, monkeypatch):
     """The way a GPU is used, run here on the CPU: full batches, a last one that is padded."""

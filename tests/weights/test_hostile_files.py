@@ -68,6 +68,7 @@ def containers(program: bytes, target: str) -> dict[str, bytes]:
     }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", programs("x"))
 def test_no_opcode_imports_or_calls(tmp_path, monkeypatch, kind):
     target = tmp_path / "harm"

@@ -188,6 +188,7 @@ def test_pickles_and_archives_that_are_cut_short(tmp_path, every, name):
     assert check_told("measure", tmp_path / name) == 2
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["m.pt", "old.pt", "module.pt", "m.jit", "m.joblib", "m.npy", "m.npz", "m.zip"])
 @pytest.mark.usefixtures("unchecked")
 def test_pickles_and_archives_with_flipped_bytes(tmp_path, every, name):

@@ -379,6 +379,7 @@ def test_objects_in_archives_are_not_read(tmp_path):
     assert rows["b"].units == 9
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", range(20))
 def test_planted_lines_are_found_and_random_weights_are_not(seed):
     rng = np.random.default_rng(seed)

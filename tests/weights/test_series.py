@@ -25,6 +25,7 @@ def write(folder, names):
         save_file(weights(step), folder / name)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "name",
     [
@@ -61,6 +62,7 @@ def test_rows_tell_lines_and_change_of_every_step(tmp_path):
     assert found.facts["steps"] == "0 to 50, all measured"
 
 
+@pytest.mark.trials
 def test_a_long_training_is_told_by_a_dozen_steps(tmp_path):
     write(tmp_path, {step: f"step_{step}.safetensors" for step in range(30)})
     few = measure_path(tmp_path)

@@ -42,6 +42,7 @@ def test_layers_are_let_in_while_they_fit():
         pass
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["random", "lines", "unequal"])
 def test_a_sample_stands_for_all_units(kind):
     """k_eff, its chance and its null as all units have them; random, on 40 lines, and of unequal norms."""
