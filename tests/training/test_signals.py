@@ -301,6 +301,22 @@ def test_a_signal_that_comes_while_a_module_is_imported_waits_for_it(name, tmp_p
         assert processes.ended(process) == (SIGNALS[name], "")
 
 
+AT_ONCE = """
+    both = (signal.SIGINT, signal.SIGTERM)
+    signal.pthread_sigmask(signal.SIG_BLOCK, both)
+    for one in both: signal.raise_signal(one)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, both)
+    time.sleep(60)
+"""
+
+
+def test_two_signals_within_one_native_call_are_one():
+    """Python handles them in the order of their numbers, and prints that it ignores the second one."""
+    with run(AT_ONCE.strip()) as process:
+        assert [processes.line(process) for _ in range(2)] == ["ready\n", "stopped\n"]
+        assert processes.ended(process) == (130, "")
+
+
 def test_other_errors_of_finalizers_are_told():
     with run(LOST.format(name="SIGINT").replace("signal.raise_signal(signal.SIGINT)", "1 / 0").strip()) as process:
         assert processes.line(process) == "ready\n"

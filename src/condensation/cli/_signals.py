@@ -72,7 +72,12 @@ def _give(number: int) -> None:
 
 
 def _not_raised(about: Any) -> None:
-    """Python drops what is raised in a finalizer or a callback of garbage collection: then stop a moment later."""
+    """Python drops what is raised in a finalizer or a callback of garbage collection: then stop a moment later.
+
+    Of two signals within one native call it handles the first, after which it tells that the second one is ignored.
+    """
+    if isinstance(about.exc_value, OSError) and "ignored due to race condition" in str(about.exc_value):
+        return
     if not isinstance(about.exc_value, Stopped):
         sys.__unraisablehook__(about)
         return
