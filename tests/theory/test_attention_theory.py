@@ -69,6 +69,8 @@ def test_what_rounding_leaves_of_zero_is_no_line():
     both, opposite = np.concatenate([X, X])[turned], np.repeat([1.0, -1.0], 30)[turned]
     with pytest.raises(c.InputError, match="add up to zero"):
         value_direction(both, opposite)
+    with pytest.raises(c.InputError, match="add up to zero"):  # tokens of each sequence that do so themselves
+        value_direction(X - X.mean(axis=1, keepdims=True), Y)
     equal = np.repeat(X[:, :1], 5, axis=1)
     assert not query_key_matrix(equal, Y, np.ones(6), 1.0).any()
 

@@ -29,7 +29,7 @@ def value_direction(x: ArrayLike, y: ArrayLike) -> tuple[Float[np.ndarray, " wid
     means = tokens.mean(axis=1)
     mean = labels @ means / len(tokens)
     size = float(np.linalg.norm(mean))
-    if size <= ROUNDING * np.mean(np.abs(labels) * np.linalg.norm(means, axis=1)):
+    if size <= ROUNDING * np.mean(np.abs(labels)[:, None] * np.linalg.norm(tokens, axis=2)):
         raise InputError("the tokens' means, weighted by the labels, add up to zero: the values have no line to go to")
     return mean / size, size
 
